@@ -1,0 +1,202 @@
+//! Case files: one case as values, with the reason why it is kept.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::contract::{Contract, Options};
+use crate::error::{Error, nearest};
+use crate::place::Place;
+use crate::yaml::{self, Step};
+
+/// A case with what is known about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseFile<C: Contract> {
+    /// The invariant that it broke; `None` for a case in flight.
+    pub invariant: Option<String>,
+    /// The component that broke it.
+    pub component: Option<String>,
+    /// The place at which it did.
+    pub place: Option<Place>,
+    /// Why it is kept.
+    pub why: Option<String>,
+    /// The bug report.
+    pub link: Option<String>,
+    /// The options in force.
+    pub options: C::Options,
+    /// The inputs.
+    pub case: C::Case,
+}
+
+/// The part of a case file that is the same for every contract.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    schema: u32,
+    /// The contract's name.
+    pub contract: String,
+    #[serde(default)]
+    invariant: Option<String>,
+    #[serde(default)]
+    component: Option<String>,
+    #[serde(default)]
+    place: Option<Place>,
+    #[serde(default)]
+    why: Option<String>,
+    #[serde(default)]
+    link: Option<String>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read again by the contract")]
+    options: serde_yaml::Value,
+    case: serde_yaml::Mapping,
+}
+
+impl Head {
+    /// Reads what every case file has.
+    ///
+    /// # Errors
+    /// With path, line, column and the nearest known name.
+    pub fn read(path: &Path) -> Result<Head, Error> {
+        Self::parse(&yaml::read(path)?).map_err(|error| error.at(path))
+    }
+
+    fn parse(text: &str) -> Result<Head, Error> {
+        let head: Head = yaml::parse(text)?;
+        if head.schema == 1 {
+            Ok(head)
+        } else {
+            Err(Error::new(format!("schema {} is not known, expected 1", head.schema)))
+        }
+    }
+}
+
+impl<C: Contract> CaseFile<C> {
+    /// Reads a case file of this contract.
+    ///
+    /// # Errors
+    /// With path, line, column and the nearest known name.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(&yaml::read(path)?).map_err(|error| error.at(path))
+    }
+
+    /// Reads the text of a case file of this contract.
+    ///
+    /// # Errors
+    /// With line, column and the nearest known name.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let head = Head::parse(text)?;
+        if head.contract != C::ID {
+            return Err(Error::new(format!(
+                "a case of `{}`, expected one of `{}`",
+                head.contract,
+                C::ID
+            )));
+        }
+        let options: C::Options = yaml::parse_at(text, &[Step::Key("options")])?;
+        options
+            .check()
+            .map_err(|(name, why)| Error::new(why).within(format!("option `{name}`")))?;
+        if let Some(id) = &head.invariant {
+            let invariants = C::invariants();
+            if !invariants.iter().any(|invariant| invariant.id == id) {
+                let known = invariants.iter().map(|invariant| invariant.id);
+                return Err(Error::new(format!(
+                    "unknown invariant `{id}` of {}{}",
+                    C::ID,
+                    nearest(id, known)
+                )));
+            }
+        }
+        let case = yaml::read_record(&head.case)
+            .map_err(|why| Error::new(why).within("case"))?;
+        let Head { invariant, component, place, why, link, .. } = head;
+        Ok(CaseFile { invariant, component, place, why, link, options, case })
+    }
+
+    /// The text of the file.
+    pub fn text(&self) -> String {
+        let component = self.component.as_deref();
+        let mut text =
+            head(C::ID, self.invariant.as_deref(), component, self.place, &self.options);
+        for (key, value) in [("why", &self.why), ("link", &self.link)] {
+            if let Some(value) = value {
+                // Before the options: a reader wants the reason first.
+                let mut line = format!("{key}: ");
+                yaml::write_string(&mut line, value);
+                line.push('\n');
+                let at = text.find("options: ").expect("the head has options");
+                text.insert_str(at, &line);
+            }
+        }
+        yaml::write_record(&mut text, &self.case);
+        text
+    }
+
+    /// Writes the file, all of it or nothing, and makes its folder.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        write_atomically(path, self.text().as_bytes())
+    }
+
+    /// A file name that says what is inside: the same case of the same invariant has the same name.
+    pub fn name(&self) -> String {
+        // FNV-1a, 32 bits: names only have to differ inside one folder.
+        let hash = self.text().bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        format!("{}-{hash:08x}.yaml", self.invariant.as_deref().unwrap_or("case"))
+    }
+}
+
+/// What stands in a case file before the values of its case.
+pub(crate) fn head<O: serde::Serialize>(
+    contract: &str,
+    invariant: Option<&str>,
+    component: Option<&str>,
+    place: Option<Place>,
+    options: &O,
+) -> String {
+    let mut text = format!("schema: 1\ncontract: {contract}\n");
+    let place = place.map(|place| place.to_string());
+    let named =
+        [("invariant", invariant), ("component", component), ("place", place.as_deref())];
+    for (key, value) in named {
+        if let Some(value) = value {
+            let _ = write!(text, "{key}: ");
+            yaml::write_string(&mut text, value);
+            text.push('\n');
+        }
+    }
+    let _ = writeln!(text, "options: {}\ncase:", yaml::inline(options));
+    text
+}
+
+/// Writes a file beside its place and renames it, so that nobody ever reads half of it.
+///
+/// # Errors
+/// The folder or the file cannot be written.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let failed = |error: std::io::Error| Error::io("write", path, &error);
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// `CORPORA/CONTRACT/found`: what runs found; ignored by git.
+pub fn found_folder(corpora: &Path, contract: &str) -> PathBuf {
+    corpora.join(contract).join("found")
+}
+
+/// `CORPORA/CONTRACT/regressions`: what is kept for ever, each with its reason.
+pub fn regressions_folder(corpora: &Path, contract: &str) -> PathBuf {
+    corpora.join(contract).join("regressions")
+}

@@ -1,0 +1,367 @@
+//! Checking: every invariant of one component at one place, over one stream of cases.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::case_file::CaseFile;
+use crate::component::{Component, Failure};
+use crate::contract::Contract;
+use crate::diagnose;
+use crate::error::Error;
+use crate::finding;
+use crate::invariant::{Invariant, Memo, Outcome, Probe, Stop};
+use crate::journal::{self, Journal};
+use crate::pick::Pick;
+use crate::place::Place;
+use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status};
+use crate::stream;
+use crate::tolerance::Tolerance;
+
+/// How many random cases follow the corners, unless said otherwise.
+pub const DEFAULT_CASES: u64 = 256;
+
+/// How long and with which cases to check.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// Random cases after the corners.
+    pub cases: u64,
+    /// The seed of the random cases.
+    pub seed: u64,
+    /// Stop drawing cases after this time; `None` for no limit.
+    pub time: Option<Duration>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { cases: DEFAULT_CASES, seed: 0, time: None }
+    }
+}
+
+/// A component of the contract `C` with all that is declared about it.
+pub struct Subject<C: Contract> {
+    /// Its name.
+    pub name: String,
+    /// The options in force.
+    pub options: C::Options,
+    /// A factor on every tolerance, in the open.
+    pub tolerance: f64,
+    /// Invariants left out, with the reason.
+    pub skip: BTreeMap<String, String>,
+    /// Invariants expected to fail, with the reason.
+    pub known: BTreeMap<String, String>,
+    /// Only these invariants, where the list is not empty.
+    pub only: Vec<String>,
+    /// The corpora folder, where findings and journals go and regressions are; `None` writes and
+    /// reads nothing.
+    pub corpora: Option<PathBuf>,
+    /// Cases to begin with.
+    pub first: Vec<C::Case>,
+    /// The component itself.
+    pub component: Box<dyn Component<C>>,
+}
+
+impl<C: Contract> Subject<C> {
+    /// A component with defaults for all that can be declared.
+    pub fn new(name: impl Into<String>, component: impl Component<C> + 'static) -> Self {
+        Subject {
+            name: name.into(),
+            options: C::Options::default(),
+            tolerance: 1.0,
+            skip: BTreeMap::new(),
+            known: BTreeMap::new(),
+            only: Vec::new(),
+            corpora: None,
+            first: Vec::new(),
+            component: Box::new(component),
+        }
+    }
+
+    /// The tolerance at a place.
+    pub fn tolerance_at(&self, place: Place) -> Tolerance {
+        Tolerance { dtype: place.dtype, factor: self.tolerance }
+    }
+
+    /// Checks one invariant on one case with a fresh memory; also gives the case and the failure
+    /// of a call that failed.
+    pub fn try_case(
+        &mut self,
+        invariant: &Invariant<C>,
+        case: &C::Case,
+        place: Place,
+        calls: &mut u64,
+    ) -> (Outcome, Option<(C::Case, Failure)>) {
+        self.try_with(invariant, case, place, &mut Memo::default(), calls)
+    }
+
+    fn try_with(
+        &mut self,
+        invariant: &Invariant<C>,
+        case: &C::Case,
+        place: Place,
+        memo: &mut Memo<C>,
+        calls: &mut u64,
+    ) -> (Outcome, Option<(C::Case, Failure)>) {
+        let tolerance = self.tolerance_at(place);
+        let mut probe = Probe {
+            case,
+            options: &self.options,
+            place,
+            tolerance,
+            pick: Pick::of(case),
+            failed: None,
+            component: &mut *self.component,
+            memo,
+            calls,
+        };
+        let outcome = (invariant.check)(&mut probe);
+        (outcome, probe.failed)
+    }
+}
+
+/// Calls that hang cost their whole time limit: after this many a component is left alone.
+const HANGS_BORNE: u64 = 3;
+
+/// Calls that kill the process cost a restart: after this many a component is left alone.
+const DEATHS_BORNE: u64 = 200;
+
+/// One invariant while its component is checked.
+struct Progress<C: Contract> {
+    invariant: Invariant<C>,
+    cases: u64,
+    broken: Option<Broken<C>>,
+}
+
+/// The first case that broke an invariant.
+pub(crate) struct Broken<C: Contract> {
+    pub(crate) case: C::Case,
+    pub(crate) found: String,
+    pub(crate) at_case: u64,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Checks a component at a place.
+///
+/// # Errors
+/// The journal or a finding cannot be written, or a regression cannot be read. What the component
+/// does wrong is in the report.
+pub fn run<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    budget: &Budget,
+    progress: &dyn Fn(u64),
+) -> Result<ComponentReport, Error> {
+    let started = Instant::now();
+    let mut report = ComponentReport {
+        name: subject.name.clone(),
+        contract: C::ID.to_owned(),
+        stage: C::STAGE,
+        place,
+        status: Status::Pass,
+        reason: None,
+        cases: 0,
+        calls: 0,
+        elapsed_ms: 0,
+        invariants: Vec::new(),
+        findings: Vec::new(),
+        classes: BTreeMap::new(),
+        warnings: Vec::new(),
+    };
+    if let Some(why) = subject.component.unavailable(place) {
+        report.status = Status::Skipped;
+        report.reason = Some(why);
+        return Ok(report);
+    }
+    let mut checked = select(subject, place, &mut report);
+    let first = first_cases(subject, place)?;
+    let mut journal = match &subject.corpora {
+        Some(corpora) => {
+            Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?)
+        }
+        None => None,
+    };
+    let options = subject.options.clone();
+    let classes = C::classes();
+    let mut counts = vec![0; classes.len()];
+    let mut random = 0;
+    let (mut hangs, mut deaths) = (0, 0);
+    for (is_random, case) in stream::cases::<C>(first, budget.seed, &options, place.dtype) {
+        let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
+        let settled = checked.iter().all(|progress| progress.broken.is_some());
+        if (is_random && random == budget.cases) || (report.cases > 0 && late) || settled {
+            break;
+        }
+        random += u64::from(is_random);
+        report.cases += 1;
+        progress(report.cases);
+        for (class, count) in classes.iter().zip(&mut counts) {
+            *count += u64::from((class.contains)(&case, &options));
+        }
+        if let Some(journal) = &mut journal {
+            journal.note(&case)?;
+        }
+        match check_case(subject, &mut checked, &case, place, &mut report) {
+            Some(Failure::TimedOut { .. }) => hangs += 1,
+            Some(Failure::Died { .. }) => deaths += 1,
+            _ => {}
+        }
+        if hangs >= HANGS_BORNE || deaths >= DEATHS_BORNE {
+            report.warnings.push(format!(
+                "stopped after {} cases: the component hung {hangs} times and died {deaths} times",
+                report.cases
+            ));
+            break;
+        }
+    }
+    for (class, count) in classes.iter().zip(counts) {
+        if count == 0 && (class.generated)(&options, place.dtype) && random == budget.cases {
+            report.warnings.push(format!("no case of the class `{}` was generated", class.id));
+        }
+        report.classes.insert(class.id, count);
+    }
+    conclude(subject, checked, place, budget, &mut report)?;
+    report.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(report)
+}
+
+/// The invariants to check; those that are not are reported as skipped, with the reason.
+fn select<C: Contract>(
+    subject: &Subject<C>,
+    place: Place,
+    report: &mut ComponentReport,
+) -> Vec<Progress<C>> {
+    let mut checked = Vec::new();
+    for invariant in C::invariants() {
+        let skipped = if !subject.only.is_empty() && !subject.only.iter().any(|id| id == invariant.id)
+        {
+            continue;
+        } else if let Some(why) = subject.skip.get(invariant.id) {
+            Some(why.clone())
+        } else if !(invariant.applies)(&subject.options, place) {
+            Some("does not apply under these options at this place".to_owned())
+        } else if invariant.needs_gradient {
+            subject.component.no_gradients(place)
+        } else {
+            None
+        };
+        let status = InvariantStatus::Skipped;
+        match skipped {
+            None => checked.push(Progress { invariant, cases: 0, broken: None }),
+            reason => report.invariants.push(InvariantReport {
+                id: invariant.id,
+                status,
+                cases: 0,
+                reason,
+            }),
+        }
+    }
+    checked
+}
+
+/// What was in flight when the last run was killed, then what is handed in, then the regressions.
+fn first_cases<C: Contract>(subject: &Subject<C>, place: Place) -> Result<Vec<C::Case>, Error> {
+    let mut first = Vec::new();
+    if let Some(corpora) = &subject.corpora {
+        let in_flight: Vec<CaseFile<C>> = journal::left_behind(corpora, &subject.name, place);
+        first.extend(in_flight.into_iter().map(|file| file.case));
+    }
+    first.extend(subject.first.iter().cloned());
+    first.extend(finding::regressions::<C>(subject.corpora.as_deref())?.into_iter().map(|f| f.case));
+    Ok(first)
+}
+
+/// Checks every invariant that is not broken yet; the failure of the call, where there is one.
+fn check_case<C: Contract>(
+    subject: &mut Subject<C>,
+    checked: &mut [Progress<C>],
+    case: &C::Case,
+    place: Place,
+    report: &mut ComponentReport,
+) -> Option<Failure> {
+    let mut memo = Memo::default();
+    let mut worst = None;
+    for index in 0..checked.len() {
+        if checked[index].broken.is_some() {
+            continue;
+        }
+        let invariant = checked[index].invariant;
+        let (outcome, failed) =
+            subject.try_with(&invariant, case, place, &mut memo, &mut report.calls);
+        let at_case = report.cases;
+        match outcome {
+            Ok(()) => checked[index].cases += 1,
+            Err(Stop::Vacuous) => {}
+            Err(Stop::Broken(found)) => {
+                checked[index].cases += 1;
+                let failure = failed.map(|(_, failure)| failure);
+                worst = worst.or_else(|| failure.clone());
+                let case = case.clone();
+                checked[index].broken = Some(Broken { case, found, at_case, failure });
+            }
+            Err(Stop::Failed) => {
+                let (case, failure) = failed.expect("a failed probe keeps its case");
+                worst = worst.or_else(|| Some(failure.clone()));
+                let law = if failure.is_malformed() { "well-formed" } else { "total" };
+                let law = checked.iter_mut().find(|progress| progress.invariant.id == law);
+                if let Some(progress) = law.filter(|progress| progress.broken.is_none()) {
+                    let found = failure.to_string();
+                    let failure = Some(failure);
+                    progress.cases += 1;
+                    progress.broken = Some(Broken { case, found, at_case, failure });
+                }
+            }
+        }
+    }
+    worst
+}
+
+/// Shrinks and diagnoses what broke, and writes it down.
+fn conclude<C: Contract>(
+    subject: &mut Subject<C>,
+    checked: Vec<Progress<C>>,
+    place: Place,
+    budget: &Budget,
+    report: &mut ComponentReport,
+) -> Result<(), Error> {
+    let mut findings = Vec::new();
+    for Progress { invariant, cases, broken } in checked {
+        let known = subject.known.get(invariant.id).cloned();
+        let (status, reason) = match (&broken, known) {
+            (Some(_), Some(why)) => (InvariantStatus::Known, Some(why)),
+            (Some(_), None) => (InvariantStatus::Fail, None),
+            (None, _) if cases == 0 => (InvariantStatus::Vacuous, None),
+            (None, Some(why)) => {
+                let reason = format!("holds, but is declared to fail (known: {why})");
+                report.warnings.push(format!("{} {reason}", invariant.id));
+                report.status = Status::Fail;
+                (InvariantStatus::Fail, Some(reason))
+            }
+            (None, None) => (InvariantStatus::Pass, None),
+        };
+        report.invariants.push(InvariantReport { id: invariant.id, status, cases, reason });
+        if let (Some(broken), InvariantStatus::Fail) = (broken, status) {
+            findings.push((invariant, broken));
+        }
+    }
+    let order: Vec<&str> = C::invariants().iter().map(|invariant| invariant.id).collect();
+    report.invariants.sort_by_key(|invariant| order.iter().position(|id| *id == invariant.id));
+    if findings.is_empty() {
+        return Ok(());
+    }
+    report.status = Status::Fail;
+    let shrunk: Vec<_> = findings
+        .into_iter()
+        .map(|(invariant, broken)| {
+            finding::shrink(subject, invariant, broken, place, &mut report.calls)
+        })
+        .collect();
+    let mut diagnoser = diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    for shrunk in shrunk {
+        let diagnosis = diagnoser.faults();
+        let classes = diagnoser.classes(subject, &shrunk, &mut report.calls);
+        let finding: Finding =
+            finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls)?;
+        report.findings.push(finding);
+    }
+    Ok(())
+}

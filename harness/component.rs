@@ -1,0 +1,135 @@
+//! Components: one implementation of a contract, wherever it runs.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::contract::Contract;
+use crate::place::{Device, Place};
+
+/// One call of a component.
+pub struct Call<'a, C: Contract> {
+    /// The inputs, rounded to the place's dtype.
+    pub case: &'a C::Case,
+    /// The options in force.
+    pub options: &'a C::Options,
+    /// Where, and in which format.
+    pub place: Place,
+    /// Whether the gradients of the leaves are asked for.
+    pub gradient: bool,
+}
+
+/// What a call gave.
+pub struct Returned<C: Contract> {
+    /// The outputs, as f64.
+    pub output: C::Output,
+    /// The inputs that the call changed.
+    pub changed: Vec<String>,
+    /// The leaves that were asked for a gradient and got none.
+    pub no_gradient: Vec<String>,
+}
+
+/// One implementation of the contract `C`.
+pub trait Component<C: Contract>: Send {
+    /// Calls it.
+    ///
+    /// # Errors
+    /// What went wrong in the component; never what went wrong in shakedown.
+    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure>;
+
+    /// Why it cannot run at a place, or `None` where it can.
+    fn unavailable(&mut self, place: Place) -> Option<String> {
+        match place.device {
+            Device::Cpu => None,
+            Device::Cuda(_) => Some("a component on host arrays runs on the CPU only".to_owned()),
+        }
+    }
+
+    /// Why it cannot give gradients at a place, or `None` where it can.
+    fn no_gradients(&self, place: Place) -> Option<String>;
+}
+
+/// A call that gave no usable output: the component raised, hung, died, or answered nonsense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It raised an exception, or panicked.
+    Raised {
+        /// The exception's type and message.
+        message: String,
+        /// The last lines of the traceback, empty where there is none.
+        traceback: String,
+    },
+    /// It did not answer in time.
+    TimedOut {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// Its process ended.
+    Died {
+        /// How: `exit status 3`, `killed by signal 11 (SIGSEGV)`.
+        how: String,
+    },
+    /// The names, shapes or types of the output are not what the contract promises.
+    Malformed {
+        /// What was expected and what was found.
+        problem: String,
+    },
+}
+
+impl Failure {
+    /// Whether the failure is in the form of the output, not in making it.
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Failure::Malformed { .. })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Raised { message, traceback } => {
+                write!(f, "raised {message}")?;
+                if !traceback.is_empty() {
+                    write!(f, "\n{traceback}")?;
+                }
+                Ok(())
+            }
+            Failure::TimedOut { limit_ms } => write!(f, "did not answer within {limit_ms} ms"),
+            Failure::Died { how } => write!(f, "its process ended: {how}"),
+            Failure::Malformed { problem } => f.write_str(problem),
+        }
+    }
+}
+
+/// A component made of a closure on host arrays.
+pub struct HostFn<F>(pub F);
+
+impl<C, F, R> Component<C> for HostFn<F>
+where
+    C: Contract,
+    F: FnMut(&C::Case) -> R + Send,
+    R: Into<C::Output>,
+{
+    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
+        let output = guarded(|| (self.0)(call.case).into())?;
+        Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
+    }
+
+    fn no_gradients(&self, _: Place) -> Option<String> {
+        None
+    }
+}
+
+/// Runs `f`, turning a panic into a failure.
+pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| Failure::Raised {
+        message: format!("a panic: {}", panic_message(&*panic)),
+        traceback: String::new(),
+    })
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("with a payload that is no text")
+}

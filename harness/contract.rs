@@ -1,0 +1,274 @@
+//! Contracts: what a kind of pipeline component takes, gives and must keep.
+
+use arbitrary::Unstructured;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::fault::Fault;
+use crate::invariant::Invariant;
+use crate::place::Dtype;
+use crate::record::{Host, Record};
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+
+/// The stage of the pipeline at which a component stands, in pipeline order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// From completions to scores.
+    Reward,
+    /// From tokens to the text that is scored.
+    Decoding,
+    /// From scores to advantages.
+    Advantage,
+    /// From logits to log-probabilities.
+    LogProbability,
+    /// From log-probabilities and advantages to a loss.
+    Loss,
+    /// From losses to a better policy.
+    Update,
+}
+
+impl Stage {
+    /// The name in reports: `log-probability`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Reward => "reward",
+            Stage::Decoding => "decoding",
+            Stage::Advantage => "advantage",
+            Stage::LogProbability => "log-probability",
+            Stage::Loss => "loss",
+            Stage::Update => "update",
+        }
+    }
+}
+
+/// The kind of mistake that a broken invariant points to; the report's `pitfall`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pitfall {
+    /// A sign or a direction wrong among logarithms.
+    LogSpaceSign,
+    /// A stability constant missing or of the wrong size.
+    StabilityConstant,
+    /// Text lost or invented between tokens and reward.
+    DecodingStringProcessing,
+    /// The reward reads other text than the decoder gives.
+    RewardDecodingMismatch,
+    /// The reference policy moves.
+    ReferenceDrift,
+    /// The value is right and the gradient is not.
+    GradientFlow,
+    /// An option without effect, or with another one.
+    Configuration,
+    /// Baseline, scale or grouping of advantages.
+    AdvantageNormalisation,
+    /// A mask, or positions, off by some.
+    MaskingAlignment,
+    /// Means of means, wrong denominators.
+    Aggregation,
+    /// Ratios and clipping.
+    ProbabilityRatio,
+    /// The sampled distribution is not the scored one.
+    Sampling,
+    /// Raises, changes its inputs, wrong shape or dtype, not deterministic.
+    PurityShapeDtype,
+}
+
+impl Pitfall {
+    /// The id in reports: `log-space-sign`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Pitfall::LogSpaceSign => "log-space-sign",
+            Pitfall::StabilityConstant => "stability-constant",
+            Pitfall::DecodingStringProcessing => "decoding-string-processing",
+            Pitfall::RewardDecodingMismatch => "reward-decoding-mismatch",
+            Pitfall::ReferenceDrift => "reference-drift",
+            Pitfall::GradientFlow => "gradient-flow",
+            Pitfall::Configuration => "configuration",
+            Pitfall::AdvantageNormalisation => "advantage-normalisation",
+            Pitfall::MaskingAlignment => "masking-alignment",
+            Pitfall::Aggregation => "aggregation",
+            Pitfall::ProbabilityRatio => "probability-ratio",
+            Pitfall::Sampling => "sampling",
+            Pitfall::PurityShapeDtype => "purity-shape-dtype",
+        }
+    }
+}
+
+/// The options of a contract: the conventions in which honest implementations differ.
+/// Declared with the `options!` macro.
+pub trait Options:
+    Clone + Default + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync
+{
+    /// Name, default and meaning of each, in order.
+    fn docs() -> Vec<OptionDoc>;
+
+    /// Why these values are refused, where they are: the option's name and what is expected.
+    fn check(&self) -> Result<(), (&'static str, String)>;
+
+    /// Options drawn at random, always valid.
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self>;
+}
+
+/// One option in the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionDoc {
+    /// The name.
+    pub name: &'static str,
+    /// The default, as in YAML.
+    pub default: String,
+    /// The values and what they mean.
+    pub meaning: String,
+}
+
+/// A class of inputs that a contract names: reports count how often each was generated.
+pub struct Class<C: Contract> {
+    /// The label: `constant-group`.
+    pub id: &'static str,
+    /// What belongs to it.
+    pub meaning: &'static str,
+    /// Whether a case does.
+    pub contains: fn(&C::Case, &C::Options) -> bool,
+    /// Whether cases of this class are generated under these options at this dtype.
+    pub generated: fn(&C::Options, Dtype) -> bool,
+}
+
+/// One kind of pipeline component: its inputs, outputs, options, generator, shrinker, oracle,
+/// invariants and known faults. Everything else is made from this.
+pub trait Contract: Sized + Send + Sync + 'static {
+    /// The inputs, over the host's arrays.
+    type Case: Record<Host> + Clone + PartialEq + std::fmt::Debug + Send + Sync;
+    /// The outputs, over the host's arrays.
+    type Output: Record<Host> + Clone + PartialEq + std::fmt::Debug + Send;
+    /// The options.
+    type Options: Options;
+
+    /// The normative name: `group-advantage`.
+    const ID: &'static str;
+    /// The stage of the pipeline.
+    const STAGE: Stage;
+    /// The documentation, from which the catalogue and `explain` are made.
+    const DOC: &'static str;
+    /// The inputs by which outputs are differentiated; the gradient is the output `grad_<leaf>`.
+    const LEAVES: &'static [&'static str] = &[];
+
+    /// A case made of random bytes: always valid, also when the bytes run out or are all equal.
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Self::Options,
+        dtype: Dtype,
+    ) -> arbitrary::Result<Self::Case>;
+
+    /// The deterministic cases, the smallest first.
+    fn corners(options: &Self::Options, dtype: Dtype) -> Vec<Self::Case>;
+
+    /// Why a case is outside the contract, where it is.
+    fn valid(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Result<(), String>;
+
+    /// Simpler cases, the boldest first: each valid and of smaller [`measure`](Self::measure).
+    fn simpler(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Vec<Self::Case>;
+
+    /// How complex a case is; every step of the shrinker makes it smaller.
+    fn measure(case: &Self::Case) -> Measure;
+
+    /// The shape of each required output field.
+    fn shapes(case: &Self::Case, options: &Self::Options) -> Vec<(&'static str, Vec<usize>)>;
+
+    /// What the definition gives for a case already rounded to `dtype`, in plain f64, with scales.
+    fn oracle(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Vec<Expected>;
+
+    /// What the definition gives for the gradient of the summed first output, one entry a leaf,
+    /// in the field `grad_<leaf>`.
+    fn oracle_gradient(_: &Self::Case, _: &Self::Options, _: Dtype) -> Vec<Expected> {
+        Vec::new()
+    }
+
+    /// An implementation as a person would write one, computing in the dtype's arithmetic.
+    fn reference(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Self::Output;
+
+    /// Whether the gradient is part of the contract under these options.
+    fn wants_gradient(_: &Self::Options) -> bool {
+        false
+    }
+
+    /// What must hold.
+    fn invariants() -> Vec<Invariant<Self>>;
+
+    /// Known wrong behaviours.
+    fn faults() -> Vec<Fault<Self>>;
+
+    /// The input classes.
+    fn classes() -> Vec<Class<Self>>;
+
+    /// A few small inputs for the table of `check --values`.
+    fn samples(options: &Self::Options, dtype: Dtype) -> Vec<Self::Case> {
+        Self::corners(options, dtype).into_iter().take(6).collect()
+    }
+}
+
+/// Rounds the floats of a case to a dtype.
+pub fn round<R: Record>(case: &mut R, dtype: Dtype) {
+    if dtype != Dtype::F64 {
+        case.for_floats(&mut |_, floats| {
+            for x in floats {
+                *x = dtype.round(*x);
+            }
+        });
+    }
+}
+
+/// Declares an option's set of named values: an enum, its names, and how it is read and written.
+#[macro_export]
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $( $(#[doc = $doc:literal])* $variant:ident = $text:literal ),+ $(,)? }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $( $(#[doc = $doc])* #[serde(rename = $text)] $variant ),+
+        }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: &'static [$name] = &[$( $name::$variant ),+];
+        }
+    };
+}
+
+/// Declares the options of a contract: a struct, its defaults and its documentation.
+#[macro_export]
+macro_rules! options {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[doc = $doc:literal])+ pub $field:ident : $type:ty = $default:expr ),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $( $(#[doc = $doc])+ pub $field: $type, )+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $field: $default, )+ }
+            }
+        }
+
+        impl $name {
+            fn option_docs() -> Vec<$crate::contract::OptionDoc> {
+                let defaults = Self::default();
+                vec![$( $crate::contract::OptionDoc {
+                    name: stringify!($field),
+                    default: $crate::yaml::inline(&defaults.$field),
+                    meaning: [$( $doc.trim() ),+].join(" "),
+                } ),+]
+            }
+        }
+    };
+}

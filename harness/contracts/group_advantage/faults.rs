@@ -1,0 +1,710 @@
+//! Known wrong behaviours of `group-advantage`: real bugs, and conventions mistaken for others.
+
+use ndarray::Array1;
+
+use super::{
+    Baseline, EpsilonMode, GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, Options, Scale,
+    Singleton, members, reference,
+};
+use crate::fault::{Behaviour, Fault, misbehaviours};
+use crate::place::Dtype;
+
+type Function = fn(&GroupAdvantageCase, &Options, Dtype) -> GroupAdvantageOutput;
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
+    let fault = |id, summary, source, options, variants: &'static [Function]| Fault {
+        id,
+        summary,
+        source,
+        options,
+        behaviour: Behaviour::Gives(variants),
+    };
+    let mut faults = vec![
+        fault(
+            "mean-over-std-precedence",
+            "r - mean/(std + ε) for (r - mean)/(std + ε)",
+            "prime-rl #390 (748158fa6)",
+            "{}",
+            &[|case, options, _| {
+                by_group(case, |r| {
+                    let shift = mean(r) / divisor(r, options);
+                    r.iter().map(|x| x - shift).collect()
+                })
+            }],
+        ),
+        fault(
+            "group-stride-applied-twice",
+            "only the first group is normalised, the others keep their raw rewards",
+            "AReaL #225 (0b0d4eda9)",
+            "{}",
+            &[|case, options, dtype| {
+                let mut output = right(case, options, dtype);
+                for rows in members(case).iter().skip(1) {
+                    rows.iter().for_each(|row| output.advantages[*row] = scored(case, *row));
+                }
+                output
+            }],
+        ),
+        fault(
+            "every-row-its-own-group",
+            "each row gets its raw reward, as if it were a group of its own",
+            "Search-R1 9ec2fa9",
+            "{}",
+            &[|case, _, _| by_group(case, <[f64]>::to_vec)],
+        ),
+        fault(
+            "one-row-unbiased-deviation",
+            "a deviation with ddof 1 over one row, which is NaN",
+            "SB3 #1028 (2cc1477f)",
+            "{}",
+            &[|case, options, dtype| {
+                let mut output = right(case, options, dtype);
+                for rows in members(case).iter().filter(|rows| rows.len() == 1) {
+                    output.advantages[rows[0]] = f64::NAN;
+                }
+                output
+            }],
+        ),
+        fault(
+            "baseline-missing",
+            "the group mean is never subtracted",
+            "REINFORCE port without its baseline; compare Search-R1 9ec2fa9",
+            "{}",
+            &[|case, options, dtype| {
+                let options = Options { baseline: Baseline::None, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "epsilon-swallows-the-signal",
+            "ε is so large that it shrinks the advantages (1, 0.1, 0.01, 1e-3 and others)",
+            "rl-post-training skill, pitfall stability-constant",
+            "{}",
+            &[
+                |case, options, dtype| epsilon(case, options, dtype, 1.0),
+                |case, options, dtype| epsilon(case, options, dtype, 0.5),
+                |case, options, dtype| epsilon(case, options, dtype, 0.1),
+                |case, options, dtype| epsilon(case, options, dtype, 0.05),
+                |case, options, dtype| epsilon(case, options, dtype, 0.01),
+                |case, options, dtype| epsilon(case, options, dtype, 5e-3),
+                |case, options, dtype| epsilon(case, options, dtype, 1e-3),
+                |case, options, dtype| epsilon(case, options, dtype, 10.0),
+            ],
+        ),
+        fault(
+            "epsilon-of-another-size",
+            "ε is smaller than declared (1e-4, 1e-5, 1e-6, 1e-8)",
+            "TRL 1e-4, verl 1e-6, open-instruct 1e-8: a port with another library's constant",
+            "{epsilon: 1.0e-3}",
+            &[
+                |case, options, dtype| epsilon(case, options, dtype, 1e-4),
+                |case, options, dtype| epsilon(case, options, dtype, 1e-5),
+                |case, options, dtype| epsilon(case, options, dtype, 1e-6),
+                |case, options, dtype| epsilon(case, options, dtype, 1e-8),
+            ],
+        ),
+        fault(
+            "epsilon-missing",
+            "nothing protects the division: a constant group gives 0/0",
+            "rl-post-training skill, pitfall stability-constant",
+            "{}",
+            &[
+                |case, options, _| {
+                    scaled(case, options, |r, options| deviation(r, options.ddof))
+                },
+                // In f32 the mean of equal rewards is not always the reward: 0/0 or ±0.7.
+                |case, options, _| {
+                    by_group(case, |r| {
+                        let r: Vec<f32> = r.iter().map(|x| *x as f32).collect();
+                        let count = r.len() as f32;
+                        let mean = r.iter().sum::<f32>() / count;
+                        let squares = r.iter().map(|x| (x - mean).powi(2)).sum::<f32>();
+                        let std = (squares / (count - f32::from(options.ddof))).sqrt();
+                        r.iter().map(|x| f64::from((x - mean) / std)).collect()
+                    })
+                },
+            ],
+        ),
+        fault(
+            "residue-of-a-rounded-mean",
+            "ε so small that the rounding of a constant group's mean becomes an advantage",
+            "formulas, 2.2; ε 1e-8 and less at f32",
+            "{}",
+            &[
+                |case, options, _| in_f32(case, options, 1e-8),
+                |case, options, _| in_f32(case, options, 1e-10),
+                |case, options, _| in_f32(case, options, 1e-12),
+            ],
+        ),
+        fault(
+            "epsilon-inside-the-root",
+            "√(variance + ε) for std + ε",
+            "whitening code reused for groups",
+            "{}",
+            &[|case, options, _| {
+                scaled(case, options, |r, options| {
+                    (deviation(r, options.ddof).powi(2) + options.epsilon).sqrt()
+                })
+            }],
+        ),
+        fault(
+            "epsilon-clamped-for-added",
+            "max(std, ε) where std + ε is declared, or the reverse",
+            "seed grpo.py clamps, TRL and verl add",
+            "{epsilon: 1.0e-3}",
+            &[|case, options, dtype| {
+                let epsilon_mode = match options.epsilon_mode {
+                    EpsilonMode::Add => EpsilonMode::Clamp,
+                    EpsilonMode::Clamp => EpsilonMode::Add,
+                };
+                reference::advantages(case, &Options { epsilon_mode, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "biased-for-unbiased-deviation",
+            "the deviation divides by G where G - 1 is declared, or the reverse",
+            "torch.std is unbiased, numpy.std is not",
+            "{}",
+            &[|case, options, dtype| {
+                let options = Options { ddof: 1 - options.ddof, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "divided-by-the-variance",
+            "the square root of the variance is missing",
+            "rl-post-training skill, pitfall stability-constant",
+            "{}",
+            &[|case, options, _| {
+                scaled(case, options, |r, options| {
+                    deviation(r, options.ddof).powi(2) + options.epsilon
+                })
+            }],
+        ),
+        fault(
+            "not-divided",
+            "the deviation is never divided by",
+            "Dr. GRPO where GRPO is declared",
+            "{}",
+            &[|case, options, dtype| {
+                let options = Options { scale: Scale::None, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "divided-although-not-declared",
+            "divides by the deviation where no scale is declared",
+            "GRPO where Dr. GRPO is declared",
+            "{scale: none}",
+            &[
+                |case, options, dtype| {
+                    let options = Options { scale: Scale::Std, ..options.clone() };
+                    reference::advantages(case, &options, dtype)
+                },
+                |case, options, dtype| {
+                    let options = Options { scale: Scale::Std, ddof: 0, ..options.clone() };
+                    reference::advantages(case, &options, dtype)
+                },
+                |case, options, dtype| {
+                    let options = Options { scale: Scale::BatchStd, ..options.clone() };
+                    reference::advantages(case, &options, dtype)
+                },
+            ],
+        ),
+        fault(
+            "groups-ignored",
+            "mean and deviation over the whole batch, as if it were one group",
+            "REINFORCE++ normalisation where a group's is declared",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    reference::advantages(&one_group(case), options, dtype)
+                },
+                |case, options, dtype| {
+                    let options = Options { ddof: 0, ..options.clone() };
+                    reference::advantages(&one_group(case), &options, dtype)
+                },
+            ],
+        ),
+        fault(
+            "batch-mean-as-baseline",
+            "the mean of the whole batch is subtracted, the group's deviation divides",
+            "compare Search-R1 9ec2fa9",
+            "{}",
+            &[|case, options, _| {
+                let everyone = all_scored(case);
+                let baseline = mean(&everyone);
+                by_group(case, |r| {
+                    r.iter().map(|x| (x - baseline) / scale_of(r, &everyone, options)).collect()
+                })
+            }],
+        ),
+        fault(
+            "batch-deviation-for-the-group-s",
+            "divides by the deviation of the whole batch where the group's is declared",
+            "TRL scale_rewards=\"batch\" where \"group\" is declared",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    let options = Options { scale: Scale::BatchStd, ..options.clone() };
+                    reference::advantages(case, &options, dtype)
+                },
+                |case, options, dtype| {
+                    let options = Options { scale: Scale::BatchStd, ddof: 0, ..options.clone() };
+                    reference::advantages(case, &options, dtype)
+                },
+            ],
+        ),
+        fault(
+            "group-deviation-for-the-batch-s",
+            "divides by the deviation of the group where the whole batch's is declared",
+            "TRL scale_rewards=\"group\" where \"batch\" is declared",
+            "{scale: batch-std}",
+            &[|case, options, dtype| {
+                let options = Options { scale: Scale::Std, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "own-reward-in-the-leave-one-out-deviation",
+            "the deviation of the whole group where that of the other rows is declared",
+            "NeMo-RL's default takes the other rows",
+            "{scale: loo-std}",
+            &[|case, options, dtype| {
+                let options = Options { scale: Scale::Std, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "groups-assumed-contiguous",
+            "reshapes to rows of the first group's size and never reads `groups`",
+            "layout assumptions as disputed in trl #5030",
+            "{}",
+            &[|case, options, dtype| {
+                let size = members(case)[0].len() as i64;
+                regrouped(case, options, dtype, |row| row / size)
+            }],
+        ),
+        fault(
+            "groups-strided",
+            "reshapes the wrong way: rows i, i + K, i + 2K share a baseline",
+            "layout assumptions as disputed in trl #5030",
+            "{layout: contiguous}",
+            &[|case, options, dtype| {
+                let count = members(case).len() as i64;
+                regrouped(case, options, dtype, |row| row % count)
+            }],
+        ),
+        fault(
+            "rows-in-group-order",
+            "the advantages come back sorted by group, not in the order of the rows",
+            "verl #1440, #1943: outputs left in sorted order",
+            "{}",
+            &[|case, options, dtype| {
+                let right = right(case, options, dtype);
+                let mut groups = members(case);
+                groups.sort_by_key(|rows| case.groups[rows[0]]);
+                let order = groups.concat();
+                order.iter().map(|row| right.advantages[*row]).collect::<Vec<_>>().into()
+            }],
+        ),
+        fault(
+            "sign-flipped",
+            "mean - r for r - mean: good completions are pushed down",
+            "rl-post-training skill, pitfall log-space-sign",
+            "{}",
+            &[|case, options, dtype| {
+                GroupAdvantageOutput { advantages: -right(case, options, dtype).advantages }
+            }],
+        ),
+        fault(
+            "sum-for-mean",
+            "the sum of the group is subtracted for its mean",
+            "aggregation slip, compare trlx #509",
+            "{}",
+            &[|case, options, _| {
+                by_group(case, |r| {
+                    let sum: f64 = r.iter().sum();
+                    r.iter().map(|x| (x - sum) / divisor(r, options)).collect()
+                })
+            }],
+        ),
+        fault(
+            "median-for-mean",
+            "the median of the group is subtracted for its mean",
+            "robust statistics without a word about it",
+            "{}",
+            &[|case, options, _| {
+                by_group(case, |r| {
+                    let mut sorted = r.to_vec();
+                    sorted.sort_by(f64::total_cmp);
+                    let middle = sorted.len() / 2;
+                    let median = match sorted.len() % 2 {
+                        1 => sorted[middle],
+                        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+                    };
+                    r.iter().map(|x| (x - median) / divisor(r, options)).collect()
+                })
+            }],
+        ),
+        fault(
+            "range-for-deviation",
+            "divides by max - min (or maps to 0..1) where the deviation is declared",
+            "min-max normalisation in its place",
+            "{}",
+            &[
+                |case, options, _| {
+                    scaled(case, options, |r, options| largest(r) - smallest(r) + options.epsilon)
+                },
+                |case, options, _| {
+                    by_group(case, |r| {
+                        let width = largest(r) - smallest(r) + options.epsilon;
+                        r.iter().map(|x| (x - smallest(r)) / width).collect()
+                    })
+                },
+            ],
+        ),
+        fault(
+            "absolute-deviation",
+            "divides by the mean absolute deviation",
+            "robust statistics without a word about it",
+            "{}",
+            &[|case, options, _| {
+                scaled(case, options, |r, options| {
+                    let mean = mean(r);
+                    let sum: f64 = r.iter().map(|x| (x - mean).abs()).sum();
+                    sum / r.len() as f64 + options.epsilon
+                })
+            }],
+        ),
+        fault(
+            "own-reward-in-the-baseline",
+            "the group mean where the mean of the others is declared",
+            "GRPO's baseline where RLOO's is declared",
+            "{baseline: leave-one-out, scale: none}",
+            &[|case, options, dtype| {
+                let options = Options { baseline: Baseline::Mean, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "own-reward-left-out-of-the-baseline",
+            "the mean of the others where the group mean is declared",
+            "RLOO's baseline where GRPO's is declared",
+            "{}",
+            &[|case, options, dtype| {
+                let options = Options { baseline: Baseline::LeaveOneOut, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "leave-one-out-divided-by-the-group-size",
+            "the sum of the others divided by G for G - 1",
+            "RLOO ports",
+            "{baseline: leave-one-out, scale: none}",
+            &[|case, options, _| {
+                let everyone = all_scored(case);
+                by_group(case, |r| {
+                    let (sum, count) = (r.iter().sum::<f64>(), r.len() as f64);
+                    let scale = scale_of(r, &everyone, options);
+                    r.iter().map(|x| (x - (sum - x) / count) / scale).collect()
+                })
+            }],
+        ),
+        fault(
+            "singleton-keeps-its-reward",
+            "a group of one gets its reward where 0 is declared",
+            "verl's convention where TRL's is declared",
+            "{}",
+            &[|case, options, dtype| {
+                let options = Options { singleton: Singleton::Reward, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "singleton-gets-zero",
+            "a group of one gets 0 where its reward is declared",
+            "TRL's convention where verl's is declared",
+            "{singleton: reward}",
+            &[|case, options, dtype| {
+                let options = Options { singleton: Singleton::Zero, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "constant-group-keeps-its-reward",
+            "a group without deviation gets its raw rewards instead of 0",
+            "an early return on std = 0",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    let mut output = right(case, options, dtype);
+                    for rows in members(case).iter().filter(|rows| rows.len() > 1) {
+                        let rewards: Vec<f64> =
+                            rows.iter().map(|row| scored(case, *row)).collect();
+                        if largest(&rewards) == smallest(&rewards) {
+                            rows.iter().for_each(|row| {
+                                output.advantages[*row] = scored(case, *row);
+                            });
+                        }
+                    }
+                    output
+                },
+            ],
+        ),
+        fault(
+            "constant-group-gets-one",
+            "a group without deviation gets 1 instead of 0",
+            "a mask of zero deviations filled with ones",
+            "{}",
+            &[|case, _, _| {
+                by_group(case, |r| {
+                    let flat = r.len() > 1 && largest(r) == smallest(r);
+                    let divisor = deviation(r, 1) + 1e-4;
+                    r.iter().map(|x| if flat { 1.0 } else { (x - mean(r)) / divisor }).collect()
+                })
+            }],
+        ),
+        fault(
+            "rewards-truncated-to-integers",
+            "the rewards pass through an integer tensor",
+            "dtype slips, compare NeMo-RL #1619",
+            "{}",
+            &[|case, options, dtype| {
+                let rewards = case.rewards.mapv(f64::trunc);
+                let case = GroupAdvantageCase { rewards, ..case.clone() };
+                reference::advantages(&case, options, dtype)
+            }],
+        ),
+        fault(
+            "statistics-in-half-precision",
+            "mean and deviation are taken in bf16 (or f16) at f32",
+            "compare OpenRLHF #634, #620",
+            "{}",
+            &[
+                |case, options, _| in_half(case, options, Dtype::Bf16),
+                |case, options, _| in_half(case, options, Dtype::F16),
+            ],
+        ),
+        fault(
+            "unscored-counted-as-zero",
+            "a reward that could not be scored counts as 0 and shifts its siblings",
+            "trl #5773, #5775, #5902 (1c7c7f988)",
+            "{unscored: exclude}",
+            &[|case, options, dtype| {
+                let rewards = case.rewards.mapv(|r| if r.is_nan() { 0.0 } else { r });
+                let case = GroupAdvantageCase { rewards, ..case.clone() };
+                reference::advantages(&case, options, dtype)
+            }],
+        ),
+        fault(
+            "unscored-spoils-its-group",
+            "one NaN reward makes the whole group NaN",
+            "verl, where TRL leaves such rows out",
+            "{unscored: exclude}",
+            &[|case, options, dtype| {
+                let mut output = right(case, options, dtype);
+                for rows in members(case) {
+                    if rows.iter().any(|row| case.rewards[*row].is_nan()) {
+                        rows.iter().for_each(|row| output.advantages[*row] = f64::NAN);
+                    }
+                }
+                output
+            }],
+        ),
+        fault(
+            "advantages-clipped",
+            "the advantages are clipped (to ±1, ±2 or ±0.5)",
+            "NeMo-RL clips on request",
+            "{}",
+            &[
+                |case, options, dtype| clipped(case, options, dtype, -1.0, 1.0),
+                |case, options, dtype| clipped(case, options, dtype, -2.0, 2.0),
+                |case, options, dtype| clipped(case, options, dtype, -0.5, 0.5),
+            ],
+        ),
+        fault(
+            "negative-advantages-dropped",
+            "only completions better than the mean count: max(A, 0)",
+            "rejection sampling in disguise",
+            "{}",
+            &[
+                |case, options, dtype| clipped(case, options, dtype, 0.0, f64::INFINITY),
+                |case, options, dtype| GroupAdvantageOutput {
+                    advantages: right(case, options, dtype).advantages.mapv(f64::abs),
+                },
+            ],
+        ),
+        fault(
+            "whitened-again-over-the-batch",
+            "the advantages are normalised once more over the whole batch",
+            "TRL RLOO `normalize_advantages`, verl REINFORCE++-baseline",
+            "{}",
+            &[|case, options, dtype| {
+                let advantages = right(case, options, dtype).advantages;
+                let divisor = deviation(advantages.as_slice().unwrap_or(&[]), 1);
+                let divisor = if divisor.is_nan() { 1.0 } else { divisor + 1e-8 };
+                let mean = advantages.mean().unwrap_or(0.0);
+                advantages.mapv(|a| (a - mean) / divisor).into()
+            }],
+        ),
+        fault(
+            "last-row-left-out-of-the-statistics",
+            "the mean misses the last row of each group",
+            "off by one, compare trl #2332",
+            "{}",
+            &[|case, options, _| {
+                by_group(case, |r| {
+                    let seen = if r.len() > 1 { &r[..r.len() - 1] } else { r };
+                    let mean = mean(seen);
+                    r.iter().map(|x| (x - mean) / divisor(r, options)).collect()
+                })
+            }],
+        ),
+    ];
+    faults.extend(misbehaviours());
+    faults
+}
+
+fn right(case: &GroupAdvantageCase, options: &Options, dtype: Dtype) -> GroupAdvantageOutput {
+    reference::advantages(case, options, dtype)
+}
+
+/// Maps the scored rewards of each group; unscored rows get 0.
+fn by_group(case: &GroupAdvantageCase, f: impl Fn(&[f64]) -> Vec<f64>) -> GroupAdvantageOutput {
+    let mut advantages = Array1::zeros(case.rewards.len());
+    for rows in members(case) {
+        let rows: Vec<usize> =
+            rows.into_iter().filter(|row| !case.rewards[*row].is_nan()).collect();
+        let rewards: Vec<f64> = rows.iter().map(|row| case.rewards[*row]).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        for (row, advantage) in rows.iter().zip(f(&rewards)) {
+            advantages[*row] = advantage;
+        }
+    }
+    advantages.into()
+}
+
+/// (r - mean) / divisor, group by group; lone rows as declared.
+fn scaled(
+    case: &GroupAdvantageCase,
+    options: &Options,
+    divisor: impl Fn(&[f64], &Options) -> f64,
+) -> GroupAdvantageOutput {
+    by_group(case, |r| match (r.len(), options.singleton) {
+        (1, Singleton::Reward) => r.to_vec(),
+        (1, _) => vec![0.0],
+        _ => r.iter().map(|x| (x - mean(r)) / divisor(r, options)).collect(),
+    })
+}
+
+fn epsilon(
+    case: &GroupAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+    epsilon: f64,
+) -> GroupAdvantageOutput {
+    reference::advantages(case, &Options { epsilon, ..options.clone() }, dtype)
+}
+
+fn in_f32(case: &GroupAdvantageCase, options: &Options, epsilon: f32) -> GroupAdvantageOutput {
+    by_group(case, |r| {
+        let r: Vec<f32> = r.iter().map(|x| *x as f32).collect();
+        let count = r.len() as f32;
+        if r.len() == 1 {
+            return vec![if options.singleton == Singleton::Reward { f64::from(r[0]) } else { 0.0 }];
+        }
+        let mean = r.iter().sum::<f32>() / count;
+        let squares = r.iter().map(|x| (x - mean).powi(2)).sum::<f32>();
+        let std = (squares / (count - f32::from(options.ddof))).sqrt();
+        r.iter().map(|x| f64::from((x - mean) / (std + epsilon))).collect()
+    })
+}
+
+fn in_half(case: &GroupAdvantageCase, options: &Options, half: Dtype) -> GroupAdvantageOutput {
+    scaled_from(case, options, half)
+}
+
+fn scaled_from(case: &GroupAdvantageCase, options: &Options, half: Dtype) -> GroupAdvantageOutput {
+    by_group(case, |r| {
+        if r.len() == 1 && options.singleton != Singleton::Reward {
+            return vec![0.0];
+        }
+        let r: Vec<f64> = r.iter().map(|x| half.round(*x)).collect();
+        let mean = half.round(mean(&r));
+        let divisor = half.round(divisor(&r, options));
+        r.iter().map(|x| half.round(half.round(x - mean) / divisor)).collect()
+    })
+}
+
+fn clipped(
+    case: &GroupAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+    lo: f64,
+    hi: f64,
+) -> GroupAdvantageOutput {
+    right(case, options, dtype).advantages.mapv(|a| a.clamp(lo, hi)).into()
+}
+
+fn one_group(case: &GroupAdvantageCase) -> GroupAdvantageCase {
+    GroupAdvantageCase { groups: Array1::zeros(case.groups.len()), ..case.clone() }
+}
+
+fn regrouped(
+    case: &GroupAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+    group_of: impl Fn(i64) -> i64,
+) -> GroupAdvantageOutput {
+    let groups = (0..case.groups.len() as i64).map(group_of).collect();
+    reference::advantages(&GroupAdvantageCase { groups, ..case.clone() }, options, dtype)
+}
+
+fn scored(case: &GroupAdvantageCase, row: usize) -> f64 {
+    if case.rewards[row].is_nan() { 0.0 } else { case.rewards[row] }
+}
+
+fn all_scored(case: &GroupAdvantageCase) -> Vec<f64> {
+    case.rewards.iter().copied().filter(|r| !r.is_nan()).collect()
+}
+
+fn mean(rewards: &[f64]) -> f64 {
+    rewards.iter().sum::<f64>() / rewards.len() as f64
+}
+
+/// NaN where fewer than `ddof` + 1 rewards leave it undefined.
+fn deviation(rewards: &[f64], ddof: u8) -> f64 {
+    let mean = mean(rewards);
+    let squares: f64 = rewards.iter().map(|r| (r - mean).powi(2)).sum();
+    (squares / (rewards.len() as f64 - f64::from(ddof))).sqrt()
+}
+
+/// What the declared scale divides a group by; 1 where it is undefined.
+fn divisor(rewards: &[f64], options: &Options) -> f64 {
+    scale_of(rewards, rewards, options)
+}
+
+fn scale_of(rewards: &[f64], everyone: &[f64], options: &Options) -> f64 {
+    let deviation = match options.scale {
+        Scale::None => return 1.0,
+        Scale::Std | Scale::LooStd => deviation(rewards, options.ddof),
+        Scale::BatchStd => deviation(everyone, options.ddof),
+    };
+    match options.epsilon_mode {
+        _ if deviation.is_nan() => 1.0,
+        EpsilonMode::Add => deviation + options.epsilon,
+        EpsilonMode::Clamp => deviation.max(options.epsilon),
+    }
+}
+
+fn largest(rewards: &[f64]) -> f64 {
+    rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn smallest(rewards: &[f64]) -> f64 {
+    rewards.iter().copied().fold(f64::INFINITY, f64::min)
+}

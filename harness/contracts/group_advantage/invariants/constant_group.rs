@@ -1,0 +1,62 @@
+//! A group of equal rewards says nothing.
+//!
+//! ### Claim
+//! Equal rewards give advantages of at most 0.05, whatever the reward.
+//!
+//! ### Why it matters
+//! The rounded mean of equal rewards is not always that reward: 0.95 and seven rows at f32 leave
+//! 6e-8. With a tiny ε the residue is divided by itself and becomes an advantage of full size,
+//! and the policy trains on noise whenever a prompt is too easy or too hard.
+//!
+//! ### Does not hold for
+//! `baseline: none`; half formats; groups of one, or of more than 16.
+//!
+//! ### Bugs it has caught
+//! A missing ε gives NaN, ε = 1e-8 at f32 a residue, an early return on a deviation of 0 the raw
+//! reward.
+
+use super::super::{Baseline, GroupAdvantage, Options};
+use super::several;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::{Dtype, Place};
+use crate::text::{number as number_text, rounded};
+
+/// Larger groups leave larger residues.
+const LARGEST_GROUP: usize = 16;
+
+/// What a group without signal may get.
+const LARGEST_ADVANTAGE: f64 = 0.05;
+
+pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
+pub(super) const CATCHES: &[&str] = &["epsilon-missing", "residue-of-a-rounded-mean", "constant-group-keeps-its-reward", "constant-group-gets-one", "baseline-missing"];
+
+pub(super) fn applies(options: &Options, place: Place) -> bool {
+    options.baseline != Baseline::None && matches!(place.dtype, Dtype::F32 | Dtype::F64)
+}
+
+pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+    let returned = probe.output()?;
+    let mut checked = false;
+    for (number, rows) in several(probe.case)? {
+        let reward = probe.case.rewards[rows[0]];
+        if rows.len() > LARGEST_GROUP || rows.iter().any(|row| probe.case.rewards[*row] != reward) {
+            continue;
+        }
+        checked = true;
+        for row in rows {
+            let advantage = returned.output.advantages[row];
+            // NaN fails too.
+            if !(advantage.abs() <= LARGEST_ADVANTAGE) {
+                broken!(
+                    "all rewards of group {number} are {}, but advantages[{row}] is {}, expected 0 \
+                     ± {LARGEST_ADVANTAGE}",
+                    number_text(reward),
+                    rounded(advantage),
+                );
+            }
+        }
+    }
+    if checked { Ok(()) } else { Err(Stop::Vacuous) }
+}

@@ -1,0 +1,66 @@
+//! The advantages of a group have the declared deviation.
+//!
+//! ### Claim
+//! The advantages of a group have the deviation σ/σ', where σ' is what the options divide by.
+//!
+//! ### Why it matters
+//! The size of the advantages is the size of the step. An ε meant for rewards of size 1 swallows
+//! rewards of size 1e-3; a division by the variance multiplies them by a thousand.
+//!
+//! ### Does not hold for
+//! Scales other than `std`; groups of one, or whose deviation is lost in rounding.
+//!
+//! ### Bugs it has caught
+//! Stability constants of 0.1 and 1 (rl-post-training skill); missing square roots.
+
+use super::super::{Baseline, EpsilonMode, GroupAdvantage, Options, Scale};
+use super::several;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
+pub(super) const CATCHES: &[&str] = &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.scale == Scale::Std
+}
+
+pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+    let returned = probe.finite_output()?;
+    let bounds = probe.bounds("advantages");
+    let options = probe.options;
+    let mut checked = false;
+    for (number, rows) in several(probe.case)? {
+        let deviation = |values: &ndarray::Array1<f64>| {
+            let mean = rows.iter().map(|row| values[*row]).sum::<f64>() / rows.len() as f64;
+            let squares: f64 = rows.iter().map(|row| (values[*row] - mean).powi(2)).sum();
+            (squares / (rows.len() as f64 - f64::from(options.ddof))).sqrt()
+        };
+        let sigma = deviation(&probe.case.rewards);
+        let divisor = match options.epsilon_mode {
+            EpsilonMode::Add => sigma + options.epsilon,
+            EpsilonMode::Clamp => sigma.max(options.epsilon),
+        };
+        let allowed = 2.0 * rows.iter().map(|row| bounds[[*row]]).fold(0.0, f64::max);
+        if sigma == 0.0 || allowed > 0.1 {
+            continue;
+        }
+        checked = true;
+        let others = rows.len() as f64;
+        let stretch = if options.baseline == Baseline::LeaveOneOut { others / (others - 1.0) } else { 1.0 };
+        let (found, expected) = (deviation(&returned.output.advantages), stretch * sigma / divisor);
+        if (found - expected).abs() > allowed {
+            broken!(
+                "the advantages of group {number} have deviation {}, expected {} ± {allowed:.1e} \
+                 (its rewards have {})",
+                rounded(found),
+                rounded(expected),
+                rounded(sigma),
+            );
+        }
+    }
+    if checked { Ok(()) } else { Err(Stop::Vacuous) }
+}

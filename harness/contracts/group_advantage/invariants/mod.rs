@@ -1,0 +1,90 @@
+//! What must hold of `group-advantage`: the laws that apply, and one file for each of its own.
+
+use ndarray::ArrayD;
+
+use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
+use crate::invariant::{Invariant, Outcome, Stop};
+use crate::text::rounded;
+use crate::{broken, laws};
+
+/// Every invariant of the contract, in the order in which they are checked.
+pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {
+    let mut all = laws::universal();
+    all.extend([
+        laws::oracle::law().catching(&["epsilon-clamped-for-added", "median-for-mean"]),
+        laws::row_permutation::law().catching(&["groups-assumed-contiguous"]),
+        laws::row_split::law().catching(&["group-stride-applied-twice"]),
+    ]);
+    all.extend(own());
+    all
+}
+
+crate::invariants! {
+    GroupAdvantage;
+    zero_sum,
+    constant_group,
+    signal,
+    declared_scale,
+    shift_invariant,
+    scales_with_the_rewards,
+    odd,
+    order_preserved,
+    bounded,
+    groups_independent,
+    relabelling,
+    leave_one_out,
+    singleton,
+    unscored,
+}
+
+/// The scored rows of every group that has two or more, with the group's number.
+fn several(case: &GroupAdvantageCase) -> Result<Vec<(i64, Vec<usize>)>, Stop> {
+    let groups: Vec<(i64, Vec<usize>)> = members(case)
+        .into_iter()
+        .map(|rows| {
+            let number = case.groups[rows[0]];
+            let scored = |row: &usize| !case.rewards[*row].is_nan();
+            (number, rows.into_iter().filter(scored).collect::<Vec<_>>())
+        })
+        .filter(|(_, rows)| rows.len() > 1)
+        .collect();
+    if groups.is_empty() { Err(Stop::Vacuous) } else { Ok(groups) }
+}
+
+/// Every advantage is what it was before, but for groups of one.
+fn unchanged(
+    case: &GroupAdvantageCase,
+    before: &GroupAdvantageOutput,
+    after: &GroupAdvantageOutput,
+    allowed: &ArrayD<f64>,
+    describe: impl Fn(usize) -> String,
+) -> Outcome {
+    let groups = several(case)?;
+    let grouped = |row: usize| groups.iter().any(|(_, rows)| rows.contains(&row));
+    let mut allowed = allowed.clone();
+    for (row, allowed) in allowed.iter_mut().enumerate() {
+        *allowed = if grouped(row) { *allowed } else { f64::INFINITY };
+    }
+    unchanged_everywhere(before, after, &allowed, describe)
+}
+
+/// Every advantage is what it was before; infinitely far is never checked.
+fn unchanged_everywhere(
+    before: &GroupAdvantageOutput,
+    after: &GroupAdvantageOutput,
+    allowed: &ArrayD<f64>,
+    describe: impl Fn(usize) -> String,
+) -> Outcome {
+    for (row, (from, to)) in before.advantages.iter().zip(&after.advantages).enumerate() {
+        let allowed = allowed[[row]];
+        if allowed < f64::INFINITY && !((to - from).abs() <= allowed) {
+            broken!(
+                "{} is {}, expected {} ± {allowed:.1e}",
+                describe(row),
+                rounded(*to),
+                rounded(*from),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! The numbers of the groups are only names.
+//!
+//! ### Claim
+//! Giving the groups other numbers changes no advantage.
+//!
+//! ### Why it matters
+//! Group numbers are prompt ids, hashes, uuids cast to integers. Code that uses them as indices,
+//! or expects them to ascend, works until the data loader is shuffled.
+//!
+//! ### Does not hold for
+//! `layout: contiguous`, where a component may never read `groups`.
+//!
+//! ### Bugs it has caught
+//! Rows returned in the order of their group numbers.
+
+use super::super::{GroupAdvantage, Layout, Options, members};
+use super::unchanged_everywhere;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["rows-in-group-order"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.layout == Layout::Any
+}
+
+pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+    let before = probe.finite_output()?;
+    let groups = members(probe.case);
+    let order = probe.pick.shuffled(groups.len());
+    let first = *probe.pick.one(&[0, 5, -2, 1 << 33]);
+    let mut relabelled = probe.case.clone();
+    for (number, rows) in groups.iter().enumerate() {
+        rows.iter().for_each(|row| relabelled.groups[*row] = first + 3 * order[number] as i64);
+    }
+    let after = probe.call(&relabelled)?;
+    let allowed = 2.0 * probe.bounds("advantages");
+    unchanged_everywhere(&before.output, &after, &allowed, |row| {
+        format!("with groups numbered {}, advantages[{row}]", relabelled.groups)
+    })
+}

@@ -1,0 +1,69 @@
+//! Rewards k times as large give advantages that follow from the options.
+//!
+//! ### Claim
+//! Multiplying all rewards by k multiplies the advantages by k(σ + ε)/(kσ + ε), or by k without a
+//! scale.
+//!
+//! ### Why it matters
+//! It shows what the division is by, whatever the rewards are: a variance, a range and a clamp
+//! all scale differently from a deviation with ε added.
+//!
+//! ### Does not hold for
+//! `epsilon_mode: clamp` with `scale: std`, and the scales over batches and over other rows;
+//! factors that leave `reward_range`.
+//!
+//! ### Bugs it has caught
+//! Divisions by the variance; `std` missing where it is declared.
+
+use super::super::{EpsilonMode, GroupAdvantage, Options, Scale};
+use super::several;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["divided-by-the-variance", "not-divided"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.scale == Scale::None || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add)
+}
+
+pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+    let before = probe.finite_output()?;
+    let factor = *probe.pick.one(&[0.5, 0.25, 2.0, 4.0, 0.125]);
+    let mut multiplied = probe.case.clone();
+    multiplied.rewards *= factor;
+    let after = probe.call(&multiplied)?;
+    let moved = probe.expected_of(&multiplied);
+    let bounds = (probe.bounds("advantages"), probe.bounds_in(&moved, "advantages"));
+    let Options { epsilon, ddof, .. } = *probe.options;
+    for (number, rows) in several(probe.case)? {
+        let stretch = match probe.options.scale {
+            Scale::None => factor,
+            _ => {
+                let rewards = || rows.iter().map(|row| probe.case.rewards[*row]);
+                let count = rows.len() as f64;
+                let mean = rewards().sum::<f64>() / count;
+                let squares: f64 = rewards().map(|r| (r - mean).powi(2)).sum();
+                let sigma = (squares / (count - f64::from(ddof))).sqrt();
+                factor * (sigma + epsilon) / (factor * sigma + epsilon)
+            }
+        };
+        for row in rows {
+            let (from, to) = (before.output.advantages[row], after.advantages[row]);
+            let allowed = bounds.0[[row]] * stretch + bounds.1[[row]];
+            if allowed < f64::INFINITY && !((to - stretch * from).abs() <= allowed) {
+                broken!(
+                    "with all rewards times {factor}, advantages[{row}] of group {number} goes from {} \
+                     to {}, expected {} ± {allowed:.1e}",
+                    rounded(from),
+                    rounded(to),
+                    rounded(stretch * from),
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A constant added to all rewards changes nothing.
+//!
+//! ### Claim
+//! Adding one constant to all rewards changes no advantage.
+//!
+//! ### Why it matters
+//! A baseline exists to make the level of the rewards irrelevant: a reward model that scores 7 to
+//! 9 must train as one that scores 0 to 2.
+//!
+//! ### Does not hold for
+//! `baseline: none`; groups of one that keep their reward; constants that leave `reward_range`,
+//! or that rounding would change.
+//!
+//! ### Bugs it has caught
+//! prime-rl #390 and Search-R1 9ec2fa9 are not shift-invariant.
+
+use super::super::{Baseline, GroupAdvantage, Options};
+use super::unchanged;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["baseline-missing", "mean-over-std-precedence", "every-row-its-own-group"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.baseline != Baseline::None
+}
+
+pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+    let before = probe.finite_output()?;
+    let amounts = [1.0, -1.0, 2.0, -4.0, 0.5, 4.0, -8.0, 8.0];
+    for _ in 0..3 {
+        let amount = *probe.pick.one(&amounts);
+        let mut shifted = probe.case.clone();
+        shifted.rewards += amount;
+        let exact = shifted.rewards.iter().zip(&probe.case.rewards).all(|(to, from)| {
+            from.is_nan() || (*to - amount == *from && *to - *from == amount)
+        });
+        if !exact {
+            continue;
+        }
+        let after = match probe.call(&shifted) {
+            Err(Stop::Vacuous) => continue,
+            other => other?,
+        };
+        let moved = probe.expected_of(&shifted);
+        let allowed = probe.bounds("advantages") + probe.bounds_in(&moved, "advantages");
+        return unchanged(probe.case, &before.output, &after, &allowed, |row| {
+            format!("with {amount} added to every reward, advantages[{row}]")
+        });
+    }
+    Err(Stop::Vacuous)
+}

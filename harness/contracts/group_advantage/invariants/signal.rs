@@ -1,0 +1,51 @@
+//! Rewards that differ give advantages.
+//!
+//! ### Claim
+//! The advantages of a group are not all zero when its rewards differ.
+//!
+//! ### Why it matters
+//! Advantages of zero are the most common reason for a run without improvement: the loss is flat,
+//! the gradient is zero, and nothing complains.
+//!
+//! ### Does not hold for
+//! Rewards that differ by no more than a few roundings.
+//!
+//! ### Bugs it has caught
+//! Rewards truncated to integers; ROLL 9c6ce5c0 (scores replaced by zeros).
+
+use super::super::{GroupAdvantage, Options};
+use super::several;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["rewards-truncated-to-integers"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+    let returned = probe.finite_output()?;
+    let noise = 64.0 * probe.place.dtype.arithmetic().unit_roundoff();
+    let mut checked = false;
+    for (number, rows) in several(probe.case)? {
+        let rewards = || rows.iter().map(|row| probe.case.rewards[*row]);
+        let (least, most) = (rewards().fold(f64::INFINITY, f64::min), rewards().fold(f64::NEG_INFINITY, f64::max));
+        if most - least <= noise * most.abs().max(least.abs()) {
+            continue;
+        }
+        checked = true;
+        if rows.iter().all(|row| returned.output.advantages[*row] == 0.0) {
+            broken!(
+                "the rewards of group {number} differ (from {} to {}), but its advantages are all 0",
+                rounded(least),
+                rounded(most),
+            );
+        }
+    }
+    if checked { Ok(()) } else { Err(Stop::Vacuous) }
+}

@@ -1,0 +1,45 @@
+//! The advantages of a group sum to zero.
+//!
+//! ### Claim
+//! The advantages of a group sum to zero.
+//!
+//! ### Why it matters
+//! A group whose advantages do not cancel pushes all its completions up or down at once, whatever
+//! they are worth: the gradient gets a part that has nothing to do with the rewards, and its
+//! variance grows.
+//!
+//! ### Does not hold for
+//! `baseline: none`, `scale: loo-std` (every row has a divisor of its own), groups of one.
+//!
+//! ### Bugs it has caught
+//! prime-rl #390: `r - mean/std` for `(r - mean)/std`. Search-R1 9ec2fa9: every row a group of
+//! its own.
+
+use super::super::{Baseline, GroupAdvantage, Options, Scale};
+use super::several;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["baseline-missing", "mean-over-std-precedence"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.baseline != Baseline::None && options.scale != Scale::LooStd
+}
+
+pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+    let returned = probe.finite_output()?;
+    let advantages = &returned.output.advantages;
+    let bounds = probe.bounds("advantages");
+    for (number, rows) in several(probe.case)? {
+        let sum: f64 = rows.iter().map(|row| advantages[*row]).sum();
+        let allowed: f64 = rows.iter().map(|row| bounds[[*row]]).sum();
+        if sum.abs() > allowed {
+            broken!("group {number} sums to {}, expected 0 ± {allowed:.1e}", rounded(sum));
+        }
+    }
+    Ok(())
+}

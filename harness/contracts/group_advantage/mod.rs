@@ -1,0 +1,307 @@
+//! One outcome reward per completion, normalised inside its group.
+//!
+//! GRPO, Dr. GRPO, RLOO, and REINFORCE with a group baseline turn the rewards of the completions
+//! of one prompt into advantages: what is taken off (the baseline) and what it is divided by (the
+//! scale) are conventions, and every library has its own.
+//!
+//! ### Source
+//! GRPO: Shao et al. 2024, DeepSeekMath. Dr. GRPO: Liu et al. 2025, Understanding R1-Zero-Like
+//! Training. RLOO: Ahmadian et al. 2024, Back to Basics; Kool et al. 2019.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array1, Ix1};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::{chance, one};
+use crate::fault::Fault;
+use crate::invariant::Invariant;
+use crate::laws::{self, Rows};
+use crate::pick::Pick;
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{choice, options, record};
+
+record! {
+    /// The inputs of `group-advantage`.
+    ///
+    /// # Shapes
+    /// `N` completions: rewards `[N]`, groups `[N]`.
+    pub struct GroupAdvantageCase {
+        /// One reward per completion. NaN where it could not be scored (`unscored: exclude`).
+        pub rewards: A::Float<Ix1>,
+        /// The group of each completion; completions of one prompt share a number.
+        pub groups: A::Int<Ix1>,
+    }
+}
+
+record! {
+    /// The outputs of `group-advantage`.
+    ///
+    /// # Shapes
+    /// `N` completions: advantages `[N]`.
+    pub struct GroupAdvantageOutput {
+        /// One advantage per completion.
+        pub advantages: A::Float<Ix1>,
+    }
+}
+
+impl From<Array1<f64>> for GroupAdvantageOutput {
+    fn from(advantages: Array1<f64>) -> Self {
+        Self { advantages }
+    }
+}
+
+impl From<Vec<f64>> for GroupAdvantageOutput {
+    fn from(advantages: Vec<f64>) -> Self {
+        Self { advantages: advantages.into() }
+    }
+}
+
+impl From<Vec<f32>> for GroupAdvantageOutput {
+    fn from(advantages: Vec<f32>) -> Self {
+        Self { advantages: advantages.into_iter().map(f64::from).collect() }
+    }
+}
+
+choice! {
+    /// What is taken off a reward.
+    pub enum Baseline {
+        /// The mean of the group.
+        Mean = "mean",
+        /// The mean of the other completions of the group.
+        LeaveOneOut = "leave-one-out",
+        /// Nothing.
+        None = "none",
+    }
+}
+
+choice! {
+    /// What the difference is divided by.
+    pub enum Scale {
+        /// The deviation of the group's rewards.
+        Std = "std",
+        /// The deviation of the whole batch's rewards.
+        BatchStd = "batch-std",
+        /// The deviation of the other rows of the group; where 0 or undefined, nothing.
+        LooStd = "loo-std",
+        /// Nothing.
+        None = "none",
+    }
+}
+
+choice! {
+    /// How ε protects the division.
+    pub enum EpsilonMode {
+        /// σ + ε.
+        Add = "add",
+        /// max(σ, ε).
+        Clamp = "clamp",
+    }
+}
+
+choice! {
+    /// What a group of one completion gets.
+    pub enum Singleton {
+        /// Advantage 0.
+        Zero = "zero",
+        /// Its reward.
+        Reward = "reward",
+        /// Never generated.
+        Avoid = "avoid",
+    }
+}
+
+choice! {
+    /// How rows are laid out.
+    pub enum Layout {
+        /// Rows of a group anywhere, groups of any size.
+        Any = "any",
+        /// Equal-sized groups in adjacent rows.
+        Contiguous = "contiguous",
+    }
+}
+
+choice! {
+    /// What happens to rewards that are NaN.
+    pub enum Unscored {
+        /// Never generated.
+        Avoid = "avoid",
+        /// Left out of the statistics, with advantage 0.
+        Exclude = "exclude",
+    }
+}
+
+options! {
+    /// The options of `group-advantage`.
+    pub struct Options {
+        /// `mean`, `leave-one-out` or `none`: what is taken off a reward.
+        pub baseline: Baseline = Baseline::Mean,
+        /// `std`, `batch-std`, `loo-std` or `none`: divide by the deviation of the group's
+        /// rewards, of the whole batch's, of the other rows of the group (rows for which that is
+        /// 0 or undefined are not divided), or not at all.
+        pub scale: Scale = Scale::Std,
+        /// `1` or `0`: unbiased or biased variance.
+        pub ddof: u8 = 1,
+        /// A number ≥ 0 that protects the division.
+        pub epsilon: f64 = 1e-4,
+        /// `add` (σ + ε) or `clamp` (max(σ, ε)).
+        pub epsilon_mode: EpsilonMode = EpsilonMode::Add,
+        /// `zero`, `reward` or `avoid`: what a group of one completion gets. Also a group of
+        /// which `unscored: exclude` leaves one row, and with `batch-std` a batch of one row.
+        /// With `baseline: none` it is a row like any other.
+        pub singleton: Singleton = Singleton::Zero,
+        /// `any` or `contiguous` (equal-sized groups in adjacent rows).
+        pub layout: Layout = Layout::Any,
+        /// `avoid` or `exclude`: NaN rewards are never generated, or are left out of the
+        /// statistics and get advantage 0.
+        pub unscored: Unscored = Unscored::Avoid,
+        /// `[lo, hi]`: the rewards generated.
+        pub reward_range: [f64; 2] = [-10.0, 10.0],
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let [lo, hi] = self.reward_range;
+        if self.ddof > 1 {
+            Err(("ddof", format!("expected 0 or 1, found {}", self.ddof)))
+        } else if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
+            Err(("epsilon", format!("expected a finite number ≥ 0, found {}", self.epsilon)))
+        } else if !(lo < hi && lo.is_finite() && hi.is_finite()) {
+            Err(("reward_range", format!("expected [lo, hi] with lo < hi, found [{lo}, {hi}]")))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        Ok(Options {
+            baseline: one(u, Baseline::ALL)?,
+            scale: one(u, Scale::ALL)?,
+            ddof: u8::from(chance(u, 160)?),
+            epsilon: one(u, &[1e-4, 1e-6, 1e-8, 0.0, 1e-3, 1e-9])?,
+            epsilon_mode: one(u, EpsilonMode::ALL)?,
+            singleton: one(u, Singleton::ALL)?,
+            layout: one(u, Layout::ALL)?,
+            unscored: one(u, Unscored::ALL)?,
+            reward_range: one(u, &[[-10.0, 10.0], [0.0, 1.0], [-1.0, 1.0], [0.0, 100.0]])?,
+        })
+    }
+}
+
+/// The contract: one outcome reward per completion, normalised inside its group.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupAdvantage;
+
+impl Contract for GroupAdvantage {
+    type Case = GroupAdvantageCase;
+    type Output = GroupAdvantageOutput;
+    type Options = Options;
+
+    const ID: &'static str = "group-advantage";
+    const STAGE: Stage = Stage::Advantage;
+    const DOC: &'static str = include_str!("mod.rs");
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        dtype: Dtype,
+    ) -> arbitrary::Result<GroupAdvantageCase> {
+        generate::draw(u, options, dtype)
+    }
+
+    fn corners(options: &Options, dtype: Dtype) -> Vec<GroupAdvantageCase> {
+        generate::corners(options, dtype)
+    }
+
+    fn valid(case: &GroupAdvantageCase, options: &Options, dtype: Dtype) -> Result<(), String> {
+        generate::valid(case, options, dtype)
+    }
+
+    fn simpler(case: &GroupAdvantageCase, options: &Options, _: Dtype) -> Vec<GroupAdvantageCase> {
+        generate::simpler(case, options)
+    }
+
+    fn measure(case: &GroupAdvantageCase) -> Measure {
+        generate::measure(case)
+    }
+
+    fn shapes(case: &GroupAdvantageCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("advantages", vec![case.rewards.len()])]
+    }
+
+    fn oracle(case: &GroupAdvantageCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::advantages(case, options)
+    }
+
+    fn reference(
+        case: &GroupAdvantageCase,
+        options: &Options,
+        dtype: Dtype,
+    ) -> GroupAdvantageOutput {
+        reference::advantages(case, options, dtype)
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+impl Rows for GroupAdvantage {
+    fn rows(case: &GroupAdvantageCase) -> usize {
+        case.rewards.len()
+    }
+
+    fn take(case: &GroupAdvantageCase, rows: &[usize]) -> GroupAdvantageCase {
+        GroupAdvantageCase {
+            rewards: laws::take_rows(&case.rewards, rows),
+            groups: laws::take_rows(&case.groups, rows),
+        }
+    }
+
+    fn parts(case: &GroupAdvantageCase, options: &Options) -> Option<Vec<Vec<usize>>> {
+        (options.scale != Scale::BatchStd).then(|| members(case))
+    }
+
+    fn permutation(case: &GroupAdvantageCase, options: &Options, pick: &mut Pick) -> Vec<usize> {
+        match options.layout {
+            Layout::Any => pick.shuffled(case.rewards.len()),
+            Layout::Contiguous => {
+                let groups = members(case);
+                let order = pick.shuffled(groups.len());
+                order.into_iter().flat_map(|group| groups[group].clone()).collect()
+            }
+        }
+    }
+}
+
+/// The rows of each group, groups in order of their first row.
+pub(super) fn members(case: &GroupAdvantageCase) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(i64, Vec<usize>)> = Vec::new();
+    for (row, id) in case.groups.iter().enumerate() {
+        match groups.iter_mut().find(|(known, _)| known == id) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((*id, vec![row])),
+        }
+    }
+    groups.into_iter().map(|(_, rows)| rows).collect()
+}

@@ -1,0 +1,34 @@
+//! The contracts. Adding one touches its own folder and one line of the list below.
+
+use crate::contract::Contract;
+
+/// Something done with a contract that is known by name only at run time.
+pub trait Visit {
+    /// What it gives.
+    type Output;
+
+    /// Does it.
+    fn visit<C: Contract>(self) -> Self::Output;
+}
+
+/// Declares the modules of the contracts, the list of names, and the way from a name to a type.
+macro_rules! contracts {
+    ($( $module:ident :: $contract:ident ),+ $(,)?) => {
+        $( pub mod $module; )+
+
+        /// The names of the contracts, in pipeline order.
+        pub const IDS: &[&str] = &[$( <$module::$contract as Contract>::ID ),+];
+
+        /// Does something with the contract of this name; `None` where there is none.
+        pub fn visit<V: Visit>(id: &str, visitor: V) -> Option<V::Output> {
+            $( if id == <$module::$contract as Contract>::ID {
+                return Some(visitor.visit::<$module::$contract>());
+            } )+
+            None
+        }
+    };
+}
+
+contracts! {
+    group_advantage::GroupAdvantage,
+}

@@ -1,0 +1,158 @@
+//! Faults: known wrong behaviours of a contract, each a small function and a real bug.
+
+use crate::component::{Call, Component, Failure, Returned, guarded};
+use crate::contract::{Contract, round};
+use crate::place::{Dtype, Place};
+use crate::record::{Record, Value};
+
+/// A known wrong behaviour.
+pub struct Fault<C: Contract> {
+    /// The id inside its contract: `baseline-missing`.
+    pub id: &'static str,
+    /// What it does wrong, in one line: reports quote it.
+    pub summary: &'static str,
+    /// The real bug: repository and number, or where it was seen.
+    pub source: &'static str,
+    /// The options under which it shows, as YAML.
+    pub options: &'static str,
+    /// What it does.
+    pub behaviour: Behaviour<C>,
+}
+
+/// What a fault does.
+pub enum Behaviour<C: Contract> {
+    /// Gives wrong numbers, in as many variants as there are functions (sizes of a constant, say).
+    Gives(&'static [fn(&C::Case, &C::Options, Dtype) -> C::Output]),
+    /// Misbehaves around the reference's right numbers.
+    Misbehaves(Misbehaviour),
+}
+
+/// What any component can do wrong besides its numbers. Proves the shared laws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misbehaviour {
+    /// Panics on some cases.
+    Raises,
+    /// Gives the first output field without its last element along the first axis.
+    DropsARow,
+    /// Puts NaN into some outputs.
+    GivesNan,
+    /// Changes its inputs.
+    ChangesInputs,
+    /// Answers another number every second time.
+    Flips,
+}
+
+/// The misbehaviours, as faults of every contract.
+pub fn misbehaviours<C: Contract>() -> Vec<Fault<C>> {
+    let fault = |id, summary, kind| Fault {
+        id,
+        summary,
+        source: "any contract; see the laws",
+        options: "{}",
+        behaviour: Behaviour::Misbehaves(kind),
+    };
+    vec![
+        fault("raises", "panics on some inputs", Misbehaviour::Raises),
+        fault("drops-a-row", "gives one row fewer than it got", Misbehaviour::DropsARow),
+        fault("gives-nan", "gives NaN for some inputs", Misbehaviour::GivesNan),
+        fault("changes-its-inputs", "writes into its inputs", Misbehaviour::ChangesInputs),
+        fault("flips", "answers differently every second time", Misbehaviour::Flips),
+    ]
+}
+
+/// A builtin component: the reference of a contract, or one of its faults.
+pub struct Builtin<C: Contract> {
+    fault: Option<Fault<C>>,
+    variant: usize,
+    calls: u64,
+}
+
+impl<C: Contract> Builtin<C> {
+    /// The reference.
+    pub fn reference() -> Self {
+        Builtin { fault: None, variant: 0, calls: 0 }
+    }
+
+    /// A fault, in its variant number `variant`.
+    pub fn fault(fault: Fault<C>, variant: usize) -> Self {
+        Builtin { fault: Some(fault), variant, calls: 0 }
+    }
+}
+
+impl<C: Contract> Component<C> for Builtin<C> {
+    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
+        self.calls += 1;
+        let Call { case, options, place, .. } = *call;
+        let mut changed = Vec::new();
+        let mut output = match self.fault.as_ref().map(|fault| &fault.behaviour) {
+            Some(Behaviour::Gives(variants)) => {
+                guarded(|| variants[self.variant](case, options, place.dtype))?
+            }
+            None => guarded(|| C::reference(case, options, place.dtype))?,
+            Some(Behaviour::Misbehaves(kind)) => {
+                if *kind == Misbehaviour::ChangesInputs {
+                    changed.push(C::Case::fields()[0].name.to_owned());
+                }
+                let output = guarded(|| C::reference(case, options, place.dtype))?;
+                misbehave::<C>(*kind, self.calls, output)?
+            }
+        };
+        round(&mut output, place.dtype);
+        Ok(Returned { output, changed, no_gradient: Vec::new() })
+    }
+
+    fn no_gradients(&self, _: Place) -> Option<String> {
+        None
+    }
+}
+
+fn misbehave<C: Contract>(
+    kind: Misbehaviour,
+    calls: u64,
+    mut output: C::Output,
+) -> Result<C::Output, Failure> {
+    let mut first = true;
+    let mut spoil = |spoiled: f64| {
+        output.for_floats(&mut |_, floats| {
+            if let (true, Some(x)) = (first, floats.first_mut()) {
+                // Only where the number is large enough to be no constant of the contract.
+                *x = if x.abs() > 0.5 { spoiled } else { *x };
+            }
+            first = false;
+        });
+    };
+    match kind {
+        Misbehaviour::ChangesInputs => {}
+        Misbehaviour::GivesNan => spoil(f64::NAN),
+        Misbehaviour::Flips if calls.is_multiple_of(2) => spoil(-7.0),
+        Misbehaviour::Flips => {}
+        Misbehaviour::Raises => {
+            let mut large = false;
+            output.for_floats(&mut |_, floats| large |= floats.iter().any(|x| x.abs() > 0.5));
+            if large {
+                return Err(Failure::Raised {
+                    message: "a panic: planted".to_owned(),
+                    traceback: String::new(),
+                });
+            }
+        }
+        Misbehaviour::DropsARow => {
+            let mut values = output.values().into_iter();
+            let (name, value) = values.next().expect("an output has a field");
+            let Some(Value::Float(array)) = value else { return Ok(output) };
+            let rows = array.shape()[0] - 1;
+            let shorter = array.slice_axis(ndarray::Axis(0), (0..rows).into()).to_owned();
+            let mut shorter = Some(Value::Float(shorter));
+            let rest: Vec<_> = values.collect();
+            output = C::Output::from_values(&mut |field| {
+                if field == name {
+                    shorter.take()
+                } else {
+                    rest.iter().find(|(name, _)| *name == field).and_then(|(_, v)| v.clone())
+                }
+            })
+            .expect("the output was well formed");
+        }
+    }
+    Ok(output)
+}

@@ -1,0 +1,178 @@
+//! Findings: from the first case that broke an invariant to the smallest one, on disk.
+
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+
+use crate::case_file::{CaseFile, found_folder, regressions_folder};
+use crate::check::{Broken, Subject};
+use crate::component::{Call, Failure};
+use crate::contract::Contract;
+use crate::error::Error;
+use crate::invariant::{Invariant, Stop};
+use crate::place::Place;
+use crate::record::{Record, Value, one_line};
+use crate::report::{Classes, Diagnosis, Finding, json_float};
+use crate::shrink::minimise;
+
+/// Candidates tried for one finding at the most.
+const CANDIDATES: u64 = 3000;
+
+/// Candidates tried where each may cost a restart of the component's process.
+const CANDIDATES_OF_A_CRASH: u64 = 60;
+
+/// Candidates tried where each may cost the time limit of a call.
+const CANDIDATES_OF_A_HANG: u64 = 3;
+
+/// A finding on its smallest case.
+pub(crate) struct Shrunk<C: Contract> {
+    pub(crate) invariant: Invariant<C>,
+    pub(crate) case: C::Case,
+    pub(crate) found: String,
+    pub(crate) at_case: u64,
+    pub(crate) tried: u64,
+}
+
+/// Makes the case of a finding as small as it gets.
+pub(crate) fn shrink<C: Contract>(
+    subject: &mut Subject<C>,
+    invariant: Invariant<C>,
+    broken: Broken<C>,
+    place: Place,
+    calls: &mut u64,
+) -> Shrunk<C> {
+    let limit = match broken.failure {
+        Some(Failure::TimedOut { .. }) => CANDIDATES_OF_A_HANG,
+        Some(Failure::Died { .. }) => CANDIDATES_OF_A_CRASH,
+        _ => CANDIDATES,
+    };
+    let options = subject.options.clone();
+    let mut found = None;
+    let mut tried = 0;
+    let minimal = minimise::<C>(&broken.case, &options, place.dtype, |candidate| {
+        if tried == limit {
+            return None;
+        }
+        tried += 1;
+        match subject.try_case(&invariant, candidate, place, calls).0 {
+            Err(Stop::Broken(message)) => {
+                found = Some(message);
+                Some(true)
+            }
+            _ => Some(false),
+        }
+    });
+    Shrunk {
+        invariant,
+        case: minimal.case,
+        found: found.unwrap_or(broken.found),
+        at_case: broken.at_case,
+        tried: minimal.tried,
+    }
+}
+
+/// Writes the case of a finding into `found` and makes its entry in the report.
+///
+/// # Errors
+/// The case file cannot be written.
+pub(crate) fn write<C: Contract>(
+    subject: &mut Subject<C>,
+    shrunk: Shrunk<C>,
+    place: Place,
+    classes: Classes,
+    diagnosis: Vec<Diagnosis>,
+    calls: &mut u64,
+) -> Result<Finding, Error> {
+    let Shrunk { invariant, case, found, at_case, tried } = shrunk;
+    let file = CaseFile::<C> {
+        invariant: Some(invariant.id.to_owned()),
+        component: Some(subject.name.clone()),
+        place: Some(place),
+        why: Some(found.lines().next().unwrap_or("").to_owned()),
+        link: None,
+        options: subject.options.clone(),
+        case,
+    };
+    let case_file = match &subject.corpora {
+        None => None,
+        Some(corpora) => {
+            let path = found_folder(corpora, C::ID).join(file.name());
+            file.write(&path)?;
+            Some(path.display().to_string())
+        }
+    };
+    *calls += 1;
+    let call = Call { case: &file.case, options: &subject.options, place, gradient: false };
+    let given = match subject.component.call(&call) {
+        Ok(returned) => format!("  →  {}", one_line(&returned.output)),
+        Err(_) => String::new(),
+    };
+    Ok(Finding {
+        invariant: invariant.id,
+        pitfall: invariant.pitfall,
+        claim: invariant.doc.claim(),
+        found,
+        cases_to_failure: at_case,
+        shrink_calls: tried,
+        case: json(&file.case),
+        shown: format!("{}{given}", one_line(&file.case)),
+        case_file,
+        classes,
+        diagnosis,
+    })
+}
+
+/// A record as a JSON object.
+pub(crate) fn json<R: Record>(record: &R) -> serde_json::Value {
+    let fields = record.values().into_iter().filter_map(|(name, value)| {
+        let array = match value? {
+            Value::Float(array) => nested_json(array.view(), &|x| json_float(*x)),
+            Value::Int(array) => nested_json(array.view(), &|x| (*x).into()),
+            Value::Bool(array) => nested_json(array.view(), &|x| (*x).into()),
+        };
+        Some((name.to_owned(), array))
+    });
+    serde_json::Value::Object(fields.collect())
+}
+
+fn nested_json<T>(
+    array: ndarray::ArrayViewD<'_, T>,
+    element: &dyn Fn(&T) -> serde_json::Value,
+) -> serde_json::Value {
+    match array.ndim() {
+        0 => element(array.first().expect("an array of dimension 0 has one element")),
+        _ => array.outer_iter().map(|part| nested_json(part, element)).collect(),
+    }
+}
+
+/// shakedown's own regressions, which every component of their contract is checked on.
+static OWN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/corpora");
+
+/// The regressions of a contract: shakedown's own, then those in the corpora folder.
+///
+/// # Errors
+/// One of them cannot be read.
+pub(crate) fn regressions<C: Contract>(corpora: Option<&Path>) -> Result<Vec<CaseFile<C>>, Error> {
+    let mut cases = Vec::new();
+    let own = OWN.get_dir(regressions_folder(Path::new(""), C::ID));
+    for file in own.into_iter().flat_map(Dir::files) {
+        let text = file.contents_utf8().unwrap_or("");
+        cases.push(CaseFile::parse(text).map_err(|error| error.at(file.path()))?);
+    }
+    let Some(corpora) = corpora else { return Ok(cases) };
+    for path in yaml_files(&regressions_folder(corpora, C::ID)) {
+        cases.push(CaseFile::read(&path)?);
+    }
+    Ok(cases)
+}
+
+/// The YAML files of a folder by name, none where there is no folder.
+pub(crate) fn yaml_files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    paths.sort();
+    paths
+}

@@ -1,0 +1,44 @@
+//! The output is finite.
+//!
+//! ### Claim
+//! The output is finite.
+//!
+//! ### Why it matters
+//! One NaN in one advantage makes the loss NaN, the gradient NaN, and every weight NaN after the next
+//! step. It comes from a division by a deviation of 0, or from inf · 0 in a backward pass.
+//!
+//! ### Does not hold for
+//! Inputs whose exact result is infinite; a contract does not generate them.
+//!
+//! ### Bugs it has caught
+//! SB3 #1028, ROLL #475: deviations with ddof 1 over one element. verl #1779: exp of a log-ratio
+//! above 88.
+
+use crate::broken;
+use crate::contract::{Contract, Pitfall};
+use crate::invariant::{Doc, Invariant, Outcome, Probe};
+use crate::laws::floats;
+
+/// The law, for the contract `C`.
+pub fn law<C: Contract>() -> Invariant<C> {
+    Invariant {
+        id: "finite",
+        doc: Doc(include_str!("finite.rs")),
+        pitfall: Pitfall::StabilityConstant,
+        catches: &[],
+        needs_gradient: false,
+        applies: |_, _| true,
+        check: check::<C>,
+    }
+}
+
+fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
+    let returned = probe.output()?;
+    for (name, array) in floats(&returned.output) {
+        if let Some((index, x)) = array.indexed_iter().find(|(_, x)| !x.is_finite()) {
+            let index = crate::text::index(&index);
+            broken!("{name}{index} is {}, expected a finite number", crate::text::number(*x));
+        }
+    }
+    Ok(())
+}

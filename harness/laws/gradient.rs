@@ -1,0 +1,100 @@
+//! The gradient is what the definition gives.
+//!
+//! ### Claim
+//! The gradient of the summed output equals the definition's, within rounding.
+//!
+//! ### Why it matters
+//! Training follows the gradient and never looks at the value. A right value with a wrong gradient
+//! (detached, doubled, leaking into the reference) trains the wrong thing without a sign.
+//!
+//! ### Does not hold for
+//! Components that cannot give gradients (`arrays: numpy` or `list`), and `gradient: false`. A
+//! plain Rust component may return `grad_<leaf>`; where it does not, its gradient is taken by
+//! central differences at f64.
+//!
+//! ### Bugs it has caught
+//! unsloth-zoo #892: a backward that counts twice. unsloth #5230: right loss, gradient exactly 0.
+
+use crate::broken;
+use crate::contract::{Contract, Pitfall};
+use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
+use crate::laws::{floats, oracle};
+use crate::place::Dtype;
+use crate::record::Record;
+use crate::tolerance::Expected;
+
+/// The law, for the contract `C`.
+pub fn law<C: Contract>() -> Invariant<C> {
+    Invariant {
+        id: "gradient",
+        doc: Doc(include_str!("gradient.rs")),
+        pitfall: Pitfall::GradientFlow,
+        catches: &[],
+        needs_gradient: true,
+        applies: |options, _| C::wants_gradient(options),
+        check: check::<C>,
+    }
+}
+
+fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
+    let returned = probe.gradient_output()?;
+    if let Some(leaf) = returned.no_gradient.first() {
+        broken!("`{leaf}` gets no gradient: the output is detached from it");
+    }
+    let given = floats(&returned.output);
+    let mut checked = false;
+    for expected in C::oracle_gradient(probe.case, probe.options, probe.place.dtype) {
+        match given.iter().find(|(name, _)| *name == expected.field) {
+            Some((name, found)) if found.shape() != expected.numbers.shape() => broken!(
+                "{name} has shape {:?}, expected {:?}",
+                found.shape(),
+                expected.numbers.shape()
+            ),
+            Some((name, found)) => oracle::compare(probe.tolerance, name, found, &expected)?,
+            None if probe.place.dtype == Dtype::F64 => by_differences(probe, &expected)?,
+            None => continue,
+        }
+        checked = true;
+    }
+    if checked { Ok(()) } else { Err(Stop::Vacuous) }
+}
+
+/// How far a leaf is moved to each side, relative to its magnitude or to 1.
+const STEP: f64 = 6e-6;
+
+/// At most this many elements of a leaf are moved.
+const ELEMENTS: usize = 12;
+
+/// Compares central differences of the summed output with the gradient of a leaf. Their error is
+/// of the order of `STEP²` and of `u / STEP`.
+fn by_differences<C: Contract>(probe: &mut Probe<'_, C>, expected: &Expected) -> Outcome {
+    let leaf = expected.field.trim_start_matches("grad_");
+    let numbers: Vec<_> = expected.numbers.iter().copied().collect();
+    for element in probe.pick.shuffled(numbers.len()).into_iter().take(ELEMENTS) {
+        let mut summed = [0.0; 2];
+        let mut moved = [0.0; 2];
+        for (side, direction) in [1.0, -1.0].into_iter().enumerate() {
+            let mut case = probe.case.clone();
+            case.for_floats(&mut |name, floats| {
+                if name == leaf {
+                    floats[element] += direction * STEP * floats[element].abs().max(1.0);
+                    moved[side] = floats[element];
+                }
+            });
+            let output = probe.call(&case)?;
+            summed[side] = floats(&output).first().map_or(0.0, |(_, array)| array.sum());
+        }
+        let slope = (summed[0] - summed[1]) / (moved[0] - moved[1]);
+        let number = numbers[element];
+        let allowed = 1e-6 * (1.0 + number.scale + number.value.abs() + summed[0].abs());
+        if slope.is_finite() && (slope - number.value).abs() > allowed {
+            broken!(
+                "the derivative by {leaf} at element {element} is {}, expected {} ± {allowed:.1e} \
+                 (central differences)",
+                crate::text::rounded(slope),
+                crate::text::rounded(number.value),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The output is what the definition gives.
+//!
+//! ### Claim
+//! The output equals the definition, within rounding.
+//!
+//! ### Why it matters
+//! The other invariants say how an output must behave; this one says what it is. The oracle is
+//! written from the definition, in plain f64, with the options that the component declares.
+//!
+//! ### Does not hold for
+//! Values that the contract leaves open. A component that follows another convention needs the
+//! option that says so.
+//!
+//! ### Bugs it has caught
+//! Nearly all of them, once the convention is declared: for example prime-rl #390, `r - mean/std`
+//! for `(r - mean)/std`.
+
+use ndarray::ArrayD;
+
+use crate::broken;
+use crate::contract::{Contract, Pitfall};
+use crate::invariant::{Doc, Invariant, Outcome, Probe};
+use crate::laws::floats;
+use crate::text;
+use crate::tolerance::{Expected, Tolerance};
+
+/// The law, for the contract `C`.
+pub fn law<C: Contract>() -> Invariant<C> {
+    Invariant {
+        id: "oracle",
+        doc: Doc(include_str!("oracle.rs")),
+        pitfall: Pitfall::Configuration,
+        catches: &[],
+        needs_gradient: false,
+        applies: |_, _| true,
+        check: check::<C>,
+    }
+}
+
+fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
+    let returned = probe.output()?;
+    let expected = probe.expected();
+    let fields = floats(&returned.output);
+    for expected in expected.iter() {
+        let Some((name, found)) = fields.iter().find(|(name, _)| *name == expected.field) else {
+            continue;
+        };
+        compare(probe.tolerance, name, found, expected)?;
+    }
+    Ok(())
+}
+
+/// Compares one output field with what an oracle expects of it.
+pub(crate) fn compare(
+    tolerance: Tolerance,
+    name: &str,
+    found: &ArrayD<f64>,
+    expected: &Expected,
+) -> Outcome {
+    let pairs = found.indexed_iter().zip(&expected.numbers);
+    let wrong = pairs
+        .into_iter()
+        .find(|((_, found), number)| !tolerance.accepts(**found, **number, expected.terms));
+    if let Some(((index, found), number)) = wrong {
+        let index = text::index(&index);
+        let bound = tolerance.bound(*number, expected.terms);
+        broken!(
+            "{name}{index} is {}, expected {} ± {bound:.1e}",
+            text::rounded(*found),
+            text::rounded(number.value),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! Property-based testing and fuzzing for RL post-training pipelines.
+#![forbid(unsafe_code)]
+
+pub mod case_file;
+pub mod check;
+pub mod component;
+pub mod contract;
+pub mod contracts;
+mod diagnose;
+pub mod draw;
+pub mod error;
+pub mod fault;
+mod finding;
+pub mod invariant;
+mod journal;
+pub mod laws;
+pub mod pick;
+pub mod place;
+pub mod record;
+pub mod report;
+pub mod shrink;
+pub mod stream;
+pub mod text;
+pub mod tolerance;
+pub mod yaml;

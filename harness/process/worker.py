@@ -1,0 +1,747 @@
+"""Imports one Python function and answers the harness's calls to it, as PROTOCOL.md says."""
+
+import ctypes
+import difflib
+import faulthandler
+import gc
+import importlib
+import importlib.util
+import inspect
+import json
+import math
+import mmap
+import os
+import select
+import signal
+import struct
+import sys
+import traceback
+import types
+import warnings
+
+VERSION = "1"
+HEADER_LIMIT = 100_000_000  # bytes, the limit of the safetensors crate
+HEADERS_KEPT = 512
+TRACEBACK_LINES = 20
+
+# What the message in flight is doing, so that the parent knows what a dead child owed.
+TORN, IDLE, BUSY, DONE = range(4)
+
+# Name on the wire: bytes of one item, code of `struct`, name in torch and numpy.
+DTYPES = {
+    "F64": (8, "d", "float64"),
+    "F32": (4, "f", "float32"),
+    "F16": (2, "e", "float16"),
+    "BF16": (2, None, "bfloat16"),
+    "I64": (8, "q", "int64"),
+    "I32": (4, "i", "int32"),
+    "I16": (2, "h", "int16"),
+    "I8": (1, "b", "int8"),
+    "U8": (1, "B", "uint8"),
+    "BOOL": (1, "?", "bool"),
+}
+ON_THE_WIRE = {name: wire for wire, (_, _, name) in DTYPES.items()}
+
+
+def main():
+    # The user's code must neither print into the replies nor read the requests, not even from C.
+    wire = Wire(os.dup(0), os.dup(1))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    # A line printed before a segfault should still be seen.
+    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+    faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.path[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
+        del sys.path[0]  # this file's own folder is not the user's
+    prefer_to_be_killed()
+    try:
+        request = wire.receive()
+        if request is None or request[0].kind == "stop":
+            leave(0)
+        component = Component(request[0])
+        wire.send(component.loaded())
+        if hasattr(os, "fork") and component.arrays.can_fork():
+            supervise(wire, component)
+        else:
+            serve(wire, component)
+    except Refused as refused:
+        wire.send(refused.reply)
+        wire.state[0] = DONE
+        leave(2)
+    except ConnectionError:  # the harness has gone
+        pass
+    wire.state[0] = DONE
+    leave(0)
+
+
+def serve(wire, component):
+    """Answers calls until `stop` or the end of the requests."""
+    own = os.getpid()
+    wire.state[0] = IDLE
+    while True:
+        request = wire.receive()
+        if request is None or request[0].kind == "stop":
+            return
+        reply = component.call(*request)
+        if os.getpid() != own:  # the user's code forked, and both halves came back
+            os._exit(0)
+        wire.send(*reply)
+
+
+def supervise(wire, component):
+    """Lets a forked child serve, and forks another when it dies: no second import of torch."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    # Python 3.12 warns of threads here; whatever the import started, only this thread goes on.
+    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+    gc.freeze()  # keeps the imported modules out of the child's collections
+    parent = os.getpid()
+    while True:
+        wire.state[0] = TORN  # until the child serves: one that dies of the fork is not replaced
+        flush()
+        child = os.fork()
+        if child == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            die_with(parent)
+            return serve(wire, component)
+        code = wait(child, woken, wire.sink)
+        if wire.state[0] == DONE:
+            leave(code)
+        if wire.state[0] == TORN:
+            complain(f"died in the middle of a message, {death(code)}")
+            leave(1)
+        if wire.state[0] == BUSY:
+            wire.send(died(code))
+        else:
+            complain(f"died between two calls, {death(code)}")
+
+
+def wait(child, woken, sink):
+    """Waits for the child and gives its exit code; leaves with it when nobody reads replies."""
+    poll = select.poll()
+    poll.register(woken, select.POLLIN)
+    poll.register(sink, 0)  # errors only: the reader has gone
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        for ready, _ in poll.poll():
+            if ready == sink:
+                os.kill(child, signal.SIGKILL)
+                leave(0)
+            os.read(ready, 512)
+
+
+def leave(code):
+    """Ends at once: exit handlers and leftover threads of the user's code must not delay it."""
+    flush()
+    os._exit(code)
+
+
+def flush():
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass  # the user's code has closed or replaced it
+
+
+def complain(text):
+    os.write(2, f"shakedown worker: the process that serves the calls {text}\n".encode())
+
+
+def prefer_to_be_killed():
+    """When memory runs out the kernel should take the component, not the harness."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass  # not Linux
+
+
+def die_with(parent):
+    """A hanging call must not outlive the parent; only Linux can promise this."""
+    if sys.platform == "linux":
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
+
+
+class Refused(Exception):
+    """The harness asked for what cannot be had; the worker leaves after saying so."""
+
+    def __init__(self, problem, message, error=None):
+        self.reply = {"kind": "refused", "problem": problem, "message": message}
+        if error is not None:
+            self.reply["traceback"] = user_traceback(error)
+
+
+class Malformed(Exception):
+    """The function returned what is not an output of the contract."""
+
+
+class Header:
+    """The parsed header of one message: metadata, and where each tensor lies in the data."""
+
+    def __init__(self, raw):
+        try:
+            entries = json.loads(raw)
+            self.meta = entries.pop("__metadata__", {})
+            self.kind = self.meta.get("kind")
+            self.tensors = []
+            for name, entry in entries.items():
+                dtype, shape = entry["dtype"], tuple(entry["shape"])
+                begin, end = entry["data_offsets"]
+                if end - begin != math.prod(shape) * DTYPES[dtype][0]:
+                    raise ValueError(f"`{name}`: {end - begin} bytes for {dtype} {list(shape)}")
+                self.tensors.append((name, dtype, shape, begin, end))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Refused("bad-request", f"a header was not understood: {error!r}") from None
+        self.size = max((end for *_, end in self.tensors), default=0)
+        self.nested = any("." in name for name, *_ in self.tensors)
+
+    def field(self, name):
+        """A metadata value that is JSON."""
+        try:
+            return json.loads(self.meta[name])
+        except KeyError:
+            raise Refused("bad-request", f"the `{self.kind}` message lacks `{name}`") from None
+        except ValueError as error:
+            raise Refused("bad-request", f"`{name}` is not JSON: {error}") from None
+
+
+class Wire:
+    """Messages in and out: each one safetensors blob, with no other framing."""
+
+    def __init__(self, source, sink):
+        self.source = open(source, "rb", buffering=1 << 16)
+        self.sink = sink
+        self.headers = {}
+        self.state = mmap.mmap(-1, 1)  # shared with forked children
+
+    def receive(self):
+        """The header and the data of the next request, or None at the end."""
+        prefix = self.source.read(8)
+        if not prefix:
+            return None
+        self.state[0] = TORN
+        length = int.from_bytes(prefix, "little")
+        if length > HEADER_LIMIT:
+            raise Refused("bad-request", f"a header of {length} bytes; {HEADER_LIMIT} are allowed")
+        raw = self.source.read(length)
+        header = self.headers.get(raw)
+        if header is None:
+            header = Header(raw)
+            if len(self.headers) == HEADERS_KEPT:
+                self.headers.clear()
+            self.headers[raw] = header
+        data = self.source.read(header.size)
+        if len(data) < header.size:
+            raise Refused("bad-request", f"{len(data)} of {header.size} bytes, then the end")
+        self.state[0] = BUSY
+        return header, data
+
+    def send(self, meta, tensors=()):
+        """Writes one reply; `tensors` are (name, dtype, shape, raw)."""
+        header, at = {"__metadata__": meta}, 0
+        # The widest items first, so that every buffer is aligned to its dtype.
+        tensors = sorted(tensors, key=lambda tensor: -DTYPES[tensor[1]][0])
+        for name, dtype, shape, raw in tensors:
+            offsets = (at, at := at + len(raw))
+            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+        # `replace`: a lone surrogate in a message must not make the reply unreadable.
+        text = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
+        text += b" " * (-len(text) % 8)
+        parts = [struct.pack("<Q", len(text)), text, *(raw for *_, raw in tensors)]
+        rest = memoryview(b"".join(parts))
+        self.state[0] = TORN
+        while rest:
+            rest = rest[os.write(self.sink, rest) :]
+        self.state[0] = IDLE
+
+
+class Component:
+    """The user's function, and how to hand it inputs and read what it returns."""
+
+    def __init__(self, load):
+        if load.kind != "load" or load.meta.get("shakedown") != VERSION:
+            got = f"`{load.kind}` of version {load.meta.get('shakedown')}"
+            raise Refused("bad-request", f"expected `load` of version {VERSION}, got {got}")
+        sys.path[:0] = load.field("path")
+        self.arrays = array_library(load.meta.get("arrays"), load.meta.get("device", "cpu"))
+        self.inputs, self.options = load.field("inputs"), load.field("options")
+        self.outputs = load.field("outputs")
+        optional = load.field("optional") if "optional" in load.meta else []
+        self.required = [name for name in self.outputs if name not in optional]
+        self.function = find_function(load.meta.get("target", ""))
+        self.positional, self.keywords = bind(self.function, self.inputs, self.options)
+
+    def loaded(self):
+        return {
+            "kind": "loaded",
+            "python": sys.version.split()[0],
+            "arrays": self.arrays.version,
+            "autograd": json.dumps(self.arrays.autograd),
+            "takes": json.dumps(self.positional + self.keywords),
+            "pid": str(os.getpid()),
+        }
+
+    def call(self, header, data):
+        """Calls the function once; gives the metadata and the tensors of the reply."""
+        if header.kind != "call":
+            raise Refused("bad-request", f"expected `call` or `stop`, got `{header.kind}`")
+        tensors, leaves = self.read(header, data)
+        given = nest(tensors) if header.nested else dict(tensors)
+        if "texts" in header.meta:
+            given.update(header.field("texts"))
+        options = header.field("options")
+        missing = [name for name in self.options if name not in options]
+        if missing:
+            raise Refused("bad-request", f"the call lacks the option `{missing[0]}`")
+        values = {**options, **given}
+        step = ""
+        try:
+            named = self.name(self.run(values))
+            meta, replies = encode_all(named)
+            if leaves:
+                step = "in backward: "
+                self.arrays.backward(named.get(self.outputs[0]))
+        except Malformed as malformed:
+            return ({"kind": "malformed", "message": str(malformed)},)
+        except SystemExit as error:  # its code may be a number, a message or nothing
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            return (died(code & 0xFF),)
+        except BaseException as error:
+            return (raised(error, step),)
+        grads = {name: leaf.grad for name, leaf in leaves.items()}
+        replies += [(f"grad_{n}", *encode_tensor(g)) for n, g in grads.items() if g is not None]
+        lists = {
+            "no_grad": [name for name, grad in grads.items() if grad is None],
+            "changed": self.changed(header, data, tensors, given),
+        }
+        meta.update((name, json.dumps(names)) for name, names in lists.items() if names)
+        return meta, replies
+
+    def run(self, values):
+        result = self.function(
+            *[values.get(name) for name in self.positional],
+            **{name: values.get(name) for name in self.keywords},
+        )
+        if type(result) is types.CoroutineType:
+            import asyncio  # slow to import, and few functions need it
+
+            result = asyncio.run(result)
+        return result
+
+    def read(self, header, data):
+        """The tensors of a call by name, and those of them that shall get a gradient."""
+        try:
+            tensors = {
+                name: self.arrays.read(dtype, shape, data[begin:end])
+                for name, dtype, shape, begin, end in header.tensors
+            }
+            grad = header.meta.get("grad")
+            names = grad.split(",") if grad and self.arrays.autograd else []
+            return tensors, {name: tensors[name].requires_grad_() for name in names}
+        except Exception as error:
+            raise Refused("bad-request", f"cannot read the inputs of a call: {error!r}") from None
+
+    def name(self, result):
+        """What the function returned, by the names of the outputs."""
+        if hasattr(result, "_asdict"):  # a named tuple
+            result = result._asdict()
+        if hasattr(result, "keys"):
+            missing = [name for name in self.required if name not in result]
+            if missing:
+                has = ", ".join(f"`{key}`" for key in result.keys()) or "nothing"
+                raise Malformed(f"returned a dict without `{missing[0]}` (it has {has})")
+            named = {name: result[name] for name in self.outputs if name in result}
+            return {n: v for n, v in named.items() if v is not None or n in self.required}
+        # With one required output a list is its value, as `[0.5, 0.25]` would be ambiguous.
+        if isinstance(result, (tuple, list) if len(self.required) > 1 else tuple):
+            for names in (self.outputs, self.required):
+                if len(names) == len(result) > 1:
+                    return dict(zip(names, result))
+        if len(self.required) == 1:
+            return {self.required[0]: result}
+        size = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
+        expected = ", ".join(f"`{name}`" for name in self.required)
+        raise Malformed(f"returned {a(result)}{size}, expected a dict or a tuple of {expected}")
+
+    def changed(self, header, data, tensors, given):
+        """The inputs that no longer are what the message said."""
+        names = []
+        for name, dtype, shape, begin, end in header.tensors:
+            try:
+                changed = self.arrays.changed(tensors[name], dtype, shape, data[begin:end])
+            except Exception:
+                changed = True  # it cannot even be read any more
+            if changed:
+                names.append(name)
+        if "texts" in header.meta:
+            texts = header.field("texts").items()
+            names += [name for name, text in texts if given[name] != text]
+        if header.nested:
+            names += [name for name, tree in nest(tensors).items() if not same(tree, given[name])]
+        return names
+
+
+class Lists:
+    """Inputs as nested lists of Python numbers."""
+
+    version = "list"
+    autograd = False
+
+    def __init__(self, device):
+        if device != "cpu":
+            name = type(self).__name__.lower()
+            raise Refused("device-missing", f"`{name}` arrays live on `cpu`, not on `{device}`")
+
+    def can_fork(self):
+        return True
+
+    def read(self, dtype, shape, raw):
+        size, code, _ = DTYPES[dtype]
+        return fold(list(struct.unpack(f"<{len(raw) // size}{code}", raw)), shape)
+
+    def changed(self, value, dtype, shape, raw):
+        # The text of a float is exact, and the same for every NaN.
+        return repr(value) != repr(self.read(dtype, shape, raw))
+
+
+class Numpy(Lists):
+    """Inputs as `numpy.ndarray`."""
+
+    def __init__(self, device):
+        import numpy
+
+        super().__init__(device)
+        self.numpy = numpy
+        self.version = f"numpy {numpy.__version__}"
+
+    def read(self, dtype, shape, raw):
+        # A buffer of its own, so that it is aligned and may be written to.
+        return self.numpy.frombuffer(bytearray(raw), dtype=DTYPES[dtype][2]).reshape(shape)
+
+    def changed(self, array, dtype, shape, raw):
+        return encode_array(array) != (dtype, shape, raw)
+
+
+class Torch:
+    """Inputs as `torch.Tensor`."""
+
+    autograd = True
+
+    def __init__(self, device):
+        import torch
+
+        torch.set_num_threads(1)  # the tensors are small
+        self.torch = torch
+        self.version = f"torch {torch.__version__}"
+        self.dtypes = {wire: getattr(torch, name) for wire, (_, _, name) in DTYPES.items()}
+        self.device = device
+        try:
+            torch.empty(1, device=device)
+        except Exception as error:
+            what = f"{self.version} cannot use the device `{device}`: {error}"
+            raise Refused("device-missing", what) from None
+
+    def can_fork(self):
+        # The import of the user's code may have used threads or the GPU. Neither survives a fork:
+        # a child that still counts on the threads waits for them for ever.
+        self.torch.set_num_threads(1)
+        return self.device == "cpu" and not self.torch.cuda.is_initialized()
+
+    def read(self, dtype, shape, raw):
+        if not raw:
+            return self.torch.empty(shape, dtype=self.dtypes[dtype], device=self.device)
+        tensor = self.torch.frombuffer(bytearray(raw), dtype=self.dtypes[dtype]).view(shape)
+        return tensor if self.device == "cpu" else tensor.to(self.device)
+
+    def changed(self, tensor, dtype, shape, raw):
+        return encode_tensor(tensor) != (dtype, shape, raw)
+
+    def backward(self, loss):
+        if isinstance(loss, self.torch.Tensor) and loss.requires_grad:
+            loss.sum().backward()
+
+
+def array_library(name, device):
+    kinds = {"torch": Torch, "numpy": Numpy, "list": Lists}
+    if name not in kinds:
+        raise Refused("bad-request", f"`arrays` is `{name}`, expected one of {', '.join(kinds)}")
+    try:
+        return kinds[name](device)
+    except Refused:
+        raise
+    except Exception as error:
+        where = f"{sys.executable} (Python {sys.version.split()[0]})"
+        raise Refused("arrays-missing", f"{where} cannot import {name}: {error}", error) from None
+
+
+def find_function(target):
+    """The function that `python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION` names."""
+    where, _, name = target.partition(":")[2].rpartition(":")
+    if not target.startswith("python:") or not where or not name:
+        forms = "`python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`"
+        raise Refused("bad-request", f"target `{target}`, expected {forms}")
+    is_file = where.endswith(".py")
+    where = os.path.abspath(where) if is_file else where
+    try:
+        found = import_file(where) if is_file else import_module(where)
+        where = getattr(found, "__file__", None) or where
+        for part in name.split("."):
+            if not hasattr(found, part):
+                known = [key for key in dir(found) if not key.startswith("_")]
+                what = f"`{part}` is not in {where}{nearest(part, known)}"
+                raise Refused("function-missing", what)
+            found = getattr(found, part)
+    except Refused:
+        raise
+    except BaseException as error:  # a script may call exit() when it is imported
+        what = f"importing {where} raised {type(error).__name__}: {text_of(error)}"
+        raise Refused("import-raised", what, error) from None
+    if not callable(found):
+        raise Refused("not-callable", f"`{name}` in {where} is {a(found)}, expected a function")
+    return found
+
+
+def import_file(path):
+    folder, file = os.path.split(path)
+    if not os.path.isfile(path):
+        files = os.listdir(folder) if os.path.isdir(folder) else []
+        here = "" if files else f" ({folder} is not a folder)"
+        known = [name for name in files if name.endswith(".py")]
+        raise Refused("file-missing", f"there is no file {path}{here}{nearest(file, known)}")
+    sys.path.insert(0, folder)
+    stem = file[: -len(".py")]
+    name = f"shakedown_{stem}" if stem in sys.modules else stem  # never replace, say, `json`
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look their module up here
+    spec.loader.exec_module(module)
+    return module
+
+
+def import_module(name):
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{name}.".startswith(f"{error.name}."):  # not an import of its own
+            what = f"{sys.executable} has no module `{error.name}`; searched {sys.path}"
+            raise Refused("module-missing", what) from None
+        raise
+
+
+def bind(function, inputs, options):
+    """The names that the function takes by position and by keyword."""
+    known = [*inputs, *options]
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):  # written in C: its parameters seldom have our names
+        return list(inputs), []
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        keywords = list(known)
+    else:
+        keywords = [p.name for p in parameters if p.name in known]
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    unknown = [p.name for p in named if p.default is p.empty and p.name not in known]
+    if unknown:
+        names = ", ".join(f"`{name}`{nearest(name, known)}" for name in unknown)
+        which = f"inputs: {', '.join(inputs)}; options: {', '.join(options) or 'none'}"
+        who = getattr(function, "__qualname__", repr(function))
+        what = f"`{who}` requires {names}, which is neither an input nor an option ({which})"
+        raise Refused("signature", what)
+    positional = []
+    for p in named:
+        if p.kind is not p.POSITIONAL_ONLY or p.name not in known:
+            break  # what follows an unknown default cannot be reached by position
+        positional.append(p.name)
+    only = {p.name for p in named if p.kind is p.POSITIONAL_ONLY}
+    return positional, [name for name in keywords if name not in only]
+
+
+def encode_all(named):
+    """The metadata and the tensors of a `returned` reply."""
+    replies, texts, kinds = [], {}, {}
+    for name, value in named.items():
+        try:
+            if is_text(value):
+                "".join(item or "" for item in value).encode()  # refuses lone surrogates
+                texts[name] = list(value)
+            else:
+                kinds[name], reply = encode(value)
+                replies.append((name, *reply))
+        except Exception as error:
+            reason = str(error) if isinstance(error, Malformed) else repr(error)
+            raise Malformed(f"returned {a(value)} for `{name}`: {reason}") from None
+    meta = {"kind": "returned", "kinds": json.dumps(kinds)}
+    if texts:
+        meta["texts"] = json.dumps(texts)
+    return meta, replies
+
+
+def encode(value):
+    """The kind of an output, and its dtype, shape and raw bytes."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch and isinstance(value, torch.Tensor):
+        return "tensor", encode_tensor(value)
+    if numpy and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return "array", encode_array(value)
+    if not isinstance(value, (int, float, list, tuple)) and not hasattr(value, "tolist"):
+        raise Malformed("expected an array or numbers")
+    flat = []
+    shape = flatten(value, flat)
+    return "list", ("F64", shape, struct.pack(f"<{len(flat)}d", *flat))
+
+
+def encode_tensor(tensor):
+    dtype = wire_dtype(str(tensor.dtype)[len("torch.") :])
+    if tensor.is_sparse:
+        tensor = tensor.to_dense()
+    tensor = tensor.detach().cpu().contiguous().resolve_neg()
+    # `string_at` needs no numpy, knows bfloat16, and is the fastest way to the bytes.
+    raw = ctypes.string_at(tensor.data_ptr(), tensor.nbytes) if tensor.nbytes else b""
+    return dtype, tuple(tensor.shape), raw
+
+
+def encode_array(array):
+    dtype = wire_dtype(array.dtype.name)
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return dtype, array.shape, little.tobytes()
+
+
+def wire_dtype(name):
+    if name not in ON_THE_WIRE:
+        raise Malformed(f"dtype {name}, expected one of {', '.join(ON_THE_WIRE)}")
+    return ON_THE_WIRE[name]
+
+
+def is_text(value):
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    return all(item is None or isinstance(item, str) for item in value)
+
+
+def flatten(value, flat):
+    """Appends the numbers of a nested list to `flat` and gives its shape."""
+    if hasattr(value, "tolist"):  # a tensor or array, perhaps of no dimension
+        value = value.tolist()
+    if isinstance(value, (int, float)):
+        flat.append(float(value))
+        return ()
+    if not isinstance(value, (list, tuple)):
+        raise Malformed(f"expected numbers, found {a(value)}")
+    shapes = [flatten(item, flat) for item in value]
+    for index, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            uneven = f"item 0 is {list(shapes[0])}, item {index} is {list(shape)}"
+            raise Malformed(f"nested unevenly, {uneven}")
+    return (len(shapes), *(shapes[0] if shapes else ()))
+
+
+def fold(flat, shape):
+    """The nested list of this shape."""
+    if not shape:
+        return flat[0]
+    if len(shape) == 1:
+        return flat
+    step = math.prod(shape[1:])
+    return [fold(flat[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+
+
+def nest(tensors):
+    """Tensors named `batches.0.mask` as a list of dicts under `batches`."""
+    tree = {}
+    for name, value in tensors.items():
+        *parents, last = name.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[last] = value
+    return {name: listed(node) for name, node in tree.items()}
+
+
+def listed(node):
+    if not isinstance(node, dict):
+        return node
+    if all(key.isdigit() for key in node):
+        return [listed(node[key]) for key in sorted(node, key=int)]
+    return {key: listed(value) for key, value in node.items()}
+
+
+def same(tree, other):
+    """Whether two trees have the same form and the very same leaves."""
+    if not isinstance(tree, (dict, list)):
+        return tree is other
+    if type(tree) is not type(other) or len(tree) != len(other):
+        return False
+    if isinstance(tree, dict):
+        return list(tree) == list(other) and all(map(same, tree.values(), other.values()))
+    return all(map(same, tree, other))
+
+
+def died(code):
+    """The reply for a process that ended."""
+    if code >= 0:
+        return {"kind": "died", "how": "exit", "code": str(code)}
+    return {"kind": "died", "how": "signal", "signal": str(-code), "name": death(code)}
+
+
+def death(code):
+    """How a process ended, in words: a negative code is a signal."""
+    if code >= 0:
+        return f"exit {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"  # a real-time signal has no name
+
+
+def raised(error, step):
+    return {
+        "kind": "raised",
+        "type": type(error).__name__,
+        "message": step + text_of(error),
+        "traceback": user_traceback(error),
+    }
+
+
+def user_traceback(error):
+    """The end of the traceback, without the frames of this file and of the import machinery."""
+    trace = error.__traceback__
+    while trace and (
+        trace.tb_frame.f_globals is globals()
+        or trace.tb_frame.f_globals.get("__name__", "").startswith("importlib")
+    ):
+        trace = trace.tb_next
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    return "\n".join(text.splitlines()[-TRACEBACK_LINES:])
+
+
+def text_of(error):
+    try:
+        return str(error)
+    except Exception:
+        return "(its message cannot be shown)"
+
+
+def nearest(name, known):
+    close = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+def a(value):
+    """The kind of a value, as a sentence needs it."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+//! Reports: what a run says, as data (JSON, schema 1) and as text.
+
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::contract::{Pitfall, Stage};
+use crate::place::Place;
+
+pub use text::{Paint, write_component, write_summary};
+
+/// The JSON schema that reports follow.
+pub const SCHEMA: &str = "shakedown/report/1";
+
+/// What one run says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The version of shakedown.
+    pub version: &'static str,
+    /// The seed of the random cases.
+    pub seed: u64,
+    /// How long the run took.
+    pub elapsed_ms: u64,
+    /// The components, in the order of the manifest, one entry for each place.
+    pub components: Vec<ComponentReport>,
+}
+
+/// What a run says of one component at one place.
+#[derive(Clone, Debug, Serialize)]
+pub struct ComponentReport {
+    /// Its name in the manifest.
+    pub name: String,
+    /// Its contract.
+    pub contract: String,
+    /// The stage of the pipeline.
+    pub stage: Stage,
+    /// Where it ran.
+    pub place: Place,
+    /// What came of it.
+    pub status: Status,
+    /// Why it was skipped or could not run.
+    pub reason: Option<String>,
+    /// How many cases it was given.
+    pub cases: u64,
+    /// How often it was called, shrinking and diagnosis included.
+    pub calls: u64,
+    /// How long that took.
+    pub elapsed_ms: u64,
+    /// The invariants, in the order of the contract.
+    pub invariants: Vec<InvariantReport>,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// How many cases of each input class were generated.
+    pub classes: BTreeMap<&'static str, u64>,
+    /// What a reader should know besides: classes never reached, checks that were cut short.
+    pub warnings: Vec<String>,
+}
+
+/// What came of a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Every invariant holds.
+    Pass,
+    /// There are findings.
+    Fail,
+    /// It could not be loaded.
+    Error,
+    /// The place is not here.
+    Skipped,
+}
+
+/// What came of one invariant.
+#[derive(Clone, Debug, Serialize)]
+pub struct InvariantReport {
+    /// Its id.
+    pub id: &'static str,
+    /// What came of it.
+    pub status: InvariantStatus,
+    /// On how many cases it was checked.
+    pub cases: u64,
+    /// Why it was skipped, or is known to fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What came of one invariant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InvariantStatus {
+    /// It held on every case.
+    Pass,
+    /// It was broken; or it is declared to fail and did not.
+    Fail,
+    /// It does not apply here, or was left out on request; the reason says why.
+    Skipped,
+    /// No case was one that it speaks about.
+    Vacuous,
+    /// It was broken, as declared.
+    Known,
+}
+
+/// One thing that is wrong with a component.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// The invariant.
+    pub invariant: &'static str,
+    /// The kind of mistake.
+    pub pitfall: Pitfall,
+    /// What the invariant claims.
+    pub claim: String,
+    /// What was found on the smallest case, both numbers in it.
+    pub found: String,
+    /// How many cases were checked until the first that broke it.
+    pub cases_to_failure: u64,
+    /// How many candidates the shrinker tried.
+    pub shrink_calls: u64,
+    /// The smallest case.
+    pub case: serde_json::Value,
+    /// The same for people, with what the component gave.
+    #[serde(skip)]
+    pub shown: String,
+    /// Where the case is kept.
+    pub case_file: Option<String>,
+    /// Which input classes break it.
+    pub classes: Classes,
+    /// Which known bugs it behaves like, the best first.
+    pub diagnosis: Vec<Diagnosis>,
+}
+
+/// Which input classes break an invariant, and on which it holds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Classes {
+    /// Some case of the class breaks it.
+    pub fails: Vec<&'static str>,
+    /// Every case of the class that was tried keeps it.
+    pub holds: Vec<&'static str>,
+}
+
+/// A known bug that a component behaves like.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diagnosis {
+    /// The fault's id.
+    pub fault: &'static str,
+    /// On how many cases the component gives what the fault gives.
+    pub matches: u64,
+    /// Out of how many on which either departs from the definition.
+    pub of: u64,
+    /// What the fault does wrong.
+    pub summary: &'static str,
+}
+
+impl Report {
+    /// The exit code of a run with this report.
+    pub fn exit_code(&self) -> ExitCode {
+        let any = |status| self.components.iter().any(|component| component.status == status);
+        let checked = |component: &ComponentReport| {
+            component.invariants.iter().any(|invariant| invariant.cases > 0)
+        };
+        if any(Status::Error) {
+            ExitCode::CouldNotRun
+        } else if any(Status::Fail) {
+            ExitCode::Findings
+        } else if !self.components.iter().any(checked) {
+            ExitCode::NothingChecked
+        } else {
+            ExitCode::AllHold
+        }
+    }
+
+    /// The report as JSON text.
+    ///
+    /// # Panics
+    /// Never: every part of a report can be written.
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a report can be written");
+        text.push('\n');
+        text
+    }
+}
+
+/// How the command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// Every invariant of every component holds.
+    AllHold = 0,
+    /// There are findings.
+    Findings = 1,
+    /// Something could not run: usage, manifest, a component that does not load.
+    CouldNotRun = 2,
+    /// Nothing was checked.
+    NothingChecked = 3,
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        (code as u8).into()
+    }
+}
+
+/// A float for JSON, which has no word for NaN and infinities: they become strings.
+pub(crate) fn json_float(x: f64) -> serde_json::Value {
+    match serde_json::Number::from_f64(x) {
+        Some(number) => number.into(),
+        None if x.is_nan() => "NaN".into(),
+        None if x > 0.0 => "Infinity".into(),
+        None => "-Infinity".into(),
+    }
+}

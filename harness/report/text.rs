@@ -1,0 +1,137 @@
+//! The report as text for people.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use super::{ComponentReport, Finding, InvariantStatus, Report, Status};
+
+/// The styles of the report; empty ones print no escape codes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paint {
+    good: Style,
+    bad: Style,
+    aside: Style,
+    strong: Style,
+}
+
+impl Paint {
+    /// Colours for a terminal.
+    pub fn colours() -> Paint {
+        Paint {
+            good: AnsiColor::Green.on_default(),
+            bad: AnsiColor::Red.on_default().bold(),
+            aside: Style::new().dimmed(),
+            strong: Style::new().bold(),
+        }
+    }
+
+    fn write(style: Style, text: &str) -> String {
+        format!("{style}{text}{style:#}")
+    }
+}
+
+/// Writes what a run says of one component.
+///
+/// # Errors
+/// The writer's.
+pub fn write_component(
+    to: &mut dyn Write,
+    report: &ComponentReport,
+    paint: Paint,
+) -> io::Result<()> {
+    let ComponentReport { name, place, status, .. } = report;
+    let title = Paint::write(paint.strong, name);
+    let head = format!("{} · {title} · {place}", report.stage.name());
+    let count = |status| report.invariants.iter().filter(|i| i.status == status).count();
+    match status {
+        Status::Pass => {
+            let (held, known) = (count(InvariantStatus::Pass), count(InvariantStatus::Known));
+            let known = if known > 0 { format!(", {known} known to fail") } else { String::new() };
+            let mark = Paint::write(paint.good, "✓");
+            writeln!(to, "{mark} {head}   {held} invariants hold on {} cases{known}", report.cases)?;
+        }
+        Status::Skipped => {
+            let reason = report.reason.as_deref().unwrap_or("");
+            writeln!(to, "{}", Paint::write(paint.aside, &format!("- {head}   skipped: {reason}")))?;
+        }
+        Status::Error => {
+            let mark = Paint::write(paint.bad, "!");
+            writeln!(to, "{mark} {head}   could not run")?;
+            let reason = report.reason.as_deref().unwrap_or("");
+            reason.lines().try_for_each(|line| writeln!(to, "    {line}"))?;
+        }
+        Status::Fail => writeln!(to, "{} {head}", Paint::write(paint.bad, "✗"))?,
+    }
+    for finding in &report.findings {
+        write_finding(to, &report.contract, finding, paint)?;
+    }
+    for invariant in &report.invariants {
+        if let (InvariantStatus::Known, Some(reason)) = (invariant.status, &invariant.reason) {
+            let line = format!("  known    {} fails as declared: {reason}", invariant.id);
+            writeln!(to, "{}", Paint::write(paint.aside, &line))?;
+        }
+    }
+    for warning in &report.warnings {
+        writeln!(to, "{}", Paint::write(paint.aside, &format!("  warning  {warning}")))?;
+    }
+    Ok(())
+}
+
+fn write_finding(
+    to: &mut dyn Write,
+    contract: &str,
+    finding: &Finding,
+    paint: Paint,
+) -> io::Result<()> {
+    let Finding { invariant, cases_to_failure, shrink_calls, .. } = finding;
+    let mark = Paint::write(paint.bad, "✗");
+    let id = Paint::write(paint.strong, invariant);
+    writeln!(to, "  {mark} {id}   broken by case {cases_to_failure}, shrunk in {shrink_calls} calls")?;
+    let mut line = |label: &str, text: &str| -> io::Result<()> {
+        let label = Paint::write(paint.aside, &format!("{label:<10}"));
+        let mut lines = text.lines();
+        writeln!(to, "    {label} {}", lines.next().unwrap_or(""))?;
+        lines.try_for_each(|more| writeln!(to, "               {more}"))
+    };
+    line("claim", &finding.claim)?;
+    line("found", &finding.found)?;
+    line("case", &finding.shown)?;
+    for diagnosis in &finding.diagnosis {
+        let super::Diagnosis { fault, matches, of, summary } = diagnosis;
+        let how = if matches == of { "behaves exactly like" } else { "behaves nearly like" };
+        line("diagnosis", &format!("{how} `{fault}` on {matches} of {of} cases: {summary}"))?;
+    }
+    let super::Classes { fails, holds } = &finding.classes;
+    if !fails.is_empty() {
+        line("fails on", &fails.join(", "))?;
+    }
+    if !holds.is_empty() {
+        line("holds on", &holds.join(", "))?;
+    }
+    if let Some(path) = &finding.case_file {
+        line("replay", &format!("shakedown replay {path}"))?;
+        line("keep", &format!("shakedown adopt {path} --why \"…\""))?;
+    }
+    line("why", &format!("shakedown explain {contract}/{invariant}"))
+}
+
+/// Writes the last lines of a report.
+///
+/// # Errors
+/// The writer's.
+pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
+    let count = |status| report.components.iter().filter(|c| c.status == status).count();
+    let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
+    let cases: u64 = report.components.iter().map(|c| c.cases).sum();
+    let (passed, failed) = (count(Status::Pass), count(Status::Fail));
+    let style = if failed + count(Status::Error) == 0 { paint.good } else { paint.bad };
+    let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
+    for (status, word) in [(Status::Error, "could not run"), (Status::Skipped, "skipped")] {
+        if count(status) > 0 {
+            parts.push(format!("{} {word}", count(status)));
+        }
+    }
+    let line = format!("{}, {findings} findings on {cases} cases (seed {})", parts.join(", "), report.seed);
+    writeln!(to, "{}", Paint::write(style, &line))
+}

@@ -1,0 +1,111 @@
+//! How numbers and arrays are shown to people: short, exact where short is exact, never ambiguous.
+
+use std::fmt::Write as _;
+
+use ndarray::{ArrayViewD, Dimension, IxDyn};
+
+use crate::record::Value;
+
+/// A number for people: the shortest text that reads back as the same f32 where it is one, else
+/// as the same f64.
+pub fn number(x: f64) -> String {
+    let mut text = String::new();
+    write_number(&mut text, x);
+    text
+}
+
+fn write_number(text: &mut String, x: f64) {
+    let narrow = x as f32;
+    let magnitude = x.abs();
+    let plain = magnitude == 0.0 || (1e-4..1e7).contains(&magnitude);
+    let _ = match (f64::from(narrow) == x, plain || !x.is_finite()) {
+        (true, true) => write!(text, "{narrow}"),
+        (true, false) => write!(text, "{narrow:e}"),
+        (false, true) => write!(text, "{x}"),
+        (false, false) => write!(text, "{x:e}"),
+    };
+}
+
+/// A number rounded to a few digits, for statements whose last digits mean nothing.
+pub fn rounded(x: f64) -> String {
+    let magnitude = x.abs();
+    if x == 0.0 || !x.is_finite() {
+        format!("{x}")
+    } else if (1e-3..1e5).contains(&magnitude) {
+        let digits = (5.0 - magnitude.log10().floor()).clamp(0.0, 8.0) as usize;
+        let text = format!("{x:.digits$}");
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
+        }
+    } else {
+        format!("{x:.2e}")
+    }
+}
+
+/// An array in nested brackets.
+pub fn value(value: &Value) -> String {
+    let mut text = String::new();
+    match value {
+        Value::Float(array) => nested(&mut text, array.view(), &|text, x| write_number(text, *x)),
+        Value::Int(array) => nested(&mut text, array.view(), &|text, x| text.push_str(&x.to_string())),
+        Value::Bool(array) => {
+            nested(&mut text, array.view(), &|text, x| text.push(if *x { '1' } else { '0' }));
+        }
+    }
+    text
+}
+
+/// Writes an array in nested brackets, each element with `element`.
+pub(crate) fn nested<T>(
+    text: &mut String,
+    array: ArrayViewD<'_, T>,
+    element: &dyn Fn(&mut String, &T),
+) {
+    if array.ndim() == 0 {
+        element(text, array.first().expect("an array of dimension 0 has one element"));
+        return;
+    }
+    text.push('[');
+    for (index, part) in array.outer_iter().enumerate() {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        nested(text, part, element);
+    }
+    text.push(']');
+}
+
+/// An index in brackets, nothing for the index of a single number.
+pub fn index(index: &IxDyn) -> String {
+    if index.ndim() == 0 {
+        return String::new();
+    }
+    let parts: Vec<String> = index.slice().iter().map(usize::to_string).collect();
+    format!("[{}]", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_exact() {
+        assert_eq!(number(1.0), "1");
+        assert_eq!(number(f64::from(0.1_f32)), "0.1");
+        assert_eq!(number(0.1), "0.1");
+        assert_eq!(number(-0.0), "-0");
+        assert_eq!(number(1e-9), "1e-9");
+        assert_eq!(number(f64::NAN), "NaN");
+        assert_eq!(number(f64::NEG_INFINITY), "-inf");
+    }
+
+    #[test]
+    fn rounded_numbers_keep_six_digits() {
+        assert_eq!(rounded(0.866_025_403_784), "0.866025");
+        assert_eq!(rounded(3e-7), "3.00e-7");
+        assert_eq!(rounded(10.0), "10");
+        assert_eq!(rounded(1234.567_89), "1234.57");
+    }
+}

@@ -1,0 +1,112 @@
+//! How close is close: the only place where two numbers are compared.
+//!
+//! An oracle gives each value with its *scale*, the magnitude of the terms that were added or
+//! cancelled to make it, and the bound follows from the formats alone:
+//!
+//! ```text
+//! SAFETY · ( u(arithmetic) · scale · (1 + log2 terms)  +  u(dtype) · (1 + |value|) )
+//! ```
+//!
+//! where `u` is the unit roundoff and the arithmetic of half formats is f32. NaN never passes.
+
+use ndarray::ArrayD;
+
+use crate::place::Dtype;
+
+/// How many times the first-order rounding error is allowed. Measured on the library functions
+/// of `targets/python` and on the references: the largest error seen used a third of it.
+pub const SAFETY: f64 = 4.0;
+
+/// A number that an oracle expects.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    /// The exact value, as well as f64 can say it.
+    pub value: f64,
+    /// The magnitude of the terms that were added or cancelled to make it. Infinite where the
+    /// contract leaves the value open: then anything passes.
+    pub scale: f64,
+    /// A distance that the contract allows besides rounding; 0 nearly always.
+    pub slack: f64,
+}
+
+impl Number {
+    /// A value made of terms of magnitude `scale`.
+    pub fn new(value: f64, scale: f64) -> Number {
+        Number { value, scale, slack: 0.0 }
+    }
+
+    /// A value that the contract leaves open.
+    pub const OPEN: Number = Number { value: 0.0, scale: f64::INFINITY, slack: 0.0 };
+}
+
+/// What an oracle expects of one output field.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// The output field.
+    pub field: &'static str,
+    /// Its values, each with its scale.
+    pub numbers: ArrayD<Number>,
+    /// How many terms go into one value; a factor `1 + log2 terms` of the bound.
+    pub terms: usize,
+}
+
+/// The tolerance of one component: its dtype, and the factor by which its manifest widens it.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// The format of inputs and outputs.
+    pub dtype: Dtype,
+    /// 1 unless the user widens it, in the open.
+    pub factor: f64,
+}
+
+impl Tolerance {
+    /// The largest allowed distance from `number`, a value made of `terms` terms.
+    #[inline]
+    pub fn bound(self, number: Number, terms: usize) -> f64 {
+        let arithmetic = self.dtype.arithmetic().unit_roundoff();
+        let depth = 1.0 + (terms.max(1) as f64).log2();
+        let storage = self.dtype.unit_roundoff() * (1.0 + number.value.abs());
+        self.factor * SAFETY * (arithmetic * number.scale * depth + storage) + number.slack
+    }
+
+    /// Whether `found` is what the oracle expects.
+    #[inline]
+    pub fn accepts(self, found: f64, expected: Number, terms: usize) -> bool {
+        if expected.scale == f64::INFINITY {
+            return true;
+        }
+        let expected = Number { value: self.stored(expected.value), ..expected };
+        found == expected.value
+            || (found - expected.value).abs() <= self.bound(expected, terms)
+    }
+
+    /// The value as its format holds it: infinite beyond the largest finite number.
+    fn stored(self, value: f64) -> f64 {
+        if value.is_finite() && value.abs() > self.dtype.max() {
+            self.dtype.round(value)
+        } else {
+            value
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F32: Tolerance = Tolerance { dtype: Dtype::F32, factor: 1.0 };
+
+    #[test]
+    fn nan_never_passes() {
+        assert!(!F32.accepts(f64::NAN, Number::new(0.0, 1.0), 1));
+        assert!(!F32.accepts(f64::NAN, Number::new(f64::NAN, 1.0), 1));
+        assert!(!F32.accepts(f64::INFINITY, Number::new(1.0, 1.0), 1));
+        assert!(F32.accepts(f64::NEG_INFINITY, Number::new(f64::NEG_INFINITY, 1.0), 1));
+    }
+
+    #[test]
+    fn half_formats_compute_in_f32() {
+        let bf16 = Tolerance { dtype: Dtype::Bf16, factor: 1.0 };
+        assert!(bf16.bound(Number::new(0.0, 90.0), 8) < 0.02);
+    }
+}
