@@ -110,8 +110,7 @@ impl<C: Contract> CaseFile<C> {
                 )));
             }
         }
-        let case = yaml::read_record(&head.case)
-            .map_err(|why| Error::new(why).within("case"))?;
+        let case = yaml::read_record(&head.case).map_err(|why| Error::new(why).within("case"))?;
         let Head { invariant, component, place, why, link, .. } = head;
         Ok(CaseFile { invariant, component, place, why, link, options, case })
     }
@@ -119,8 +118,7 @@ impl<C: Contract> CaseFile<C> {
     /// The text of the file.
     pub fn text(&self) -> String {
         let component = self.component.as_deref();
-        let mut text =
-            head(C::ID, self.invariant.as_deref(), component, self.place, &self.options);
+        let mut text = head(C::ID, self.invariant.as_deref(), component, self.place, &self.options);
         for (key, value) in [("why", &self.why), ("link", &self.link)] {
             if let Some(value) = value {
                 // Before the options: a reader wants the reason first.
@@ -146,9 +144,10 @@ impl<C: Contract> CaseFile<C> {
     /// A file name that says what is inside: the same case of the same invariant has the same name.
     pub fn name(&self) -> String {
         // FNV-1a, 32 bits: names only have to differ inside one folder.
-        let hash = self.text().bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+        let hash = self
+            .text()
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         format!("{}-{hash:08x}.yaml", self.invariant.as_deref().unwrap_or("case"))
     }
 }
@@ -163,8 +162,7 @@ pub(crate) fn head<O: serde::Serialize>(
 ) -> String {
     let mut text = format!("schema: 1\ncontract: {contract}\n");
     let place = place.map(|place| place.to_string());
-    let named =
-        [("invariant", invariant), ("component", component), ("place", place.as_deref())];
+    let named = [("invariant", invariant), ("component", component), ("place", place.as_deref())];
     for (key, value) in named {
         if let Some(value) = value {
             let _ = write!(text, "{key}: ");

@@ -175,9 +175,7 @@ pub fn run<C: Contract>(
     let mut checked = select(subject, place, &mut report);
     let first = first_cases(subject, place)?;
     let mut journal = match &subject.corpora {
-        Some(corpora) => {
-            Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?)
-        }
+        Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
         None => None,
     };
     let options = subject.options.clone();
@@ -232,18 +230,18 @@ fn select<C: Contract>(
 ) -> Vec<Progress<C>> {
     let mut checked = Vec::new();
     for invariant in C::invariants() {
-        let skipped = if !subject.only.is_empty() && !subject.only.iter().any(|id| id == invariant.id)
-        {
-            continue;
-        } else if let Some(why) = subject.skip.get(invariant.id) {
-            Some(why.clone())
-        } else if !(invariant.applies)(&subject.options, place) {
-            Some("does not apply under these options at this place".to_owned())
-        } else if invariant.needs_gradient {
-            subject.component.no_gradients(place)
-        } else {
-            None
-        };
+        let skipped =
+            if !subject.only.is_empty() && !subject.only.iter().any(|id| id == invariant.id) {
+                continue;
+            } else if let Some(why) = subject.skip.get(invariant.id) {
+                Some(why.clone())
+            } else if !(invariant.applies)(&subject.options, place) {
+                Some("does not apply under these options at this place".to_owned())
+            } else if invariant.needs_gradient {
+                subject.component.no_gradients(place)
+            } else {
+                None
+            };
         let status = InvariantStatus::Skipped;
         match skipped {
             None => checked.push(Progress { invariant, cases: 0, broken: None }),
@@ -266,7 +264,8 @@ fn first_cases<C: Contract>(subject: &Subject<C>, place: Place) -> Result<Vec<C:
         first.extend(in_flight.into_iter().map(|file| file.case));
     }
     first.extend(subject.first.iter().cloned());
-    first.extend(finding::regressions::<C>(subject.corpora.as_deref())?.into_iter().map(|f| f.case));
+    first
+        .extend(finding::regressions::<C>(subject.corpora.as_deref())?.into_iter().map(|f| f.case));
     Ok(first)
 }
 
@@ -355,7 +354,8 @@ fn conclude<C: Contract>(
             finding::shrink(subject, invariant, broken, place, &mut report.calls)
         })
         .collect();
-    let mut diagnoser = diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let mut diagnoser =
+        diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults();
         let classes = diagnoser.classes(subject, &shrunk, &mut report.calls);

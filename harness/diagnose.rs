@@ -43,7 +43,8 @@ impl<C: Contract> Diagnoser<C> {
         calls: &mut u64,
     ) -> Self {
         let options = subject.options.clone();
-        let gradient = C::wants_gradient(&options) && subject.component.no_gradients(place).is_none();
+        let gradient =
+            C::wants_gradient(&options) && subject.component.no_gradients(place).is_none();
         let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
         let mut failures = 0;
         let observed = stream::cases::<C>(minimal, budget.seed, &options, place.dtype)

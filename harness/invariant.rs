@@ -251,9 +251,10 @@ impl<C: Contract> Probe<'_, C> {
 
     /// What the oracle expects for the case.
     pub fn expected(&mut self) -> Rc<Vec<Expected>> {
-        let expected = self.memo.expected.get_or_insert_with(|| {
-            Rc::new(C::oracle(self.case, self.options, self.place.dtype))
-        });
+        let expected = self
+            .memo
+            .expected
+            .get_or_insert_with(|| Rc::new(C::oracle(self.case, self.options, self.place.dtype)));
         Rc::clone(expected)
     }
 

@@ -98,8 +98,7 @@ impl Value {
     pub fn same_bits(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Float(a), Value::Float(b)) => {
-                a.shape() == b.shape()
-                    && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+                a.shape() == b.shape() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
             }
             _ => self == other,
         }
@@ -131,11 +130,9 @@ macro_rules! host_slot {
                             format!("expected {expected} dimensions, found shape {found:?}")
                         })
                     }
-                    Some(other) => Err(format!(
-                        "expected {:?} values, found {:?}",
-                        Kind::$kind,
-                        other.kind()
-                    )),
+                    Some(other) => {
+                        Err(format!("expected {:?} values, found {:?}", Kind::$kind, other.kind()))
+                    }
                 }
             }
 

@@ -171,8 +171,7 @@ impl<C: Contract> CaseTree<C> {
             rounded_simpler::<C>(&self.failing, &self.options, self.dtype).into_iter()
         });
         let next = candidates.find(|candidate| {
-            C::measure(candidate) < limit
-                && C::valid(candidate, &self.options, self.dtype).is_ok()
+            C::measure(candidate) < limit && C::valid(candidate, &self.options, self.dtype).is_ok()
         });
         match next {
             Some(candidate) => {

@@ -23,8 +23,8 @@ pub fn from_unstructured<C: Contract>(
     options: &C::Options,
     dtype: Dtype,
 ) -> C::Case {
-    let mut case = C::draw(u, options, dtype)
-        .unwrap_or_else(|_| C::corners(options, dtype).swap_remove(0));
+    let mut case =
+        C::draw(u, options, dtype).unwrap_or_else(|_| C::corners(options, dtype).swap_remove(0));
     round(&mut case, dtype);
     case
 }

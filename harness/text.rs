@@ -49,7 +49,9 @@ pub fn value(value: &Value) -> String {
     let mut text = String::new();
     match value {
         Value::Float(array) => nested(&mut text, array.view(), &|text, x| write_number(text, *x)),
-        Value::Int(array) => nested(&mut text, array.view(), &|text, x| text.push_str(&x.to_string())),
+        Value::Int(array) => {
+            nested(&mut text, array.view(), &|text, x| text.push_str(&x.to_string()))
+        }
         Value::Bool(array) => {
             nested(&mut text, array.view(), &|text, x| text.push(if *x { '1' } else { '0' }));
         }

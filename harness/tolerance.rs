@@ -76,8 +76,7 @@ impl Tolerance {
             return true;
         }
         let expected = Number { value: self.stored(expected.value), ..expected };
-        found == expected.value
-            || (found - expected.value).abs() <= self.bound(expected, terms)
+        found == expected.value || (found - expected.value).abs() <= self.bound(expected, terms)
     }
 
     /// The value as its format holds it: infinite beyond the largest finite number.

@@ -143,7 +143,8 @@ fn located(error: &serde_yaml::Error) -> Error {
         let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
         if let Some((unknown, known)) = names.split_first() {
             let suggestion = nearest(unknown, known.iter().copied());
-            message = message.replacen(&format!("`{unknown}`"), &format!("`{unknown}`{suggestion}"), 1);
+            message =
+                message.replacen(&format!("`{unknown}`"), &format!("`{unknown}`{suggestion}"), 1);
         }
     }
     match error.location() {
@@ -312,16 +313,14 @@ fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, String> 
     };
     Ok(match field.kind {
         Kind::Float => {
-            let number = |leaf: &&serde_yaml::Value| {
-                leaf.as_f64().ok_or_else(|| wrong(leaf, "a number"))
-            };
+            let number =
+                |leaf: &&serde_yaml::Value| leaf.as_f64().ok_or_else(|| wrong(leaf, "a number"));
             let numbers: Result<Vec<f64>, _> = leaves.iter().map(number).collect();
             Value::Float(ArrayD::from_shape_vec(shape, numbers?).map_err(|e| e.to_string())?)
         }
         Kind::Int => {
-            let number = |leaf: &&serde_yaml::Value| {
-                leaf.as_i64().ok_or_else(|| wrong(leaf, "an integer"))
-            };
+            let number =
+                |leaf: &&serde_yaml::Value| leaf.as_i64().ok_or_else(|| wrong(leaf, "an integer"));
             let numbers: Result<Vec<i64>, _> = leaves.iter().map(number).collect();
             Value::Int(ArrayD::from_shape_vec(shape, numbers?).map_err(|e| e.to_string())?)
         }
@@ -358,8 +357,22 @@ mod tests {
     #[test]
     fn floats_read_back_bit_for_bit() {
         let awkward = [
-            0.0, -0.0, 1.0, 0.1, 1e-5, 9.999e-6, 1e16, 1e300, 5e-324, -1.5e-7, f64::MAX,
-            f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 123_456_789.125,
+            0.0,
+            -0.0,
+            1.0,
+            0.1,
+            1e-5,
+            9.999e-6,
+            1e16,
+            1e300,
+            5e-324,
+            -1.5e-7,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+            123_456_789.125,
         ];
         for x in awkward {
             let mut text = String::new();
@@ -371,7 +384,9 @@ mod tests {
 
     #[test]
     fn strings_read_back() {
-        for string in ["", "null", "no", "a: b", "#x", "ü\u{feff}\u{85}\u{2028}", "😀\0\"\\\n", "1e5"] {
+        for string in
+            ["", "null", "no", "a: b", "#x", "ü\u{feff}\u{85}\u{2028}", "😀\0\"\\\n", "1e5"]
+        {
             let mut text = String::new();
             write_string(&mut text, string);
             assert_eq!(parse::<String>(&text).unwrap(), string, "written as {text}");

@@ -49,11 +49,19 @@ pub fn write_component(
             let (held, known) = (count(InvariantStatus::Pass), count(InvariantStatus::Known));
             let known = if known > 0 { format!(", {known} known to fail") } else { String::new() };
             let mark = Paint::write(paint.good, "✓");
-            writeln!(to, "{mark} {head}   {held} invariants hold on {} cases{known}", report.cases)?;
+            writeln!(
+                to,
+                "{mark} {head}   {held} invariants hold on {} cases{known}",
+                report.cases
+            )?;
         }
         Status::Skipped => {
             let reason = report.reason.as_deref().unwrap_or("");
-            writeln!(to, "{}", Paint::write(paint.aside, &format!("- {head}   skipped: {reason}")))?;
+            writeln!(
+                to,
+                "{}",
+                Paint::write(paint.aside, &format!("- {head}   skipped: {reason}"))
+            )?;
         }
         Status::Error => {
             let mark = Paint::write(paint.bad, "!");
@@ -87,7 +95,10 @@ fn write_finding(
     let Finding { invariant, cases_to_failure, shrink_calls, .. } = finding;
     let mark = Paint::write(paint.bad, "✗");
     let id = Paint::write(paint.strong, invariant);
-    writeln!(to, "  {mark} {id}   broken by case {cases_to_failure}, shrunk in {shrink_calls} calls")?;
+    writeln!(
+        to,
+        "  {mark} {id}   broken by case {cases_to_failure}, shrunk in {shrink_calls} calls"
+    )?;
     let mut line = |label: &str, text: &str| -> io::Result<()> {
         let label = Paint::write(paint.aside, &format!("{label:<10}"));
         let mut lines = text.lines();
@@ -132,6 +143,10 @@ pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::R
             parts.push(format!("{} {word}", count(status)));
         }
     }
-    let line = format!("{}, {findings} findings on {cases} cases (seed {})", parts.join(", "), report.seed);
+    let line = format!(
+        "{}, {findings} findings on {cases} cases (seed {})",
+        parts.join(", "),
+        report.seed
+    );
     writeln!(to, "{}", Paint::write(style, &line))
 }

@@ -151,7 +151,7 @@ def selective_log_softmax(logits, tokens, temperature):
 
 
 def cpo(logits, tokens):
-    """`CPOTrainer.get_batch_logps` (experimental; ORPO has the same), which shifts by one.
+    """`CPOTrainer.get_batch_logps` (experimental), which shifts by one.
 
     It gives the sum of a row, so two columns at a time are the log-probability of one token.
     """

@@ -5,7 +5,7 @@ use ndarray::Array1;
 
 use super::{
     Baseline, GroupAdvantage, GroupAdvantageCase, Layout, Options, Scale, Singleton, Unscored,
-    members,
+    members, oracle,
 };
 use crate::contract::Class;
 use crate::draw::{AWKWARD, chance, normal, one, uniform};
@@ -44,17 +44,14 @@ pub(super) fn valid(
     if options.singleton == Singleton::Avoid && options.baseline != Baseline::None && lonely {
         return Err("a group of one completion".to_owned());
     }
-    if options.baseline == Baseline::None && matches!(options.scale, Scale::Std | Scale::BatchStd) {
-        // Nothing is taken off, so the quotient of a reward and a zero deviation has no value.
-        let sets = if options.scale == Scale::Std { groups } else { vec![everyone] };
-        for rows in sets {
-            let rewards: Vec<f64> =
-                rows.iter().map(|row| case.rewards[*row]).filter(|r| !r.is_nan()).collect();
-            let constant = rewards.windows(2).all(|pair| pair[0] == pair[1]);
-            let undefined = rewards.len() == 1 && options.ddof == 1;
-            if !rewards.is_empty() && (undefined || (constant && options.epsilon == 0.0)) {
-                return Err("a deviation of 0 under a reward without baseline".to_owned());
-            }
+    let keeps_rewards = options.baseline == Baseline::None
+        || (options.scale == Scale::BatchStd && options.singleton == Singleton::Reward);
+    if keeps_rewards {
+        // Where nothing is taken off, a deviation near 0 leaves a quotient that no dtype holds.
+        let expected = oracle::advantages(case, options);
+        let held = |value: f64| value.abs() <= dtype.max() / 2.0;
+        if !expected[0].numbers.iter().all(|number| held(number.value)) {
+            return Err("a deviation near 0 under a reward without baseline".to_owned());
         }
     }
     Ok(())

@@ -30,6 +30,9 @@ fn statistics(rewards: &[f64], ddof: u8) -> Statistics {
     Statistics { mean, deviation, magnitude }
 }
 
+/// No deviation to divide by; such cases are not valid.
+const UNDEFINED: Number = Number { value: f64::NAN, ..Number::OPEN };
+
 fn protected(deviation: f64, options: &Options) -> f64 {
     match options.epsilon_mode {
         EpsilonMode::Add => deviation + options.epsilon,
@@ -115,13 +118,13 @@ fn advantage(
             Some(deviation) => {
                 quotient(difference, terms, group.magnitude, protected(deviation, options))
             }
-            None => Number::OPEN,
+            None => UNDEFINED,
         },
         Scale::BatchStd => match batch.deviation {
             Some(deviation) => {
                 quotient(difference, terms, batch.magnitude, protected(deviation, options))
             }
-            None => Number::OPEN,
+            None => UNDEFINED,
         },
         Scale::LooStd => match others_of.deviation {
             None => undivided,
@@ -139,7 +142,8 @@ fn advantage(
 /// divisor of terms of magnitude `magnitude`.
 fn quotient(difference: f64, terms: f64, magnitude: f64, divisor: f64) -> Number {
     if divisor == 0.0 {
-        return Number::OPEN;
+        let value = if difference == 0.0 { 0.0 } else { difference / divisor };
+        return Number { value, ..Number::OPEN };
     }
     let value = difference / divisor;
     Number::new(value, (terms + value.abs() * magnitude) / divisor + value.abs())
