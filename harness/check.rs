@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::case_file::CaseFile;
-use crate::component::{Component, Failure};
+use crate::component::{Component, Failure, Gradients};
 use crate::contract::Contract;
 use crate::diagnose;
 use crate::error::Error;
@@ -167,10 +167,18 @@ pub fn run<C: Contract>(
         classes: BTreeMap::new(),
         warnings: Vec::new(),
     };
-    if let Some(why) = subject.component.unavailable(place) {
-        report.status = Status::Skipped;
-        report.reason = Some(why);
-        return Ok(report);
+    match subject.component.prepare(place) {
+        Ok(None) => {}
+        Ok(Some(why)) => {
+            report.status = Status::Skipped;
+            report.reason = Some(why);
+            return Ok(report);
+        }
+        Err(error) => {
+            report.status = Status::Error;
+            report.reason = Some(error.to_string());
+            return Ok(report);
+        }
     }
     let mut checked = select(subject, place, &mut report);
     let first = first_cases(subject, place)?;
@@ -238,7 +246,10 @@ fn select<C: Contract>(
             } else if !(invariant.applies)(&subject.options, place) {
                 Some("does not apply under these options at this place".to_owned())
             } else if invariant.needs_gradient {
-                subject.component.no_gradients(place)
+                match subject.component.gradients(place) {
+                Gradients::None(why) => Some(why),
+                _ => None,
+            }
             } else {
                 None
             };

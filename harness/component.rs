@@ -1,9 +1,12 @@
 //! Components: one implementation of a contract, wherever it runs.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
 
 use crate::contract::Contract;
+use crate::error::Error;
 use crate::place::{Device, Place};
 
 /// One call of a component.
@@ -36,16 +39,30 @@ pub trait Component<C: Contract>: Send {
     /// What went wrong in the component; never what went wrong in shakedown.
     fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure>;
 
-    /// Why it cannot run at a place, or `None` where it can.
-    fn unavailable(&mut self, place: Place) -> Option<String> {
-        match place.device {
+    /// Makes it ready for a place: `Some(why)` where the place is not here.
+    ///
+    /// # Errors
+    /// It does not load.
+    fn prepare(&mut self, place: Place) -> Result<Option<String>, Error> {
+        Ok(match place.device {
             Device::Cpu => None,
             Device::Cuda(_) => Some("a component on host arrays runs on the CPU only".to_owned()),
-        }
+        })
     }
 
-    /// Why it cannot give gradients at a place, or `None` where it can.
-    fn no_gradients(&self, place: Place) -> Option<String>;
+    /// How its gradients come about.
+    fn gradients(&self, place: Place) -> Gradients;
+}
+
+/// How the gradients of a component come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gradients {
+    /// They come back with a call that asks for them; one that is missing is a finding.
+    Returned,
+    /// It may return them; one that is missing is taken by central differences at f64.
+    Optional,
+    /// There are none, for this reason.
+    None(String),
 }
 
 /// A call that gave no usable output: the component raised, hung, died, or answered nonsense.
@@ -113,17 +130,40 @@ where
         Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
     }
 
-    fn no_gradients(&self, _: Place) -> Option<String> {
-        None
+    fn gradients(&self, _: Place) -> Gradients {
+        Gradients::Optional
     }
 }
 
-/// Runs `f`, turning a panic into a failure.
+/// Runs `f`, turning a panic into a failure without a word on standard error.
 pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| Failure::Raised {
+    quiet_panics();
+    GUARDED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(f));
+    GUARDED.set(false);
+    result.map_err(|panic| Failure::Raised {
         message: format!("a panic: {}", panic_message(&*panic)),
         traceback: String::new(),
     })
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts a panic hook in front of the current one that is silent about guarded panics: a component
+/// that panics does so thousands of times while its case is shrunk. It also keeps libfuzzer-sys,
+/// which aborts in its own hook, from taking a guarded panic for a crash.
+pub fn quiet_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |info| {
+            if !GUARDED.get() {
+                before(info);
+            }
+        }));
+    });
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {

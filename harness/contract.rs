@@ -43,57 +43,50 @@ impl Stage {
     }
 }
 
-/// The kind of mistake that a broken invariant points to; the report's `pitfall`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pitfall {
-    /// A sign or a direction wrong among logarithms.
-    LogSpaceSign,
-    /// A stability constant missing or of the wrong size.
-    StabilityConstant,
-    /// Text lost or invented between tokens and reward.
-    DecodingStringProcessing,
-    /// The reward reads other text than the decoder gives.
-    RewardDecodingMismatch,
-    /// The reference policy moves.
-    ReferenceDrift,
-    /// The value is right and the gradient is not.
-    GradientFlow,
-    /// An option without effect, or with another one.
-    Configuration,
-    /// Baseline, scale or grouping of advantages.
-    AdvantageNormalisation,
-    /// A mask, or positions, off by some.
-    MaskingAlignment,
-    /// Means of means, wrong denominators.
-    Aggregation,
-    /// Ratios and clipping.
-    ProbabilityRatio,
-    /// The sampled distribution is not the scored one.
-    Sampling,
-    /// Raises, changes its inputs, wrong shape or dtype, not deterministic.
-    PurityShapeDtype,
+/// Declares the pitfalls: variant, id and meaning of each in one place.
+macro_rules! pitfalls {
+    ($( $variant:ident = $id:literal, $meaning:literal; )+) => {
+        /// The kind of mistake that a broken invariant points to; the report's `pitfall`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub enum Pitfall {
+            $( #[doc = $meaning] #[serde(rename = $id)] $variant ),+
+        }
+
+        impl Pitfall {
+            /// Every pitfall.
+            pub const ALL: &'static [Pitfall] = &[$( Pitfall::$variant ),+];
+
+            /// The id in reports: `log-space-sign`.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $( Pitfall::$variant => $id ),+
+                }
+            }
+
+            /// What it means, in one line.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $( Pitfall::$variant => $meaning ),+
+                }
+            }
+        }
+    };
 }
 
-impl Pitfall {
-    /// The id in reports: `log-space-sign`.
-    pub fn id(self) -> &'static str {
-        match self {
-            Pitfall::LogSpaceSign => "log-space-sign",
-            Pitfall::StabilityConstant => "stability-constant",
-            Pitfall::DecodingStringProcessing => "decoding-string-processing",
-            Pitfall::RewardDecodingMismatch => "reward-decoding-mismatch",
-            Pitfall::ReferenceDrift => "reference-drift",
-            Pitfall::GradientFlow => "gradient-flow",
-            Pitfall::Configuration => "configuration",
-            Pitfall::AdvantageNormalisation => "advantage-normalisation",
-            Pitfall::MaskingAlignment => "masking-alignment",
-            Pitfall::Aggregation => "aggregation",
-            Pitfall::ProbabilityRatio => "probability-ratio",
-            Pitfall::Sampling => "sampling",
-            Pitfall::PurityShapeDtype => "purity-shape-dtype",
-        }
-    }
+pitfalls! {
+    LogSpaceSign = "log-space-sign", "a sign or a direction wrong among logarithms";
+    StabilityConstant = "stability-constant", "a stability constant missing or of the wrong size";
+    DecodingStringProcessing = "decoding-string-processing", "text lost or invented between tokens and reward";
+    RewardDecodingMismatch = "reward-decoding-mismatch", "the reward reads other text than the decoder gives";
+    ReferenceDrift = "reference-drift", "the reference policy moves";
+    GradientFlow = "gradient-flow", "the value is right and the gradient is not";
+    Configuration = "configuration", "an option without effect, or with another one";
+    AdvantageNormalisation = "advantage-normalisation", "baseline, scale or grouping of advantages";
+    MaskingAlignment = "masking-alignment", "a mask, or positions, off by some";
+    Aggregation = "aggregation", "means of means, wrong denominators";
+    ProbabilityRatio = "probability-ratio", "ratios and clipping";
+    Sampling = "sampling", "the sampled distribution is not the scored one";
+    PurityShapeDtype = "purity-shape-dtype", "raises, changes its inputs, wrong shape or dtype, not deterministic";
 }
 
 /// The options of a contract: the conventions in which honest implementations differ.

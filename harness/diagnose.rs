@@ -1,7 +1,7 @@
 //! Diagnosis: which known bug a component behaves like, and on which inputs.
 
 use crate::check::{Budget, Subject};
-use crate::component::Call;
+use crate::component::{Call, Gradients};
 use crate::contract::Contract;
 use crate::fault::{Behaviour, Fault};
 use crate::finding::Shrunk;
@@ -43,8 +43,8 @@ impl<C: Contract> Diagnoser<C> {
         calls: &mut u64,
     ) -> Self {
         let options = subject.options.clone();
-        let gradient =
-            C::wants_gradient(&options) && subject.component.no_gradients(place).is_none();
+        let gradients = subject.component.gradients(place);
+        let gradient = C::wants_gradient(&options) && !matches!(gradients, Gradients::None(_));
         let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
         let mut failures = 0;
         let observed = stream::cases::<C>(minimal, budget.seed, &options, place.dtype)

@@ -1,6 +1,6 @@
 //! Faults: known wrong behaviours of a contract, each a small function and a real bug.
 
-use crate::component::{Call, Component, Failure, Returned, guarded};
+use crate::component::{Call, Component, Failure, Gradients, Returned, guarded};
 use crate::contract::{Contract, round};
 use crate::place::{Dtype, Place};
 use crate::record::{Record, Value};
@@ -101,8 +101,8 @@ impl<C: Contract> Component<C> for Builtin<C> {
         Ok(Returned { output, changed, no_gradient: Vec::new() })
     }
 
-    fn no_gradients(&self, _: Place) -> Option<String> {
-        None
+    fn gradients(&self, _: Place) -> Gradients {
+        Gradients::Optional
     }
 }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ndarray::ArrayD;
 
-use crate::component::{Call, Component, Failure, Returned};
+use crate::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::{Contract, Pitfall, round};
 use crate::pick::Pick;
 use crate::place::Place;
@@ -93,6 +93,17 @@ impl Doc {
             }
         }
         text.trim().to_owned()
+    }
+
+    /// The first sentence.
+    pub fn summary(self) -> String {
+        self.lines().next().unwrap_or("").to_owned()
+    }
+
+    /// What stands before the first heading.
+    pub fn body(self) -> String {
+        let lines: Vec<&str> = self.lines().take_while(|line| !line.starts_with("### ")).collect();
+        lines.join("\n").trim().to_owned()
     }
 
     /// The claim, as reports quote it: its first sentence without the full stop.
@@ -244,9 +255,9 @@ impl<C: Contract> Probe<'_, C> {
         Ok(returned)
     }
 
-    /// Why the component cannot give gradients here, or `None` where it can.
-    pub fn no_gradients(&self) -> Option<String> {
-        self.component.no_gradients(self.place)
+    /// How the component's gradients come about here.
+    pub fn gradients(&self) -> Gradients {
+        self.component.gradients(self.place)
     }
 
     /// What the oracle expects for the case.

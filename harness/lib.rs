@@ -3,6 +3,8 @@
 
 pub mod case_file;
 pub mod check;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod component;
 pub mod contract;
 pub mod contracts;
@@ -14,8 +16,10 @@ mod finding;
 pub mod invariant;
 mod journal;
 pub mod laws;
+pub mod manifest;
 pub mod pick;
 pub mod place;
+pub mod process;
 pub mod record;
 pub mod report;
 pub mod shrink;

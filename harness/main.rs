@@ -1,1 +1,7 @@
-fn main() {}
+//! The command `shakedown`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    shakedown::cli::main()
+}

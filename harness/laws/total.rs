@@ -14,6 +14,7 @@
 //! SB3 #1028: a deviation with ddof 1 over one row. TRL's `masked_var` raises for a mask of one token.
 
 use crate::broken;
+use crate::component::Gradients;
 use crate::contract::{Contract, Pitfall};
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
 
@@ -34,7 +35,7 @@ fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
     match probe.output() {
         Err(Stop::Failed) => {}
         Err(stop) => return Err(stop),
-        Ok(_) if !C::wants_gradient(probe.options) || probe.no_gradients().is_some() => {
+        Ok(_) if !C::wants_gradient(probe.options) || probe.gradients() != Gradients::Returned => {
             return Ok(());
         }
         Ok(_) => match probe.gradient_output() {

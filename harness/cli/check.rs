@@ -1,0 +1,186 @@
+//! `shakedown check`.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{CheckArguments, Done, is_terminal, output, values};
+use crate::case_file::write_atomically;
+use crate::check::{Budget, run as check_component};
+use crate::contract::Contract;
+use crate::contracts::{self, Visit};
+use crate::error::Error;
+use crate::manifest::{Declared, Manifest};
+use crate::place::Place;
+use crate::report::{ComponentReport, Report, SCHEMA, write_component, write_summary};
+
+/// One component with the invariants asked for; all of them where the list is empty.
+struct Task<'a> {
+    declared: &'a Declared,
+    only: Vec<String>,
+}
+
+/// What came of a task: its reports, and the table of `--values`.
+type Outcome = Result<(Vec<ComponentReport>, String), Error>;
+
+pub(super) fn run(arguments: &CheckArguments) -> Done {
+    let started = Instant::now();
+    let manifest = Manifest::read(&arguments.manifest)?;
+    let asked = match &arguments.places {
+        Some(places) => Some(places.0.clone()),
+        None => Place::from_env()?,
+    };
+    let tasks = select(&manifest, &arguments.only)?;
+    let budget =
+        Budget { cases: arguments.cases, seed: arguments.seed, time: arguments.time };
+    let bar = progress_bar(&tasks, asked.as_deref());
+    let outcomes = in_parallel(arguments.jobs, &tasks, |task| {
+        bar.set_message(task.declared.name.clone());
+        let run = RunTask {
+            manifest: &manifest,
+            task,
+            asked: asked.as_deref(),
+            budget: &budget,
+            values: arguments.values,
+            bar: &bar,
+        };
+        contracts::visit(task.declared.contract, run).expect("the manifest was checked")
+    });
+    bar.finish_and_clear();
+
+    let (mut to, paint) = output();
+    let mut components = Vec::new();
+    for outcome in outcomes {
+        let (reports, table) = outcome?;
+        for report in &reports {
+            write_component(&mut to, report, paint)?;
+        }
+        write!(to, "{table}")?;
+        components.extend(reports);
+    }
+    let report = Report {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        seed: arguments.seed,
+        elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        components,
+    };
+    write_summary(&mut to, &report, paint)?;
+    if let Some(path) = &arguments.json {
+        write_atomically(path, report.json().as_bytes())?;
+    }
+    Ok(report.exit_code())
+}
+
+/// The components whose name, or whose `name/invariant`, contains one of the patterns.
+fn select<'a>(manifest: &'a Manifest, patterns: &[String]) -> Result<Vec<Task<'a>>, Error> {
+    let mut tasks = Vec::new();
+    for declared in &manifest.components {
+        let whole = |pattern: &String| declared.name.contains(pattern);
+        if patterns.is_empty() || patterns.iter().any(whole) {
+            tasks.push(Task { declared, only: Vec::new() });
+            continue;
+        }
+        let ids = contracts::visit(declared.contract, InvariantIds).expect("the name was checked");
+        let only: Vec<String> = ids
+            .into_iter()
+            .map(str::to_owned)
+            .filter(|id| {
+                patterns.iter().any(|pattern| format!("{}/{id}", declared.name).contains(pattern))
+            })
+            .collect();
+        if !only.is_empty() {
+            tasks.push(Task { declared, only });
+        }
+    }
+    if tasks.is_empty() {
+        let names: Vec<&str> = manifest.components.iter().map(|c| c.name.as_str()).collect();
+        return Err(Error::new(format!(
+            "--only {} matches nothing; the components are {}",
+            patterns.join(" --only "),
+            names.join(", ")
+        )));
+    }
+    Ok(tasks)
+}
+
+struct InvariantIds;
+
+impl Visit for InvariantIds {
+    type Output = Vec<&'static str>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        C::invariants().iter().map(|invariant| invariant.id).collect()
+    }
+}
+
+struct RunTask<'a> {
+    manifest: &'a Manifest,
+    task: &'a Task<'a>,
+    asked: Option<&'a [Place]>,
+    budget: &'a Budget,
+    values: bool,
+    bar: &'a ProgressBar,
+}
+
+impl Visit for RunTask<'_> {
+    type Output = Outcome;
+
+    fn visit<C: Contract>(self) -> Outcome {
+        let Task { declared, only } = self.task;
+        let mut subject = self.manifest.subject::<C>(declared)?;
+        subject.only.clone_from(only);
+        let mut reports = Vec::new();
+        let mut table = String::new();
+        for place in declared.places(self.asked) {
+            let count = |cases: u64| {
+                if cases.is_multiple_of(16) {
+                    self.bar.tick();
+                }
+            };
+            let report = check_component(&mut subject, place, self.budget, &count)?;
+            if self.values && report.cases > 0 {
+                table.push_str(&values::table(&mut subject, place));
+            }
+            reports.push(report);
+            self.bar.inc(1);
+        }
+        Ok((reports, table))
+    }
+}
+
+/// Runs the tasks on some threads; the outcomes come in the order of the tasks.
+fn in_parallel<T: Sync, O: Send>(jobs: usize, tasks: &[T], run: impl Fn(&T) -> O + Sync) -> Vec<O> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if jobs == 0 { cores } else { jobs };
+    let next = AtomicUsize::new(0);
+    let outcomes: Vec<Mutex<Option<O>>> = tasks.iter().map(|_| Mutex::new(None)).collect();
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(tasks.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(task) = tasks.get(index) else { break };
+                    let outcome = run(task);
+                    *outcomes[index].lock().expect("no thread panics with the lock") =
+                        Some(outcome);
+                }
+            });
+        }
+    });
+    let taken = |outcome: Mutex<Option<O>>| outcome.into_inner().ok().flatten();
+    outcomes.into_iter().map(|outcome| taken(outcome).expect("every task was run")).collect()
+}
+
+fn progress_bar(tasks: &[Task<'_>], asked: Option<&[Place]>) -> ProgressBar {
+    let total: usize = tasks.iter().map(|task| task.declared.places(asked).len()).sum();
+    if !is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}  {elapsed}")
+        .expect("the template is well formed");
+    ProgressBar::new(total as u64).with_style(style)
+}

@@ -1,0 +1,208 @@
+//! `shakedown list` and `shakedown explain`: the catalogue.
+
+use std::fmt::Write as _;
+
+use super::{Done, output};
+use crate::contract::{Contract, Options, Pitfall};
+use crate::contracts::{self, Visit};
+use crate::error::{Error, nearest};
+use crate::invariant::{Doc, Invariant};
+use crate::manifest::unknown_contract;
+use crate::record::Record as _;
+use crate::report::ExitCode;
+
+pub(super) fn list(contract: Option<&str>) -> Done {
+    let (mut to, _) = output();
+    match contract {
+        None => {
+            for id in contracts::IDS {
+                write!(to, "{}", contracts::visit(id, Line).expect("the name is known"))?;
+            }
+            writeln!(to, "\nshakedown list CONTRACT says more about one.")?;
+        }
+        Some(id) => {
+            let text = contracts::visit(id, Catalogue)
+                .ok_or_else(|| Error::new(unknown_contract(id)))?;
+            write!(to, "{text}")?;
+        }
+    }
+    Ok(ExitCode::AllHold)
+}
+
+pub(super) fn explain(id: &str) -> Done {
+    let (mut to, _) = output();
+    let (contract, name) = match id.split_once('/') {
+        Some((contract, name)) => (Some(contract), name),
+        None => (None, id),
+    };
+    if contract.is_none() && contracts::IDS.contains(&id) {
+        write!(to, "{}", contracts::visit(id, Catalogue).expect("the name is known"))?;
+        return Ok(ExitCode::AllHold);
+    }
+    if let Some(contract) = contract.filter(|contract| !contracts::IDS.contains(contract)) {
+        return Err(Error::new(unknown_contract(contract)).into());
+    }
+    let asked: Vec<&str> =
+        contracts::IDS.iter().copied().filter(|id| contract.is_none_or(|one| one == *id)).collect();
+    let mut texts: Vec<String> = Vec::new();
+    for id in &asked {
+        texts.extend(contracts::visit(id, Explain { name }).expect("the name is known"));
+    }
+    if texts.is_empty() {
+        texts.extend(explain_pitfall(name));
+    }
+    if texts.is_empty() {
+        let known: Vec<&str> = asked
+            .iter()
+            .flat_map(|id| contracts::visit(id, Names).expect("the name is known"))
+            .collect();
+        let suggestion = nearest(name, known);
+        let message = format!("nothing is named `{id}`{suggestion}; see `shakedown list`");
+        return Err(Error::new(message).into());
+    }
+    write!(to, "{}", texts.join("\n"))?;
+    Ok(ExitCode::AllHold)
+}
+
+/// One contract in one line.
+struct Line;
+
+impl Visit for Line {
+    type Output = String;
+
+    fn visit<C: Contract>(self) -> String {
+        let summary = Doc(C::DOC).summary();
+        format!("{:<20} {:<16} {summary}\n", C::ID, C::STAGE.name())
+    }
+}
+
+/// All that there is to a contract.
+struct Catalogue;
+
+impl Visit for Catalogue {
+    type Output = String;
+
+    fn visit<C: Contract>(self) -> String {
+        let mut text = format!("{} · {} stage\n\n{}\n", C::ID, C::STAGE.name(), Doc(C::DOC).body());
+        let source = Doc(C::DOC).section("Source");
+        if !source.is_empty() {
+            let _ = writeln!(text, "\nsource: {source}");
+        }
+        let field = |field: &crate::record::Field| {
+            let kind = format!("{:?}", field.kind).to_lowercase();
+            let optional = if field.optional { ", optional" } else { "" };
+            format!("{} ({kind}, {} dimensions{optional})", field.name, field.ndim)
+        };
+        let inputs: Vec<String> = C::Case::fields().iter().map(field).collect();
+        let outputs: Vec<String> = C::Output::fields().iter().map(field).collect();
+        let _ = writeln!(text, "\nin:  {}\nout: {}", inputs.join(", "), outputs.join(", "));
+        text.push_str("\noptions\n");
+        for option in C::Options::docs() {
+            let _ = writeln!(text, "  {:<22} {} (default {})", option.name, option.meaning, option.default);
+        }
+        text.push_str("\ninvariants\n");
+        for invariant in C::invariants() {
+            let _ = writeln!(text, "  {:<32} {}", invariant.id, invariant.doc.claim());
+        }
+        text.push_str("\nfaults\n");
+        for fault in C::faults() {
+            let _ = writeln!(text, "  {:<44} {}", fault.id, fault.summary);
+        }
+        text.push_str("\ninput classes\n");
+        for class in C::classes() {
+            let _ = writeln!(text, "  {:<32} {}", class.id, class.meaning);
+        }
+        text
+    }
+}
+
+/// What stands under a name in a contract: invariant, fault, option or class.
+struct Explain<'a> {
+    name: &'a str,
+}
+
+impl Visit for Explain<'_> {
+    type Output = Option<String>;
+
+    fn visit<C: Contract>(self) -> Option<String> {
+        let name = self.name;
+        let head = |kind: &str| format!("{}/{name} · {kind}\n", C::ID);
+        if let Some(invariant) = C::invariants().iter().find(|invariant| invariant.id == name) {
+            return Some(head("invariant") + &explain_invariant(invariant));
+        }
+        if let Some(fault) = C::faults().iter().find(|fault| fault.id == name) {
+            let caught: Vec<&str> = C::invariants()
+                .iter()
+                .filter(|invariant| invariant.catches.contains(&name))
+                .map(|invariant| invariant.id)
+                .collect();
+            let mut text = head("fault");
+            let _ = writeln!(text, "\n{}\n\nseen: {}", fault.summary, fault.source);
+            if fault.options != "{}" {
+                let _ = writeln!(text, "shows under the options {}", fault.options);
+            }
+            if !caught.is_empty() {
+                let _ = writeln!(text, "caught by: {}", caught.join(", "));
+            }
+            let _ = writeln!(text, "try it: target `builtin:{}/fault/{name}` in a manifest", C::ID);
+            return Some(text);
+        }
+        if let Some(option) = C::Options::docs().iter().find(|option| option.name == name) {
+            let meaning = format!("\n{}\n\ndefault: {}\n", option.meaning, option.default);
+            return Some(head("option") + &meaning);
+        }
+        let class = C::classes().into_iter().find(|class| class.id == name)?;
+        Some(head("input class") + &format!("\n{}\n", class.meaning))
+    }
+}
+
+fn explain_invariant<C: Contract>(invariant: &Invariant<C>) -> String {
+    let mut text = String::new();
+    for heading in Doc::HEADINGS {
+        let section = invariant.doc.section(heading);
+        let _ = writeln!(text, "\n{}\n  {}", heading.to_lowercase(), section.replace('\n', "\n  "));
+    }
+    let _ = writeln!(text, "\npitfall: {}", invariant.pitfall.id());
+    if !invariant.catches.is_empty() {
+        let _ = writeln!(text, "catches: {}", invariant.catches.join(", "));
+    }
+    text
+}
+
+fn explain_pitfall(name: &str) -> Option<String> {
+    let pitfall = Pitfall::ALL.iter().find(|pitfall| pitfall.id() == name)?;
+    let mut text = format!("{name} · pitfall\n\n{}\n\ninvariants that point to it\n", pitfall.meaning());
+    for id in contracts::IDS {
+        let names = contracts::visit(id, PointingTo(*pitfall)).expect("the name is known");
+        names.iter().for_each(|name| drop(writeln!(text, "  {id}/{name}")));
+    }
+    Some(text)
+}
+
+struct PointingTo(Pitfall);
+
+impl Visit for PointingTo {
+    type Output = Vec<&'static str>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        let all = C::invariants().into_iter();
+        all.filter(|invariant| invariant.pitfall == self.0).map(|invariant| invariant.id).collect()
+    }
+}
+
+/// Every name that can be explained.
+struct Names;
+
+impl Visit for Names {
+    type Output = Vec<&'static str>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        let mut names = vec![C::ID];
+        names.extend(C::invariants().iter().map(|invariant| invariant.id));
+        names.extend(C::faults().iter().map(|fault| fault.id));
+        names.extend(C::Options::docs().iter().map(|option| option.name));
+        names.extend(C::classes().iter().map(|class| class.id));
+        names.extend(Pitfall::ALL.iter().map(|pitfall| pitfall.id()));
+        names
+    }
+}

@@ -1,0 +1,202 @@
+//! The command.
+
+mod adopt;
+mod check;
+mod explain;
+mod replay;
+mod values;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::Error;
+use crate::place::Place;
+use crate::report::{self, Paint};
+
+/// Property-based testing for RL post-training pipelines.
+///
+/// Attacks decoders, reward functions, advantages, log-probabilities and losses with adversarial
+/// inputs, checks what must hold, and says which known bug a failure behaves like.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "\
+Exit codes: 0 all hold, 1 findings, 2 could not run, 3 nothing was checked.
+Environment: SHAKEDOWN_PLACES overrides all places; NO_COLOR turns colours off.")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check every invariant of every component of a manifest
+    Check(CheckArguments),
+    /// List the contracts, or one contract's options, invariants and faults
+    List {
+        /// A contract
+        contract: Option<String>,
+    },
+    /// Explain a contract, an invariant, a fault, an option or a pitfall
+    Explain {
+        /// CONTRACT, CONTRACT/ID, or the ID alone
+        id: String,
+    },
+    /// Say of kept cases whether each is fixed, still failing, or stale
+    Replay {
+        /// Case files
+        #[arg(required = true, value_name = "CASE.yaml")]
+        cases: Vec<PathBuf>,
+        /// Where the components are; without it the builtin reference is called
+        #[arg(long, short)]
+        manifest: Option<PathBuf>,
+    },
+    /// Make a failing case as small as it gets, and write it back
+    Shrink {
+        /// A case file
+        #[arg(value_name = "CASE.yaml")]
+        case: PathBuf,
+        /// Where the component is; without it the builtin reference is called
+        #[arg(long, short)]
+        manifest: Option<PathBuf>,
+        /// Where to write the small case, instead of over the old one
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Keep a finding as a regression, with a reason
+    Adopt {
+        /// A case file in a `found` folder
+        #[arg(value_name = "CASE.yaml")]
+        case: PathBuf,
+        /// Why it is kept
+        #[arg(long)]
+        why: String,
+        /// The bug report
+        #[arg(long)]
+        link: Option<String>,
+        /// A name for the file, instead of its own
+        #[arg(long)]
+        name: Option<String>,
+    },
+}
+
+#[derive(Args)]
+struct CheckArguments {
+    /// The components and what is declared about them
+    manifest: PathBuf,
+    /// Only components, or COMPONENT/INVARIANT, that contain this text
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Random cases for each component, after the corners
+    #[arg(long, value_name = "N", default_value_t = crate::check::DEFAULT_CASES)]
+    cases: u64,
+    /// Stop drawing cases for a component after this time: 500ms, 30s, 5m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time: Option<Duration>,
+    /// The seed of the random cases
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Check at these places instead: cpu/f32,cuda/bf16
+    #[arg(long, value_name = "PLACES", value_parser = places)]
+    places: Option<Places>,
+    /// Components checked at a time; 0 for one a core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+    /// Also print each component's outputs on a few small inputs beside the oracle's
+    #[arg(long)]
+    values: bool,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// A list in one argument; clap takes a `Vec` for repeated arguments.
+#[derive(Clone, Debug)]
+struct Places(Vec<Place>);
+
+fn places(text: &str) -> Result<Places, Error> {
+    Place::list(text).map(Places)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit {
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a time such as 500ms, 30s, 5m or 1h".to_owned()),
+    };
+    number
+        .parse::<f64>()
+        .ok()
+        .and_then(|number| Duration::try_from_secs_f64(number * seconds).ok())
+        .ok_or_else(|| "expected a time such as 500ms, 30s, 5m or 1h".to_owned())
+}
+
+/// Standard output, colours taken out where it is no terminal or `NO_COLOR` is set.
+fn output() -> (Box<dyn Write>, Paint) {
+    let stdout = anstream::stdout();
+    let colours = stdout.current_choice() != anstream::ColorChoice::Never;
+    (Box::new(stdout), if colours { Paint::colours() } else { Paint::default() })
+}
+
+/// Runs the command with the arguments of the process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.verb {
+        Verb::Check(arguments) => check::run(&arguments),
+        Verb::List { contract } => explain::list(contract.as_deref()),
+        Verb::Explain { id } => explain::explain(&id),
+        Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),
+        Verb::Shrink { case, manifest, output } => {
+            replay::shrink(&case, manifest.as_deref(), output.as_deref())
+        }
+        Verb::Adopt { case, why, link, name } => {
+            adopt::run(&case, &why, link.as_deref(), name.as_deref())
+        }
+    };
+    match result {
+        Ok(code) => code.into(),
+        Err(Stopped::Error(error)) => {
+            eprintln!("error: {error}");
+            report::ExitCode::CouldNotRun.into()
+        }
+        // The reader of our output left, as `head` does: no error of ours.
+        Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(Stopped::Output(error)) => {
+            eprintln!("error: cannot write the output: {error}");
+            report::ExitCode::CouldNotRun.into()
+        }
+    }
+}
+
+/// Why a verb stopped.
+enum Stopped {
+    Error(Error),
+    Output(io::Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Stopped::Error(error)
+    }
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Stopped::Output(error)
+    }
+}
+
+type Done = Result<report::ExitCode, Stopped>;
+
+fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}

@@ -1,0 +1,211 @@
+//! `shakedown replay` and `shakedown shrink`: kept cases against today's components.
+
+use std::path::{Path, PathBuf};
+
+use super::{Done, Stopped, output};
+use crate::case_file::{CaseFile, Head};
+use crate::check::Subject;
+use crate::contract::{Contract, round};
+use crate::contracts::{self, Visit};
+use crate::error::Error;
+use crate::fault::Builtin;
+use crate::invariant::{Invariant, Stop};
+use crate::manifest::{Manifest, unknown_contract};
+use crate::place::Place;
+use crate::record::one_line;
+use crate::report::ExitCode;
+use crate::shrink::minimise;
+
+pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>) -> Done {
+    let manifest = manifest.map(Manifest::read).transpose()?;
+    let (mut to, _) = output();
+    let mut failing = false;
+    for path in paths {
+        let replay = Replay { path, manifest: manifest.as_ref() };
+        for (who, verdict) in visit_file(path, replay)? {
+            failing |= matches!(verdict, Verdict::StillFailing(_));
+            let (word, detail) = match verdict {
+                Verdict::Fixed => ("fixed", String::new()),
+                Verdict::StillFailing(found) => ("still failing", format!(": {found}")),
+                Verdict::Stale(why) => ("stale", format!(": {why}")),
+            };
+            writeln!(to, "{word:<14} {} · {who}{detail}", path.display())?;
+        }
+    }
+    Ok(if failing { ExitCode::Findings } else { ExitCode::AllHold })
+}
+
+pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {
+    let manifest = manifest.map(Manifest::read).transpose()?;
+    let shrink = Shrink { path, manifest: manifest.as_ref(), to: to.unwrap_or(path) };
+    let text = visit_file(path, shrink)?;
+    let (mut to, _) = output();
+    write!(to, "{text}")?;
+    Ok(ExitCode::AllHold)
+}
+
+fn visit_file<O, V: Visit<Output = Result<O, Stopped>>>(
+    path: &Path,
+    visitor: V,
+) -> Result<O, Stopped> {
+    let contract = Head::read(path)?.contract;
+    contracts::visit(&contract, visitor)
+        .ok_or_else(|| Error::new(unknown_contract(&contract)).at(path))?
+}
+
+/// What became of a kept case.
+enum Verdict {
+    /// The invariant holds on it now.
+    Fixed,
+    /// It is still broken; what was found.
+    StillFailing(String),
+    /// Nothing can be said; why.
+    Stale(String),
+}
+
+/// The components that a case file speaks about, ready at its place.
+///
+/// Without a manifest the builtin reference; with one the component that the file names, or all
+/// components of its contract where it names none or names one that is gone.
+fn subjects<C: Contract>(
+    file: &CaseFile<C>,
+    manifest: Option<&Manifest>,
+) -> Result<Vec<(Subject<C>, Place)>, Error> {
+    let mut subjects = Vec::new();
+    let Some(manifest) = manifest else {
+        let mut subject = Subject::new("builtin reference", Builtin::reference());
+        subject.options = file.options.clone();
+        return Ok(vec![(subject, file.place.unwrap_or(Place::CPU_F64))]);
+    };
+    let of_contract =
+        || manifest.components.iter().filter(|declared| declared.contract == C::ID);
+    let named = |name: &str| of_contract().any(|declared| declared.name == name);
+    let wanted = file.component.as_deref().filter(|name| named(name));
+    for declared in of_contract().filter(|d| wanted.is_none_or(|name| name == d.name)) {
+        let places = match file.place {
+            Some(place) => vec![place],
+            None => declared.places(Place::from_env()?.as_deref()),
+        };
+        for place in places {
+            let mut subject = manifest.subject::<C>(declared)?;
+            // A finding is replayed under the options that broke it; a regression, which is of no
+            // component, under the component's own.
+            if wanted.is_some() {
+                subject.options = file.options.clone();
+            }
+            subjects.push((subject, place));
+        }
+    }
+    Ok(subjects)
+}
+
+fn invariant_of<C: Contract>(file: &CaseFile<C>) -> Option<Invariant<C>> {
+    let id = file.invariant.as_deref()?;
+    C::invariants().into_iter().find(|invariant| invariant.id == id)
+}
+
+struct Replay<'a> {
+    path: &'a Path,
+    manifest: Option<&'a Manifest>,
+}
+
+impl Visit for Replay<'_> {
+    type Output = Result<Vec<(String, Verdict)>, Stopped>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        let file = CaseFile::<C>::read(self.path)?;
+        let mut verdicts = Vec::new();
+        for (mut subject, place) in subjects(&file, self.manifest)? {
+            let who = format!("{} · {place}", subject.name);
+            verdicts.push((who, replay(&file, &mut subject, place)?));
+        }
+        if verdicts.is_empty() {
+            let why = format!("the manifest has no component of `{}`", C::ID);
+            verdicts.push(("no component".to_owned(), Verdict::Stale(why)));
+        }
+        Ok(verdicts)
+    }
+}
+
+fn replay<C: Contract>(
+    file: &CaseFile<C>,
+    subject: &mut Subject<C>,
+    place: Place,
+) -> Result<Verdict, Stopped> {
+    let mut case = file.case.clone();
+    round(&mut case, place.dtype);
+    if let Err(why) = C::valid(&case, &subject.options, place.dtype) {
+        return Ok(Verdict::Stale(format!("outside the contract: {why}")));
+    }
+    if let Some(why) = subject.component.prepare(place)? {
+        return Ok(Verdict::Stale(why));
+    }
+    // A case without an invariant is checked on all of them.
+    let invariants = match invariant_of(file) {
+        Some(invariant) => vec![invariant],
+        None => C::invariants(),
+    };
+    let mut spoke = false;
+    for invariant in invariants {
+        if !(invariant.applies)(&subject.options, place) {
+            continue;
+        }
+        match subject.try_case(&invariant, &case, place, &mut 0) {
+            (Ok(()), _) => spoke = true,
+            (Err(Stop::Vacuous), _) => {}
+            (Err(Stop::Broken(found)), _) => {
+                return Ok(Verdict::StillFailing(format!("{}: {found}", invariant.id)));
+            }
+            (Err(Stop::Failed), failed) => {
+                let why = failed.map_or(String::new(), |(_, failure)| failure.to_string());
+                return Ok(Verdict::StillFailing(why));
+            }
+        }
+    }
+    Ok(if spoke {
+        Verdict::Fixed
+    } else {
+        Verdict::Stale("its invariant says nothing about this case".to_owned())
+    })
+}
+
+struct Shrink<'a> {
+    path: &'a Path,
+    manifest: Option<&'a Manifest>,
+    to: &'a Path,
+}
+
+impl Visit for Shrink<'_> {
+    type Output = Result<String, Stopped>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        let file = CaseFile::<C>::read(self.path)?;
+        let at = |error: Error| error.at(self.path);
+        let invariant = invariant_of(&file)
+            .ok_or_else(|| at(Error::new("the case names no invariant to shrink for")))?;
+        let (mut subject, place) = subjects(&file, self.manifest)?
+            .into_iter()
+            .next()
+            .ok_or_else(|| at(Error::new("the manifest has no component of its contract")))?;
+        if let Some(why) = subject.component.prepare(place)? {
+            return Err(at(Error::new(why)).into());
+        }
+        let mut case = file.case.clone();
+        round(&mut case, place.dtype);
+        let options = subject.options.clone();
+        let mut breaks = |case: &C::Case| {
+            let outcome = subject.try_case(&invariant, case, place, &mut 0).0;
+            matches!(outcome, Err(Stop::Broken(_)))
+        };
+        if !breaks(&case) {
+            let message = format!("{} does not break `{}`", subject.name, invariant.id);
+            return Err(at(Error::new(message)).into());
+        }
+        let minimal =
+            minimise::<C>(&case, &options, place.dtype, |candidate| Some(breaks(candidate)));
+        let shown = one_line(&minimal.case);
+        let smaller = CaseFile { case: minimal.case, options, ..file };
+        smaller.write(self.to)?;
+        Ok(format!("{shown}\nwritten to {} after {} candidates\n", self.to.display(), minimal.tried))
+    }
+}

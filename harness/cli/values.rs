@@ -1,0 +1,50 @@
+//! The table of `check --values`: a component's outputs on small inputs beside the oracle's.
+
+use std::fmt::Write as _;
+
+use crate::check::Subject;
+use crate::component::Call;
+use crate::contract::{Contract, round};
+use crate::laws::floats;
+use crate::place::Place;
+use crate::record::one_line;
+use crate::text::{index, rounded};
+
+/// The table of one component at one place; suspicious lines begin with `?`.
+pub(super) fn table<C: Contract>(subject: &mut Subject<C>, place: Place) -> String {
+    let mut text = format!("\n  values of {} at {place}, beside the oracle's\n", subject.name);
+    let tolerance = subject.tolerance_at(place);
+    for mut case in C::samples(&subject.options, place.dtype) {
+        round(&mut case, place.dtype);
+        let _ = writeln!(text, "    {}", one_line(&case));
+        let call = Call { case: &case, options: &subject.options, place, gradient: false };
+        let output = match subject.component.call(&call) {
+            Ok(returned) => returned.output,
+            Err(failure) => {
+                let first = failure.to_string();
+                let _ = writeln!(text, "  ?   {}", first.lines().next().unwrap_or(""));
+                continue;
+            }
+        };
+        let fields = floats(&output);
+        for expected in C::oracle(&case, &subject.options, place.dtype) {
+            let Some((name, found)) = fields.iter().find(|(name, _)| *name == expected.field)
+            else {
+                continue;
+            };
+            if found.shape() != expected.numbers.shape() {
+                let _ = writeln!(text, "  ?   {name} has shape {:?}", found.shape());
+                continue;
+            }
+            for ((at, found), number) in found.indexed_iter().zip(&expected.numbers) {
+                let good = tolerance.accepts(*found, *number, expected.terms);
+                let mark = if good { ' ' } else { '?' };
+                let label = format!("{name}{}", index(&at));
+                let (found, value) = (rounded(*found), rounded(number.value));
+                let _ = writeln!(text, "  {mark}   {label:<20} {found:>14} {value:>14}");
+            }
+        }
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,156 @@
+//! A child process that answers messages one at a time, with a time limit for each.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::wire;
+
+/// How long loading a component may take; importing a deep learning library takes seconds.
+pub(super) const LOAD_LIMIT: Duration = Duration::from_secs(120);
+
+/// How much of the end of standard error is kept.
+const STDERR_BYTES: usize = 4096;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// Not within the limit. The process has been killed.
+    TimedOut,
+    /// The process has ended, or its output is no message and it was killed.
+    Ended {
+        /// How.
+        how: String,
+        /// The last lines of its standard error.
+        stderr: String,
+    },
+}
+
+/// The running process. Dropping it kills the whole process group.
+pub(super) struct Worker {
+    child: Child,
+    requests: Sender<Vec<u8>>,
+    replies: Receiver<io::Result<Option<Vec<u8>>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Worker {
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(super) fn start(
+        program: &Path,
+        arguments: &[OsString],
+        folder: &Path,
+    ) -> io::Result<Worker> {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn()?;
+        let mut stdin = child.stdin.take().expect("standard input is piped");
+        let mut stdout = io::BufReader::new(child.stdout.take().expect("standard output is piped"));
+        let mut errors = child.stderr.take().expect("standard error is piped");
+
+        // One thread writes a request and reads its reply, so that neither can block the harness.
+        let (requests, to_send) = channel::<Vec<u8>>();
+        let (received, replies) = channel();
+        thread::spawn(move || {
+            for request in to_send {
+                let reply = stdin
+                    .write_all(&request)
+                    .and_then(|()| stdin.flush())
+                    .and_then(|()| wire::read_message(&mut stdout));
+                if received.send(reply).is_err() {
+                    break;
+                }
+            }
+        });
+        // Another reads standard error all the time: a full pipe would look like a hang.
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let tail = Arc::clone(&stderr);
+        thread::spawn(move || {
+            let mut chunk = [0; STDERR_BYTES];
+            while let Ok(length @ 1..) = errors.read(&mut chunk) {
+                let mut tail = tail.lock().expect("no thread panics with the lock");
+                tail.extend_from_slice(&chunk[..length]);
+                let surplus = tail.len().saturating_sub(STDERR_BYTES);
+                tail.drain(..surplus);
+            }
+        });
+        Ok(Worker { child, requests, replies, stderr })
+    }
+
+    /// Sends a request and waits for its reply.
+    pub(super) fn ask(&mut self, request: Vec<u8>, limit: Duration) -> Result<Vec<u8>, Lost> {
+        // Where the thread is gone, so is the process: the reply says so.
+        let _ = self.requests.send(request);
+        match self.replies.recv_timeout(limit) {
+            Ok(Ok(Some(reply))) => Ok(reply),
+            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => Err(self.ended(None)),
+            Ok(Err(error)) => Err(self.ended(Some(error))),
+            Err(RecvTimeoutError::Timeout) => {
+                self.kill();
+                Err(Lost::TimedOut)
+            }
+        }
+    }
+
+    fn ended(&mut self, error: Option<io::Error>) -> Lost {
+        // A process that wrote nonsense still runs; one that closed its pipes ends by itself.
+        if error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
+            self.kill();
+        }
+        let mut status = None;
+        for _ in 0..200 {
+            status = self.child.try_wait().ok().flatten();
+            if status.is_some() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let how = match (error, status) {
+            (Some(error), _) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
+            (_, Some(status)) => ended_how(status),
+            (_, None) => "it closed its standard output".to_owned(),
+        };
+        self.kill();
+        let stderr = self.stderr.lock().expect("no thread panics with the lock");
+        let stderr = String::from_utf8_lossy(&stderr).trim_end().to_owned();
+        Lost::Ended { how, stderr }
+    }
+
+    fn kill(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn ended_how(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("killed by signal {signal}");
+    }
+    status.code().map_or("it ended".to_owned(), |code| format!("exit status {code}"))
+}
