@@ -247,9 +247,9 @@ fn select<C: Contract>(
                 Some("does not apply under these options at this place".to_owned())
             } else if invariant.needs_gradient {
                 match subject.component.gradients(place) {
-                Gradients::None(why) => Some(why),
-                _ => None,
-            }
+                    Gradients::None(why) => Some(why),
+                    _ => None,
+                }
             } else {
                 None
             };

@@ -1,7 +1,7 @@
 //! Components: one implementation of a contract, wherever it runs.
 
-use std::fmt;
 use std::cell::Cell;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 

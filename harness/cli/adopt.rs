@@ -60,8 +60,7 @@ impl Visit for Adopt<'_> {
             return Err(Error::new(message).at(&kept).into());
         }
         regression.write(&kept)?;
-        std::fs::remove_file(self.path)
-            .map_err(|error| Error::io("remove", self.path, &error))?;
+        std::fs::remove_file(self.path).map_err(|error| Error::io("remove", self.path, &error))?;
         Ok(kept)
     }
 }

@@ -34,8 +34,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         None => Place::from_env()?,
     };
     let tasks = select(&manifest, &arguments.only)?;
-    let budget =
-        Budget { cases: arguments.cases, seed: arguments.seed, time: arguments.time };
+    let budget = Budget { cases: arguments.cases, seed: arguments.seed, time: arguments.time };
     let bar = progress_bar(&tasks, asked.as_deref());
     let outcomes = in_parallel(arguments.jobs, &tasks, |task| {
         bar.set_message(task.declared.name.clone());

@@ -21,8 +21,8 @@ pub(super) fn list(contract: Option<&str>) -> Done {
             writeln!(to, "\nshakedown list CONTRACT says more about one.")?;
         }
         Some(id) => {
-            let text = contracts::visit(id, Catalogue)
-                .ok_or_else(|| Error::new(unknown_contract(id)))?;
+            let text =
+                contracts::visit(id, Catalogue).ok_or_else(|| Error::new(unknown_contract(id)))?;
             write!(to, "{text}")?;
         }
     }
@@ -98,7 +98,11 @@ impl Visit for Catalogue {
         let _ = writeln!(text, "\nin:  {}\nout: {}", inputs.join(", "), outputs.join(", "));
         text.push_str("\noptions\n");
         for option in C::Options::docs() {
-            let _ = writeln!(text, "  {:<22} {} (default {})", option.name, option.meaning, option.default);
+            let _ = writeln!(
+                text,
+                "  {:<22} {} (default {})",
+                option.name, option.meaning, option.default
+            );
         }
         text.push_str("\ninvariants\n");
         for invariant in C::invariants() {
@@ -171,10 +175,13 @@ fn explain_invariant<C: Contract>(invariant: &Invariant<C>) -> String {
 
 fn explain_pitfall(name: &str) -> Option<String> {
     let pitfall = Pitfall::ALL.iter().find(|pitfall| pitfall.id() == name)?;
-    let mut text = format!("{name} · pitfall\n\n{}\n\ninvariants that point to it\n", pitfall.meaning());
+    let mut text =
+        format!("{name} · pitfall\n\n{}\n\ninvariants that point to it\n", pitfall.meaning());
     for id in contracts::IDS {
         let names = contracts::visit(id, PointingTo(*pitfall)).expect("the name is known");
-        names.iter().for_each(|name| drop(writeln!(text, "  {id}/{name}")));
+        for name in names {
+            let _ = writeln!(text, "  {id}/{name}");
+        }
     }
     Some(text)
 }

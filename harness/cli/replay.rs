@@ -77,8 +77,7 @@ fn subjects<C: Contract>(
         subject.options = file.options.clone();
         return Ok(vec![(subject, file.place.unwrap_or(Place::CPU_F64))]);
     };
-    let of_contract =
-        || manifest.components.iter().filter(|declared| declared.contract == C::ID);
+    let of_contract = || manifest.components.iter().filter(|declared| declared.contract == C::ID);
     let named = |name: &str| of_contract().any(|declared| declared.name == name);
     let wanted = file.component.as_deref().filter(|name| named(name));
     for declared in of_contract().filter(|d| wanted.is_none_or(|name| name == d.name)) {
@@ -206,6 +205,10 @@ impl Visit for Shrink<'_> {
         let shown = one_line(&minimal.case);
         let smaller = CaseFile { case: minimal.case, options, ..file };
         smaller.write(self.to)?;
-        Ok(format!("{shown}\nwritten to {} after {} candidates\n", self.to.display(), minimal.tried))
+        Ok(format!(
+            "{shown}\nwritten to {} after {} candidates\n",
+            self.to.display(),
+            minimal.tried
+        ))
     }
 }

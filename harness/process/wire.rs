@@ -88,14 +88,10 @@ pub(crate) fn encode(
 
 fn encode_value(value: &Value, floats: Dtype) -> (WireDtype, Vec<u8>) {
     match value {
-        Value::Int(array) => {
-            (WireDtype::I64, array.iter().flat_map(|x| x.to_le_bytes()).collect())
-        }
+        Value::Int(array) => (WireDtype::I64, array.iter().flat_map(|x| x.to_le_bytes()).collect()),
         Value::Bool(array) => (WireDtype::BOOL, array.iter().map(|x| u8::from(*x)).collect()),
         Value::Float(array) => match floats {
-            Dtype::F64 => {
-                (WireDtype::F64, array.iter().flat_map(|x| x.to_le_bytes()).collect())
-            }
+            Dtype::F64 => (WireDtype::F64, array.iter().flat_map(|x| x.to_le_bytes()).collect()),
             Dtype::F32 => {
                 (WireDtype::F32, array.iter().flat_map(|x| (*x as f32).to_le_bytes()).collect())
             }
@@ -118,9 +114,8 @@ fn decode_tensor(view: &TensorView<'_>) -> Result<Tensor, String> {
         ($type:ty, $as:expr) => {{
             let convert: fn($type) -> _ = $as;
             let chunks = bytes.chunks_exact(size_of::<$type>());
-            let number = |chunk: &[u8]| {
-                <$type>::from_le_bytes(chunk.try_into().expect("chunks are exact"))
-            };
+            let number =
+                |chunk: &[u8]| <$type>::from_le_bytes(chunk.try_into().expect("chunks are exact"));
             chunks.map(|chunk| convert(number(chunk))).collect::<Vec<_>>()
         }};
     }
