@@ -311,7 +311,7 @@ fn check_case<C: Contract>(
             Err(Stop::Failed) => {
                 let (case, failure) = failed.expect("a failed probe keeps its case");
                 worst = worst.or_else(|| Some(failure.clone()));
-                let law = if failure.is_malformed() { "well-formed" } else { "total" };
+                let law = failure.law();
                 let law = checked.iter_mut().find(|progress| progress.invariant.id == law);
                 if let Some(progress) = law.filter(|progress| progress.broken.is_none()) {
                     let found = failure.to_string();
@@ -365,10 +365,9 @@ fn conclude<C: Contract>(
             finding::shrink(subject, invariant, broken, place, &mut report.calls)
         })
         .collect();
-    let mut diagnoser =
-        diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let diagnoser = diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     for shrunk in shrunk {
-        let diagnosis = diagnoser.faults();
+        let diagnosis = diagnoser.faults(&shrunk);
         let classes = diagnoser.classes(subject, &shrunk, &mut report.calls);
         let finding: Finding =
             finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls)?;

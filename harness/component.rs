@@ -93,9 +93,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the failure is in the form of the output, not in making it.
-    pub fn is_malformed(&self) -> bool {
-        matches!(self, Failure::Malformed { .. })
+    /// The law that it breaks.
+    pub fn law(&self) -> &'static str {
+        match self {
+            Failure::Raised { .. } => "total",
+            Failure::TimedOut { .. } => "in-time",
+            Failure::Died { .. } => "survives",
+            Failure::Malformed { .. } => "well-formed",
+        }
     }
 }
 

@@ -1,13 +1,18 @@
-//! Diagnosis: which known bug a component behaves like, and on which inputs.
+//! Diagnosis: which known bugs a component behaves like, and on which inputs it fails.
+//!
+//! The component and every fault of its contract are compared number by number on many cases. A
+//! fault is a candidate where the component does what the fault does *wherever the fault is
+//! wrong*; candidates are then taken, the one that explains most wrong numbers first, until
+//! nothing new is explained. So two bugs in one component are both named.
 
 use crate::check::{Budget, Subject};
 use crate::component::{Call, Gradients};
-use crate::contract::Contract;
-use crate::fault::{Behaviour, Fault};
+use crate::contract::{Contract, round};
+use crate::fault::{Behaviour, Builtin, Fault};
 use crate::finding::Shrunk;
 use crate::invariant::Stop;
 use crate::laws::floats;
-use crate::place::Place;
+use crate::place::{Dtype, Place};
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
 use crate::tolerance::{Expected, Number, Tolerance};
@@ -15,14 +20,31 @@ use crate::tolerance::{Expected, Number, Tolerance};
 /// How many cases a component and the faults are compared on.
 const CASES: usize = 160;
 
-/// A fault is reported when it agrees with the component on this share of the cases.
-const SHARE: f64 = 0.9;
+/// The component must do what a fault does in this share of the cases in which the fault is wrong.
+const AGREEMENT: f64 = 0.9;
 
-/// A case with what the component gave.
+/// Faults named for one component at the most.
+const FAULTS: usize = 3;
+
+/// A component that failed this often is not called again for its diagnosis.
+const FAILURES: u64 = 3;
+
+type Function<C> =
+    fn(&<C as Contract>::Case, &<C as Contract>::Options, Dtype) -> <C as Contract>::Output;
+
+/// A case with what the component gave, number by number.
 struct Observed<C: Contract> {
     case: C::Case,
-    given: Option<C::Output>,
     expected: Vec<Expected>,
+    /// `None` where the call failed.
+    given: Option<Vec<f64>>,
+}
+
+/// A fault that explains some of a component's wrong numbers.
+struct Explanation {
+    id: &'static str,
+    variant: usize,
+    diagnosis: Diagnosis,
 }
 
 /// Compares one component with the faults of its contract.
@@ -31,10 +53,12 @@ pub(crate) struct Diagnoser<C: Contract> {
     place: Place,
     options: C::Options,
     tolerance: Tolerance,
+    explanations: Vec<Explanation>,
 }
 
 impl<C: Contract> Diagnoser<C> {
-    /// Calls the component on the minimal cases, on corners and on random cases.
+    /// Calls the component on the minimal cases, on corners and on random cases, and finds the
+    /// faults that explain what it does wrong.
     pub(crate) fn new(
         subject: &mut Subject<C>,
         findings: &[Shrunk<C>],
@@ -47,149 +71,170 @@ impl<C: Contract> Diagnoser<C> {
         let gradient = C::wants_gradient(&options) && !matches!(gradients, Gradients::None(_));
         let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
         let mut failures = 0;
-        let observed = stream::cases::<C>(minimal, budget.seed, &options, place.dtype)
-            .take(CASES)
-            .map(|(_, case)| {
-                // A component that keeps failing has been called often enough.
-                let given = (failures < 3).then(|| {
-                    *calls += 1;
-                    let call = Call { case: &case, options: &options, place, gradient };
-                    subject.component.call(&call).ok().map(|returned| returned.output)
-                });
-                let given = given.flatten();
+        let mut observed = Vec::new();
+        let stream = stream::cases::<C>(minimal, budget.seed, &options, place.dtype);
+        for (_, case) in stream.take(CASES) {
+            let mut expected = C::oracle(&case, &options, place.dtype);
+            if gradient {
+                expected.extend(C::oracle_gradient(&case, &options, place.dtype));
+            }
+            let mut given = None;
+            if failures < FAILURES {
+                *calls += 1;
+                let call = Call { case: &case, options: &options, place, gradient };
+                let returned = subject.component.call(&call).ok();
+                given = returned.and_then(|returned| numbers::<C>(&returned.output, &expected));
                 failures += u64::from(given.is_none());
-                let mut expected = C::oracle(&case, &options, place.dtype);
-                if gradient {
-                    expected.extend(C::oracle_gradient(&case, &options, place.dtype));
-                }
-                Observed { case, given, expected }
+            }
+            observed.push(Observed { case, expected, given });
+        }
+        let tolerance = subject.tolerance_at(place);
+        let mut diagnoser =
+            Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
+        diagnoser.explain();
+        diagnoser
+    }
+
+    /// Whether a number is not what the definition gives.
+    fn wrong(&self, found: f64, number: Number, terms: usize) -> bool {
+        !self.tolerance.accepts(found, number, terms)
+            || (number.value.is_finite() && !found.is_finite())
+    }
+
+    /// Whether two numbers are the same, within the rounding that both may have.
+    fn alike(&self, a: f64, b: f64, number: Number, terms: usize) -> bool {
+        let scale = if number.scale.is_finite() { number.scale } else { 1.0 };
+        let number = Number { value: b, scale: scale + b.abs(), slack: 0.0 };
+        a == b
+            || (a.is_nan() && b.is_nan())
+            || (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms)
+    }
+
+    /// Fills in the faults that explain the component's wrong numbers.
+    fn explain(&mut self) {
+        let wrong: Vec<bool> = self
+            .observed
+            .iter()
+            .filter_map(|observed| Some((observed.given.as_ref()?, &observed.expected)))
+            .flat_map(|(given, expected)| {
+                let cells = cells(expected).zip(given);
+                cells.map(|((number, terms), found)| self.wrong(*found, number, terms))
             })
             .collect();
-        let tolerance = subject.tolerance_at(place);
-        Diagnoser { observed, place, options, tolerance }
-    }
-
-    /// The faults that the component behaves like, the best first.
-    pub(crate) fn faults(&mut self) -> Vec<Diagnosis> {
-        let mut candidates: Vec<Diagnosis> = Vec::new();
+        let total = wrong.iter().filter(|wrong| **wrong).count();
+        let mut candidates: Vec<(Explanation, Vec<bool>)> = Vec::new();
         for fault in C::faults() {
-            let Behaviour::Gives(variants) = fault.behaviour else { continue };
-            let best = variants
-                .iter()
-                .map(|variant| self.agreement(*variant))
-                .filter(|(_, of)| *of > 0)
-                .max_by(|a, b| share(*a).total_cmp(&share(*b)));
-            if let Some((matches, of)) = best {
-                let Fault { id, summary, .. } = fault;
-                candidates.push(Diagnosis { fault: id, matches, of, summary });
-            }
-        }
-        candidates.retain(|diagnosis| share((diagnosis.matches, diagnosis.of)) >= SHARE);
-        candidates.sort_by(|a, b| {
-            share((b.matches, b.of)).total_cmp(&share((a.matches, a.of))).then(b.of.cmp(&a.of))
-        });
-        candidates.truncate(3);
-        candidates
-    }
-
-    /// On how many cases the component gives what the fault gives, out of those on which one of
-    /// them departs from the definition.
-    fn agreement(
-        &self,
-        fault: fn(&C::Case, &C::Options, crate::place::Dtype) -> C::Output,
-    ) -> (u64, u64) {
-        let (mut matches, mut of) = (0, 0);
-        for Observed { case, given, expected } in &self.observed {
-            let Some(given) = given else { continue };
-            let mut planted = fault(case, &self.options, self.place.dtype);
-            crate::contract::round(&mut planted, self.place.dtype);
-            if self.keeps(given, expected) && self.keeps(&planted, expected) {
+            let Fault { id, summary, behaviour: Behaviour::Gives(variants), .. } = fault else {
                 continue;
+            };
+            for (variant, function) in variants.iter().enumerate() {
+                let (matches, of, explained) = self.agreement(*function);
+                if of > 0 && matches as f64 >= AGREEMENT * of as f64 {
+                    let diagnosis = Diagnosis { fault: id, matches, of, explains: 0.0, summary };
+                    let explanation = Explanation { id, variant, diagnosis };
+                    candidates.push((explanation, explained));
+                }
             }
-            of += 1;
-            matches += u64::from(self.alike(given, &planted, expected));
         }
-        (matches, of)
-    }
-
-    /// Whether an output is what the definition gives.
-    fn keeps(&self, output: &C::Output, expected: &[Expected]) -> bool {
-        self.every_number(output, expected, |found, number, terms| {
-            self.tolerance.accepts(found, number, terms)
-        })
-    }
-
-    /// Whether two outputs are the same, within the rounding that both may have.
-    fn alike(&self, given: &C::Output, planted: &C::Output, expected: &[Expected]) -> bool {
-        let planted = floats(planted);
-        floats(given).iter().all(|(name, given)| {
-            let Some((_, planted)) = planted.iter().find(|(other, _)| other == name) else {
-                return true;
+        let mut open = wrong;
+        while self.explanations.len() < FAULTS {
+            let news = |explained: &[bool]| {
+                explained
+                    .iter()
+                    .zip(&open)
+                    .filter(|(explained, open)| **explained && **open)
+                    .count()
             };
-            let Some(expected) = expected.iter().find(|expected| expected.field == *name) else {
-                return true;
+            // The first of equals wins: faults are listed the most specific first.
+            let best = (0..candidates.len()).rev().max_by_key(|index| news(&candidates[*index].1));
+            let Some(best) = best.filter(|best| news(&candidates[*best].1) * 50 > total) else {
+                break;
             };
-            given.shape() == planted.shape()
-                && given.iter().zip(planted).zip(&expected.numbers).all(|((a, b), number)| {
-                    let scale = if number.scale.is_finite() { number.scale } else { 1.0 };
-                    let number = Number { value: *b, scale: scale + b.abs(), slack: 0.0 };
-                    let near = 2.0 * self.tolerance.bound(number, expected.terms);
-                    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= near
-                })
-        })
+            let (mut explanation, explained) = candidates.swap_remove(best);
+            let all = explained.iter().filter(|explained| **explained).count();
+            explanation.diagnosis.explains = all as f64 / total as f64;
+            for (open, explained) in open.iter_mut().zip(explained) {
+                *open &= !explained;
+            }
+            self.explanations.push(explanation);
+        }
     }
 
-    fn every_number(
-        &self,
-        output: &C::Output,
-        expected: &[Expected],
-        accepts: impl Fn(f64, Number, usize) -> bool,
-    ) -> bool {
-        let fields = floats(output);
-        expected.iter().all(|expected| {
-            let field = fields.iter().find(|(name, _)| *name == expected.field);
-            field.is_none_or(|(_, found)| {
-                found.shape() == expected.numbers.shape()
-                    && found
-                        .iter()
-                        .zip(&expected.numbers)
-                        .all(|(found, number)| accepts(*found, *number, expected.terms))
-            })
-        })
+    /// In how many cases the component does what a fault does wherever the fault is wrong, out of
+    /// those in which it is wrong anywhere; and which of the component's wrong numbers it explains.
+    fn agreement(&self, fault: Function<C>) -> (u64, u64, Vec<bool>) {
+        let (mut matches, mut of) = (0, 0);
+        let mut explained = Vec::new();
+        for Observed { case, expected, given } in &self.observed {
+            let Some(given) = given else { continue };
+            let mut output = fault(case, &self.options, self.place.dtype);
+            round(&mut output, self.place.dtype);
+            let planted = numbers::<C>(&output, expected)
+                .unwrap_or_else(|| cells(expected).map(|(number, _)| number.value).collect());
+            let (mut acts, mut agrees) = (false, true);
+            for ((found, planted), (number, terms)) in
+                given.iter().zip(planted).zip(cells(expected))
+            {
+                let fault_acts = self.wrong(planted, number, terms);
+                let alike = self.alike(*found, planted, number, terms);
+                acts |= fault_acts;
+                agrees &= !fault_acts || alike;
+                explained.push(fault_acts && alike && self.wrong(*found, number, terms));
+            }
+            of += u64::from(acts);
+            matches += u64::from(acts && agrees);
+        }
+        (matches, of, explained)
     }
 
-    /// On which input classes a finding's invariant is broken, and on which it holds.
+    /// The explanations that have to do with a finding: those whose faults break its invariant on
+    /// its smallest case too.
+    pub(crate) fn faults(&self, finding: &Shrunk<C>) -> Vec<Diagnosis> {
+        let breaks = |explanation: &&Explanation| {
+            let fault = C::faults().into_iter().find(|fault| fault.id == explanation.id);
+            let fault = fault.expect("explanations are made of faults");
+            let mut subject =
+                Subject::new(explanation.id, Builtin::fault(fault, explanation.variant));
+            subject.options = self.options.clone();
+            let (outcome, _) =
+                subject.try_case(&finding.invariant, &finding.case, self.place, &mut 0);
+            matches!(outcome, Err(Stop::Broken(_)))
+        };
+        let mut found: Vec<Diagnosis> =
+            self.explanations.iter().filter(breaks).map(|e| e.diagnosis.clone()).collect();
+        found.sort_by(|a, b| b.explains.total_cmp(&a.explains));
+        found
+    }
+
+    /// On which input classes a finding's invariant is broken, and on which it holds: a class
+    /// fails when most of its cases do, or when the smallest case belongs to it.
     pub(crate) fn classes(
         &self,
         subject: &mut Subject<C>,
         finding: &Shrunk<C>,
         calls: &mut u64,
     ) -> Classes {
-        let mut counts: Vec<(u64, u64)> = vec![(0, 0); C::classes().len()];
-        for Observed { case, given, .. } in &self.observed {
-            if given.is_none() && finding.invariant.id != "total" {
-                continue;
-            }
-            let outcome = match (given, finding.invariant.id) {
-                (None, _) => Err(Stop::Failed),
-                _ => subject.try_case(&finding.invariant, case, self.place, calls).0,
-            };
-            let breaks = match outcome {
-                Ok(()) => false,
-                Err(Stop::Vacuous) => continue,
-                Err(Stop::Broken(_) | Stop::Failed) => true,
-            };
-            for (class, (fails, holds)) in C::classes().iter().zip(&mut counts) {
-                if (class.contains)(case, &self.options) {
-                    *(if breaks { &mut *fails } else { &mut *holds }) += 1;
-                }
-            }
-        }
         let mut classes = Classes::default();
-        for (class, (fails, holds)) in C::classes().iter().zip(counts) {
-            if fails > 0 {
+        let outcomes: Vec<(&C::Case, bool)> = self
+            .observed
+            .iter()
+            .filter(|observed| observed.given.is_some())
+            .filter_map(|Observed { case, .. }| {
+                match subject.try_case(&finding.invariant, case, self.place, calls).0 {
+                    Ok(()) => Some((case, false)),
+                    Err(Stop::Broken(_)) => Some((case, true)),
+                    Err(Stop::Vacuous | Stop::Failed) => None,
+                }
+            })
+            .collect();
+        for class in C::classes() {
+            let within = |case: &C::Case| (class.contains)(case, &self.options);
+            let of_class = || outcomes.iter().filter(|(case, _)| within(case));
+            let (all, broken) =
+                (of_class().count(), of_class().filter(|(_, broken)| *broken).count());
+            if within(&finding.case) || (broken > 0 && 2 * broken >= all) {
                 classes.fails.push(class.id);
-            } else if holds > 0 {
+            } else if all > 0 && broken == 0 {
                 classes.holds.push(class.id);
             }
         }
@@ -197,6 +242,26 @@ impl<C: Contract> Diagnoser<C> {
     }
 }
 
-fn share((matches, of): (u64, u64)) -> f64 {
-    matches as f64 / of as f64
+/// The expected numbers of all fields in one sequence.
+fn cells(expected: &[Expected]) -> impl Iterator<Item = (Number, usize)> + '_ {
+    expected.iter().flat_map(|field| field.numbers.iter().map(|number| (*number, field.terms)))
+}
+
+/// The numbers of an output in the same sequence; those of an absent optional field are what is
+/// expected. `None` where a field is missing or of another shape.
+fn numbers<C: Contract>(output: &C::Output, expected: &[Expected]) -> Option<Vec<f64>> {
+    let fields = floats(output);
+    let mut numbers = Vec::new();
+    for expected in expected {
+        match fields.iter().find(|(name, _)| *name == expected.field) {
+            Some((_, found)) if found.shape() == expected.numbers.shape() => {
+                numbers.extend(found.iter());
+            }
+            None if expected.field.starts_with("grad_") => {
+                numbers.extend(expected.numbers.iter().map(|number| number.value));
+            }
+            _ => return None,
+        }
+    }
+    Some(numbers)
 }

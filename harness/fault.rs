@@ -32,6 +32,10 @@ pub enum Behaviour<C: Contract> {
 pub enum Misbehaviour {
     /// Panics on some cases.
     Raises,
+    /// Does not answer some cases in time, or so it reports: nothing waits for it.
+    Hangs,
+    /// Ends its process on some cases, or so it reports.
+    Dies,
     /// Gives the first output field without its last element along the first axis.
     DropsARow,
     /// Puts NaN into some outputs.
@@ -53,6 +57,8 @@ pub fn misbehaviours<C: Contract>() -> Vec<Fault<C>> {
     };
     vec![
         fault("raises", "panics on some inputs", Misbehaviour::Raises),
+        fault("hangs", "does not answer some inputs in time", Misbehaviour::Hangs),
+        fault("dies", "ends its process on some inputs", Misbehaviour::Dies),
         fault("drops-a-row", "gives one row fewer than it got", Misbehaviour::DropsARow),
         fault("gives-nan", "gives NaN for some inputs", Misbehaviour::GivesNan),
         fault("changes-its-inputs", "writes into its inputs", Misbehaviour::ChangesInputs),
@@ -126,14 +132,19 @@ fn misbehave<C: Contract>(
         Misbehaviour::GivesNan => spoil(f64::NAN),
         Misbehaviour::Flips if calls.is_multiple_of(2) => spoil(-7.0),
         Misbehaviour::Flips => {}
-        Misbehaviour::Raises => {
+        Misbehaviour::Raises | Misbehaviour::Hangs | Misbehaviour::Dies => {
             let mut large = false;
             output.for_floats(&mut |_, floats| large |= floats.iter().any(|x| x.abs() > 0.5));
-            if large {
-                return Err(Failure::Raised {
+            let planted = match kind {
+                Misbehaviour::Hangs => Failure::TimedOut { limit_ms: 0 },
+                Misbehaviour::Dies => Failure::Died { how: "exit status 3 (planted)".to_owned() },
+                _ => Failure::Raised {
                     message: "a panic: planted".to_owned(),
                     traceback: String::new(),
-                });
+                },
+            };
+            if large {
+                return Err(planted);
             }
         }
         Misbehaviour::DropsARow => {

@@ -1,14 +1,14 @@
 //! Manifests: the components of a training repository and what is declared about them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::check::Subject;
-use crate::component::Component;
+use crate::component;
 use crate::contract::{Contract, Options};
 use crate::contracts;
 use crate::error::{Error, nearest};
@@ -231,7 +231,7 @@ impl Manifest {
         }
         let parent = path.parent().unwrap_or(Path::new(""));
         let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let from_here = |path: &Path| folder.join(path);
+        let from_here = |path: &Path| tidy(&parent.join(path));
         let defaults = Python::default();
         let program = |path: PathBuf| {
             // A bare name is looked for on the search path, as a shell does.
@@ -300,7 +300,7 @@ impl Manifest {
 
     fn unlocated_subject<C: Contract>(&self, declared: &Declared) -> Result<Subject<C>, Error> {
         let within = |error: Error| error.within(format!("component `{}`", declared.name));
-        let component: Box<dyn Component<C>> = match &declared.target {
+        let component: Box<dyn component::Component<C>> = match &declared.target {
             Target::Builtin(name) => Box::new(builtin::<C>(name).map_err(within)?),
             Target::Python(target) => Box::new(Process::python(target, &self.python)),
             Target::Process(command) => {
@@ -356,6 +356,22 @@ impl contracts::Visit for CheckNames<'_> {
     fn visit<C: Contract>(self) -> Result<(), Error> {
         self.manifest.unlocated_subject::<C>(self.declared).map(drop)
     }
+}
+
+/// The path without `.` and `a/..`, as people write it.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        let after_name = matches!(tidy.components().next_back(), Some(Component::Normal(_)));
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if after_name => {
+                tidy.pop();
+            }
+            part => tidy.push(part),
+        }
+    }
+    if tidy.as_os_str().is_empty() { PathBuf::from(".") } else { tidy }
 }
 
 fn absolute(path: &Path) -> PathBuf {

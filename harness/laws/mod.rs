@@ -1,12 +1,15 @@
 //! Laws: invariants written once over small capability traits and shared by many contracts.
 
+mod answers;
 pub mod deterministic;
 pub mod finite;
 pub mod gradient;
+pub mod in_time;
 pub mod oracle;
 pub mod pure;
 pub mod row_permutation;
 pub mod row_split;
+pub mod survives;
 pub mod total;
 pub mod well_formed;
 
@@ -21,6 +24,8 @@ use crate::record::{Record, Value};
 pub fn universal<C: Contract>() -> Vec<Invariant<C>> {
     vec![
         total::law().catching(&["raises"]),
+        in_time::law().catching(&["hangs"]),
+        survives::law().catching(&["dies"]),
         well_formed::law().catching(&["drops-a-row"]),
         finite::law().catching(&["gives-nan"]),
         pure::law().catching(&["changes-its-inputs"]),

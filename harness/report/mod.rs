@@ -146,10 +146,12 @@ pub struct Classes {
 pub struct Diagnosis {
     /// The fault's id.
     pub fault: &'static str,
-    /// On how many cases the component gives what the fault gives.
+    /// In how many cases the component does what the fault does wherever the fault is wrong.
     pub matches: u64,
-    /// Out of how many on which either departs from the definition.
+    /// Out of how many in which the fault is wrong anywhere.
     pub of: u64,
+    /// The share of the component's wrong numbers that the fault explains.
+    pub explains: f64,
     /// What the fault does wrong.
     pub summary: &'static str,
 }

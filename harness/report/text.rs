@@ -109,13 +109,15 @@ fn write_finding(
     line("found", &finding.found)?;
     line("case", &finding.shown)?;
     for diagnosis in &finding.diagnosis {
-        let super::Diagnosis { fault, matches, of, summary } = diagnosis;
-        let how = if matches == of { "behaves exactly like" } else { "behaves nearly like" };
-        line("diagnosis", &format!("{how} `{fault}` on {matches} of {of} cases: {summary}"))?;
+        line("diagnosis", &diagnosis_text(diagnosis))?;
     }
     let super::Classes { fails, holds } = &finding.classes;
     if !fails.is_empty() {
-        line("fails on", &fails.join(", "))?;
+        let every = holds.is_empty() && fails.len() > 5;
+        line(
+            "fails on",
+            &if every { "every class of input".to_owned() } else { fails.join(", ") },
+        )?;
     }
     if !holds.is_empty() {
         line("holds on", &holds.join(", "))?;
@@ -125,6 +127,18 @@ fn write_finding(
         line("keep", &format!("shakedown adopt {path} --why \"…\""))?;
     }
     line("why", &format!("shakedown explain {contract}/{invariant}"))
+}
+
+fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
+    let super::Diagnosis { fault, matches, of, explains, summary } = diagnosis;
+    if matches == of && *explains == 1.0 {
+        return format!("behaves exactly like `{fault}` on {matches} of {of} cases: {summary}");
+    }
+    format!(
+        "does what `{fault}` does wrong on {matches} of {of} cases, which explains {:.0} % of the \
+         wrong numbers: {summary}",
+        100.0 * explains
+    )
 }
 
 /// Writes the last lines of a report.
