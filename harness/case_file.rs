@@ -194,6 +194,19 @@ pub fn found_folder(corpora: &Path, contract: &str) -> PathBuf {
     corpora.join(contract).join("found")
 }
 
+/// Makes the `found` folder, with a file that keeps git out of it.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn make_found_folder(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(|error| Error::io("make", folder, &error))?;
+    let ignore = folder.join(".gitignore");
+    if ignore.exists() {
+        return Ok(());
+    }
+    fs::write(&ignore, "*\n").map_err(|error| Error::io("write", &ignore, &error))
+}
+
 /// `CORPORA/CONTRACT/regressions`: what is kept for ever, each with its reason.
 pub fn regressions_folder(corpora: &Path, contract: &str) -> PathBuf {
     corpora.join(contract).join("regressions")

@@ -339,7 +339,11 @@ fn conclude<C: Contract>(
         let (status, reason) = match (&broken, known) {
             (Some(_), Some(why)) => (InvariantStatus::Known, Some(why)),
             (Some(_), None) => (InvariantStatus::Fail, None),
-            (None, _) if cases == 0 => (InvariantStatus::Vacuous, None),
+            (None, _) if cases == 0 => {
+                let why = "no case was one that it speaks about";
+                report.warnings.push(format!("{} was not checked: {why}", invariant.id));
+                (InvariantStatus::Vacuous, Some(why.to_owned()))
+            }
             (None, Some(why)) => {
                 let reason = format!("holds, but is declared to fail (known: {why})");
                 report.warnings.push(format!("{} {reason}", invariant.id));

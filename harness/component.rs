@@ -50,6 +50,11 @@ pub trait Component<C: Contract>: Send {
         })
     }
 
+    /// The place at which it is checked unless another is asked for.
+    fn home(&self) -> Place {
+        Place::CPU_F32
+    }
+
     /// How its gradients come about.
     fn gradients(&self, place: Place) -> Gradients;
 }
@@ -121,18 +126,32 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A component made of a closure on host arrays.
-pub struct HostFn<F>(pub F);
+/// A function from a case on host arrays to anything that an output can be made of.
+pub trait HostFunction<C: Contract>: FnMut(&C::Case) -> Self::Returned + Send {
+    /// What it returns.
+    type Returned: Into<C::Output>;
+}
 
-impl<C, F, R> Component<C> for HostFn<F>
+impl<C, F, R> HostFunction<C> for F
 where
     C: Contract,
     F: FnMut(&C::Case) -> R + Send,
     R: Into<C::Output>,
 {
+    type Returned = R;
+}
+
+/// A component made of a function on host arrays.
+pub struct HostFn<F>(pub F);
+
+impl<C: Contract, F: HostFunction<C>> Component<C> for HostFn<F> {
     fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
         let output = guarded(|| (self.0)(call.case).into())?;
         Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
+    }
+
+    fn home(&self) -> Place {
+        Place::CPU_F64
     }
 
     fn gradients(&self, _: Place) -> Gradients {

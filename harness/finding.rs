@@ -33,6 +33,21 @@ pub(crate) struct Shrunk<C: Contract> {
     pub(crate) tried: u64,
 }
 
+/// The smallest case on which an invariant is still broken.
+pub(crate) fn minimal<C: Contract>(
+    subject: &mut Subject<C>,
+    invariant: &Invariant<C>,
+    case: &C::Case,
+    place: Place,
+) -> C::Case {
+    let options = subject.options.clone();
+    let breaks = |candidate: &C::Case| {
+        let outcome = subject.try_case(invariant, candidate, place, &mut 0).0;
+        Some(matches!(outcome, Err(Stop::Broken(_))))
+    };
+    minimise::<C>(case, &options, place.dtype, breaks).case
+}
+
 /// Makes the case of a finding as small as it gets.
 pub(crate) fn shrink<C: Contract>(
     subject: &mut Subject<C>,

@@ -38,7 +38,7 @@ impl Journal {
         options: &C::Options,
     ) -> Result<Journal, Error> {
         let folder = found_folder(corpora, C::ID);
-        fs::create_dir_all(&folder).map_err(|error| Error::io("make", &folder, &error))?;
+        case_file::make_found_folder(&folder)?;
         let name = format!("{}{}.yaml", prefix(component, place), std::process::id());
         let path = folder.join(name);
         let file = File::create(&path).map_err(|error| Error::io("write", &path, &error))?;

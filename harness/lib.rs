@@ -13,6 +13,7 @@ pub mod draw;
 pub mod error;
 pub mod fault;
 mod finding;
+pub mod fuzz;
 pub mod invariant;
 mod journal;
 pub mod laws;
@@ -24,6 +25,10 @@ pub mod record;
 pub mod report;
 pub mod shrink;
 pub mod stream;
+mod suite;
 pub mod text;
 pub mod tolerance;
 pub mod yaml;
+
+pub use shrink::cases;
+pub use suite::{Check, Suite, check, check_component};

@@ -1,0 +1,148 @@
+//! How fast shakedown is: full cycles, shrinking, Python round trips, and the same property in
+//! Hypothesis, all in one run so that the ratios mean something.
+//!
+//! `cargo bench`, or `tests/run --env` first for the parts that need torch and Hypothesis; a part
+//! whose packages are missing says so and is left out.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use shakedown::check::Subject;
+use shakedown::component::{Call, Component};
+use shakedown::contract::{Contract, Options};
+use shakedown::contracts::group_advantage::{GroupAdvantage, Options as AdvantageOptions};
+use shakedown::contracts::{IDS, Visit, visit};
+use shakedown::fault::Builtin;
+use shakedown::place::Place;
+use shakedown::process::{Process, Python, default_interpreter};
+use shakedown::{shrink, stream};
+
+fn benches_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("harness/benches")
+}
+
+/// Draw, call, oracle, one invariant.
+fn cycles(criterion: &mut Criterion) {
+    struct Cycle<'a>(&'a mut Criterion);
+    impl Visit for Cycle<'_> {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            let place = Place::CPU_F32;
+            let mut subject = Subject::<C>::new("reference", Builtin::reference());
+            let oracle = C::invariants().into_iter().find(|i| i.id == "oracle").expect("a law");
+            let mut rng = stream::rng(0, C::ID);
+            self.0.bench_function(&format!("cycle/{}", C::ID), |bencher| {
+                bencher.iter(|| {
+                    let case = stream::draw::<C>(&mut rng, &subject.options, place.dtype);
+                    subject.try_case(&oracle, &case, place, &mut 0).0
+                });
+            });
+        }
+    }
+    for id in IDS {
+        visit(id, Cycle(criterion)).expect("IDS names known contracts");
+    }
+}
+
+/// A random case that fails for every case, shrunk to the minimum.
+fn shrinking(criterion: &mut Criterion) {
+    let options = AdvantageOptions::default();
+    let mut rng = stream::rng(0, GroupAdvantage::ID);
+    let dtype = Place::CPU_F32.dtype;
+    criterion.bench_function("shrink/group-advantage", |bencher| {
+        bencher.iter(|| {
+            let case = stream::draw::<GroupAdvantage>(&mut rng, &options, dtype);
+            shrink::minimise::<GroupAdvantage>(&case, &options, dtype, |case| {
+                Some(case.rewards.iter().any(|r| *r > 0.5))
+            })
+            .tried
+        });
+    });
+}
+
+/// Whether an interpreter has a package.
+fn has(interpreter: &Path, package: &str) -> bool {
+    let found = Command::new(interpreter).args(["-c", &format!("import {package}")]).output();
+    let found = found.is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("left out: {} has no {package}", interpreter.display());
+    }
+    found
+}
+
+/// One call of a Python function on tensors, and back.
+fn python(criterion: &mut Criterion) {
+    let interpreter = default_interpreter();
+    if !has(&interpreter, "torch") {
+        return;
+    }
+    let python = Python { interpreter, folder: benches_folder(), ..Python::default() };
+    let mut component = Process::<GroupAdvantage>::python("python:property.py:grpo", &python);
+    let options = AdvantageOptions::default();
+    let place = Place::CPU_F32;
+    component.prepare(place).expect("the function loads");
+    let case = GroupAdvantage::corners(&options, place.dtype).swap_remove(0);
+    criterion.bench_function("python/round-trip", |bencher| {
+        bencher.iter(|| {
+            let call = Call { case: &case, options: &options, place, gradient: false };
+            assert!(component.call(&call).is_ok());
+        });
+    });
+    let mut subject = Subject::new("grpo", component);
+    let oracle = GroupAdvantage::invariants().into_iter().find(|i| i.id == "oracle");
+    let oracle = oracle.expect("a law");
+    let mut rng = stream::rng(0, GroupAdvantage::ID);
+    criterion.bench_function("python/cycle", |bencher| {
+        bencher.iter(|| {
+            let case = stream::draw::<GroupAdvantage>(&mut rng, &options, place.dtype);
+            subject.try_case(&oracle, &case, place, &mut 0).0
+        });
+    });
+}
+
+/// The same property with Hypothesis, on the same torch function and on one in plain Python.
+fn hypothesis(criterion: &mut Criterion) {
+    let interpreter = default_interpreter();
+    if !has(&interpreter, "hypothesis") || !has(&interpreter, "torch") {
+        return;
+    }
+    for function in ["plain", "grpo"] {
+        criterion.bench_function(&format!("hypothesis/{function}"), |bencher| {
+            bencher.iter_custom(|examples| hypothesis_time(&interpreter, function, examples));
+        });
+    }
+}
+
+fn hypothesis_time(interpreter: &Path, function: &str, examples: u64) -> Duration {
+    let started = Instant::now();
+    let output = Command::new(interpreter)
+        .args(["property.py", function, &examples.to_string()])
+        .current_dir(benches_folder())
+        .output()
+        .expect("the interpreter runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let seconds: f64 = text.trim().parse().expect("it prints seconds");
+    assert!(seconds <= started.elapsed().as_secs_f64());
+    Duration::from_secs_f64(seconds)
+}
+
+/// How long options take to draw is part of no cycle, but of every fuzz run.
+fn options(criterion: &mut Criterion) {
+    let bytes = [7; 64];
+    criterion.bench_function("draw-options/group-advantage", |bencher| {
+        bencher.iter(|| AdvantageOptions::draw(&mut arbitrary::Unstructured::new(&bytes)));
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(10)
+        .measurement_time(Duration::from_secs(3))
+        .warm_up_time(Duration::from_secs(1));
+    targets = cycles, shrinking, options, python, hypothesis
+}
+criterion_main!(benches);
