@@ -51,6 +51,8 @@ struct Observed<C: Contract> {
 struct Explanation {
     id: &'static str,
     variant: usize,
+    /// How many options differ from those under which the fault is declared to show.
+    distance: usize,
     diagnosis: Diagnosis,
 }
 
@@ -131,16 +133,18 @@ impl<C: Contract> Diagnoser<C> {
         let total = wrong.iter().filter(|wrong| **wrong).count();
         let mut candidates: Vec<(Explanation, Vec<bool>)> = Vec::new();
         for fault in C::faults() {
-            let Fault { id, summary, behaviour: Behaviour::Gives(variants), .. } = fault else {
+            let Fault { id, summary, options, behaviour: Behaviour::Gives(variants), .. } = fault
+            else {
                 continue;
             };
+            let distance = options_apart::<C>(options, &self.options);
             for (variant, function) in variants.iter().enumerate() {
                 let (matches, of, explained) = self.agreement(*function);
                 let all = explained.iter().filter(|explained| **explained).count() as f64;
                 let agrees = matches as f64 >= AGREEMENT * of as f64;
                 if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
                     let diagnosis = Diagnosis { fault: id, matches, of, explains: 0.0, summary };
-                    let explanation = Explanation { id, variant, diagnosis };
+                    let explanation = Explanation { id, variant, distance, diagnosis };
                     candidates.push((explanation, explained));
                 }
             }
@@ -156,10 +160,11 @@ impl<C: Contract> Diagnoser<C> {
                 let Diagnosis { matches, of, .. } = explanation.diagnosis;
                 news(explained) as f64 * (0.5 + 0.5 * matches as f64 / of as f64)
             };
-            // The last of equals is taken, so that among equals the first in the list wins.
-            let best = (0..candidates.len())
-                .rev()
-                .max_by(|a, b| worth(&candidates[*a]).total_cmp(&worth(&candidates[*b])));
+            // Among equals the one that shows under options most like these, then the first.
+            let best = (0..candidates.len()).rev().max_by(|a, b| {
+                let [a, b] = [*a, *b].map(|index| &candidates[index]);
+                worth(a).total_cmp(&worth(b)).then(b.0.distance.cmp(&a.0.distance))
+            });
             let Some(best) = best.filter(|best| news(&candidates[*best].1) * 100 >= total.max(1))
             else {
                 break;
@@ -254,6 +259,17 @@ impl<C: Contract> Diagnoser<C> {
         }
         classes
     }
+}
+
+/// In how many values two sets of options differ, the first of them written as YAML.
+fn options_apart<C: Contract>(declared: &str, options: &C::Options) -> usize {
+    let declared: C::Options = crate::yaml::parse(declared).expect("a fault's options are valid");
+    let values = |options: &C::Options| {
+        serde_json::to_value(options).ok().and_then(|json| json.as_object().cloned())
+    };
+    let (declared, options) = (values(&declared), values(options));
+    let both = declared.into_iter().flatten().zip(options.into_iter().flatten());
+    both.filter(|(a, b)| a != b).count()
 }
 
 /// The expected numbers of all fields in one sequence.
