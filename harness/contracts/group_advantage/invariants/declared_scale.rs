@@ -23,7 +23,8 @@ use crate::text::rounded;
 use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"];
+pub(super) const CATCHES: &[&str] =
+    &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
     options.scale == Scale::Std
@@ -51,7 +52,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         }
         checked = true;
         let others = rows.len() as f64;
-        let stretch = if options.baseline == Baseline::LeaveOneOut { others / (others - 1.0) } else { 1.0 };
+        let stretch =
+            if options.baseline == Baseline::LeaveOneOut { others / (others - 1.0) } else { 1.0 };
         let (found, expected) = (deviation(&returned.output.advantages), stretch * sigma / divisor);
         if apart(found, expected, allowed) {
             broken!(

@@ -5,8 +5,8 @@ use ndarray::ArrayD;
 use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
 use crate::invariant::{Invariant, Outcome, Stop};
 use crate::text::rounded;
-use crate::{broken, laws};
 use crate::tolerance::apart;
+use crate::{broken, laws};
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {

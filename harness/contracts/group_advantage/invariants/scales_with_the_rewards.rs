@@ -28,7 +28,8 @@ pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
 pub(super) const CATCHES: &[&str] = &["divided-by-the-variance", "not-divided"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.scale == Scale::None || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add)
+    options.scale == Scale::None
+        || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add)
 }
 
 pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
@@ -57,8 +58,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             let allowed = bounds.0[[row]] * stretch + bounds.1[[row]];
             if apart(to, stretch * from, allowed) {
                 broken!(
-                    "with all rewards times {factor}, advantages[{row}] of group {number} goes from {} \
-                     to {}, expected {} ± {allowed:.1e}",
+                    "with all rewards times {factor}, advantages[{row}] of group {number} goes from \
+                     {} to {}, expected {} ± {allowed:.1e}",
                     rounded(from),
                     rounded(to),
                     rounded(stretch * from),
