@@ -16,7 +16,7 @@
 //! Divisions by the variance; `std` missing where it is declared.
 
 use super::super::{EpsilonMode, GroupAdvantage, Options, Scale};
-use super::several;
+use super::{deviation, several};
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe};
@@ -44,12 +44,10 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     for (number, rows) in several(probe.case)? {
         let stretch = match probe.options.scale {
             Scale::None => factor,
+            // Without ε only 0/0 would differ, and a constant group has advantages 0 all the same.
+            _ if epsilon == 0.0 => 1.0,
             _ => {
-                let rewards = || rows.iter().map(|row| probe.case.rewards[*row]);
-                let count = rows.len() as f64;
-                let mean = rewards().sum::<f64>() / count;
-                let squares: f64 = rewards().map(|r| (r - mean).powi(2)).sum();
-                let sigma = (squares / (count - f64::from(ddof))).sqrt();
+                let sigma = deviation(&probe.case.rewards, &rows, ddof);
                 factor * (sigma + epsilon) / (factor * sigma + epsilon)
             }
         };
