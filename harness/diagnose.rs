@@ -113,7 +113,8 @@ impl<C: Contract> Diagnoser<C> {
         let number = Number { value: b, scale: scale + b.abs(), slack: 0.0 };
         a == b
             || (a.is_nan() && b.is_nan())
-            || (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms) + RELATIVE * b.abs()
+            || (b.is_finite()
+                && (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms) + RELATIVE * b.abs())
     }
 
     /// Fills in the faults that explain the component's wrong numbers.
