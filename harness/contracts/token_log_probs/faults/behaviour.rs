@@ -337,6 +337,19 @@ pub(super) fn from_rounded(
     right(&TokenLogProbsCase { logits, ..case.clone() }, options, dtype)
 }
 
+/// Right values of logits that passed through a half format, stored in it. The gradient is left
+/// open: it depends on what the backward pass keeps.
+pub(super) fn through(
+    case: &TokenLogProbsCase,
+    options: &Options,
+    dtype: Dtype,
+    half: Dtype,
+) -> TokenLogProbsOutput {
+    let mut output = from_rounded(case, options, dtype, half);
+    output.log_probs.mapv_inplace(|x| half.round(x));
+    TokenLogProbsOutput { grad_logits: None, ..output }
+}
+
 /// log(p + ε).
 pub(super) fn plus_epsilon(
     case: &TokenLogProbsCase,
