@@ -6,6 +6,7 @@ use ndarray::ArrayD;
 
 use crate::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::{Contract, Pitfall, round};
+use crate::error::nearest;
 use crate::pick::Pick;
 use crate::place::Place;
 use crate::record::{Record, Value};
@@ -42,6 +43,22 @@ impl<C: Contract> Invariant<C> {
     pub fn catching(self, faults: &'static [&'static str]) -> Self {
         Self { catches: faults, ..self }
     }
+}
+
+/// Whether a contract has an invariant of this name.
+///
+/// # Errors
+/// The message, with the nearest known name.
+pub fn check_invariant<C: Contract>(id: &str) -> Result<(), String> {
+    let invariants = C::invariants();
+    if invariants.iter().any(|invariant| invariant.id == id) {
+        return Ok(());
+    }
+    let near = match nearest(id, invariants.iter().map(|invariant| invariant.id)) {
+        none if none.is_empty() => format!("; `shakedown list {}` has them all", C::ID),
+        near => near,
+    };
+    Err(format!("unknown invariant `{id}` of `{}`{near}", C::ID))
 }
 
 /// What checking one case said: it holds, or why checking stopped.

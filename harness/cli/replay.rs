@@ -10,7 +10,7 @@ use crate::contracts::{self, Visit};
 use crate::error::Error;
 use crate::fault::Builtin;
 use crate::invariant::{Invariant, Stop};
-use crate::manifest::{Manifest, unknown_contract};
+use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::record::one_line;
 use crate::report::ExitCode;
@@ -19,11 +19,12 @@ use crate::shrink::minimise;
 pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
     let (mut to, _) = output();
-    let mut failing = false;
+    let (mut failing, mut spoken) = (false, false);
     for path in paths {
         let replay = Replay { path, manifest: manifest.as_ref() };
         for (who, verdict) in visit_file(path, replay)? {
             failing |= matches!(verdict, Verdict::StillFailing(_));
+            spoken |= !matches!(verdict, Verdict::Stale(_));
             let (word, detail) = match verdict {
                 Verdict::Fixed => ("fixed", String::new()),
                 Verdict::StillFailing(found) => ("still failing", format!(": {found}")),
@@ -32,7 +33,11 @@ pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>) -> Done {
             writeln!(to, "{word:<14} {} · {who}{detail}", path.display())?;
         }
     }
-    Ok(if failing { ExitCode::Findings } else { ExitCode::AllHold })
+    Ok(match (failing, spoken) {
+        (true, _) => ExitCode::Findings,
+        (false, true) => ExitCode::AllHold,
+        (false, false) => ExitCode::NothingChecked,
+    })
 }
 
 pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {
@@ -49,8 +54,7 @@ fn visit_file<O, V: Visit<Output = Result<O, Stopped>>>(
     visitor: V,
 ) -> Result<O, Stopped> {
     let contract = Head::read(path)?.contract;
-    contracts::visit(&contract, visitor)
-        .ok_or_else(|| Error::new(unknown_contract(&contract)).at(path))?
+    contracts::visit(&contract, visitor).expect("the name was checked")
 }
 
 /// What became of a kept case.

@@ -71,6 +71,8 @@ pub struct Python {
     pub arrays: ArrayLibrary,
     /// How long one call may take.
     pub timeout: Duration,
+    /// How long loading the function may take, imports included.
+    pub load_timeout: Duration,
     /// The working folder.
     pub folder: PathBuf,
 }
@@ -82,6 +84,7 @@ impl Default for Python {
             path: Vec::new(),
             arrays: ArrayLibrary::default(),
             timeout: Duration::from_secs(10),
+            load_timeout: Duration::from_secs(120),
             folder: PathBuf::from("."),
         }
     }
@@ -105,6 +108,7 @@ pub struct Process<C> {
     path: Vec<PathBuf>,
     arrays: ArrayLibrary,
     timeout: Duration,
+    load_timeout: Duration,
     running: Option<Running>,
     contract: PhantomData<fn() -> C>,
 }
@@ -127,22 +131,25 @@ impl<C: Contract> Process<C> {
             path: python.path.clone(),
             arrays: python.arrays,
             timeout: python.timeout,
+            load_timeout: python.load_timeout,
             running: None,
             contract: PhantomData,
         }
     }
 
-    /// Any program that speaks the protocol on its standard input and output.
-    pub fn command(command: &[String], folder: &Path, timeout: Duration) -> Self {
+    /// Any program that speaks the protocol on its standard input and output; folder and time
+    /// limits are those of the Python functions beside it.
+    pub fn command(command: &[String], python: &Python) -> Self {
         let (program, arguments) = command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
         Process {
             program: PathBuf::from(program),
             arguments: arguments.iter().map(OsString::from).collect(),
-            folder: folder.to_owned(),
+            folder: python.folder.clone(),
             target: format!("process:{program}"),
             path: Vec::new(),
             arrays: ArrayLibrary::Torch,
-            timeout,
+            timeout: python.timeout,
+            load_timeout: python.load_timeout,
             running: None,
             contract: PhantomData,
         }
@@ -184,11 +191,12 @@ impl<C: Contract> Process<C> {
     fn load(&self, mut worker: Worker, device: Device) -> Result<Running, Refusal> {
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
-        let reply = match worker.ask(self.load_message(device), worker::LOAD_LIMIT) {
+        let reply = match worker.ask(self.load_message(device), self.load_timeout) {
             Ok(reply) => reply,
             Err(Lost::TimedOut) => {
-                let limit = worker::LOAD_LIMIT.as_secs();
-                return Err(failed(format!("{program} did not load it within {limit} s")));
+                let limit = self.load_timeout.as_millis();
+                let why = format!("{program} did not load it within {limit} ms (load_timeout_ms)");
+                return Err(failed(why));
             }
             Err(Lost::Ended { how, stderr }) => {
                 let stderr = if stderr.is_empty() { stderr } else { format!("\n{stderr}") };
