@@ -9,11 +9,11 @@
 use crate::check::{Budget, Subject};
 use crate::component::{Call, Gradients};
 use crate::contract::{Contract, round};
-use crate::fault::{Behaviour, Builtin, Fault};
+use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::Stop;
 use crate::laws::floats;
-use crate::place::{Dtype, Place};
+use crate::place::Place;
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
 use crate::tolerance::{Expected, Number, Tolerance};
@@ -35,9 +35,6 @@ const FAULTS: usize = 3;
 
 /// A component that failed this often is not called again for its diagnosis.
 const FAILURES: u64 = 3;
-
-type Function<C> =
-    fn(&<C as Contract>::Case, &<C as Contract>::Options, Dtype) -> <C as Contract>::Output;
 
 /// A case with what the component gave, number by number.
 struct Observed<C: Contract> {

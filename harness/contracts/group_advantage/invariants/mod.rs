@@ -1,10 +1,11 @@
 //! What must hold of `group-advantage`: the laws that apply, and one file for each of its own.
 
-use ndarray::ArrayD;
+use ndarray::{Array1, ArrayD};
 
 use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
 use crate::invariant::{Invariant, Outcome, Stop};
 use crate::text::rounded;
+use crate::tolerance::apart;
 use crate::{broken, laws};
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -51,6 +52,13 @@ fn several(case: &GroupAdvantageCase) -> Result<Vec<(i64, Vec<usize>)>, Stop> {
     if groups.is_empty() { Err(Stop::Vacuous) } else { Ok(groups) }
 }
 
+/// The deviation of some rows' values.
+fn deviation(values: &Array1<f64>, rows: &[usize], ddof: u8) -> f64 {
+    let mean = rows.iter().map(|row| values[*row]).sum::<f64>() / rows.len() as f64;
+    let squares: f64 = rows.iter().map(|row| (values[*row] - mean).powi(2)).sum();
+    (squares / (rows.len() as f64 - f64::from(ddof))).sqrt()
+}
+
 /// Every advantage is what it was before, but for groups of one.
 fn unchanged(
     case: &GroupAdvantageCase,
@@ -77,7 +85,7 @@ fn unchanged_everywhere(
 ) -> Outcome {
     for (row, (from, to)) in before.advantages.iter().zip(&after.advantages).enumerate() {
         let allowed = allowed[[row]];
-        if allowed < f64::INFINITY && !((to - from).abs() <= allowed) {
+        if apart(*to, *from, allowed) {
             broken!(
                 "{} is {}, expected {} ± {allowed:.1e}",
                 describe(row),
