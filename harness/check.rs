@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::finding;
 use crate::invariant::{Invariant, Memo, Outcome, Probe, Stop};
 use crate::journal::{self, Journal};
+use crate::patience::Patience;
 use crate::pick::Pick;
 use crate::place::Place;
 use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status};
@@ -119,12 +120,6 @@ impl<C: Contract> Subject<C> {
     }
 }
 
-/// Calls that hang cost their whole time limit: after this many a component is left alone.
-const HANGS_BORNE: u64 = 3;
-
-/// Calls that kill the process cost a restart: after this many a component is left alone.
-const DEATHS_BORNE: u64 = 200;
-
 /// One invariant while its component is checked.
 struct Progress<C: Contract> {
     invariant: Invariant<C>,
@@ -137,7 +132,6 @@ pub(crate) struct Broken<C: Contract> {
     pub(crate) case: C::Case,
     pub(crate) found: String,
     pub(crate) at_case: u64,
-    pub(crate) failure: Option<Failure>,
 }
 
 /// Checks a component at a place.
@@ -190,7 +184,7 @@ pub fn run<C: Contract>(
     let classes = C::classes();
     let mut counts = vec![0; classes.len()];
     let mut random = 0;
-    let (mut hangs, mut deaths) = (0, 0);
+    let mut patience = Patience::default();
     for (is_random, case) in stream::cases::<C>(first, budget.seed, &options, place.dtype) {
         let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
         let settled = checked.iter().all(|progress| progress.broken.is_some());
@@ -206,16 +200,10 @@ pub fn run<C: Contract>(
         if let Some(journal) = &mut journal {
             journal.note(&case)?;
         }
-        match check_case(subject, &mut checked, &case, place, &mut report) {
-            Some(Failure::TimedOut { .. }) => hangs += 1,
-            Some(Failure::Died { .. }) => deaths += 1,
-            _ => {}
-        }
-        if hangs >= HANGS_BORNE || deaths >= DEATHS_BORNE {
-            report.warnings.push(format!(
-                "stopped after {} cases: the component hung {hangs} times and died {deaths} times",
-                report.cases
-            ));
+        check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
+        if patience.is_over() {
+            let warning = format!("stopped after {} cases: the component {patience}", report.cases);
+            report.warnings.push(warning);
             break;
         }
     }
@@ -280,49 +268,47 @@ fn first_cases<C: Contract>(subject: &Subject<C>, place: Place) -> Result<Vec<C:
     Ok(first)
 }
 
-/// Checks every invariant that is not broken yet; the failure of the call, where there is one.
+/// Checks every invariant that is not broken yet.
 fn check_case<C: Contract>(
     subject: &mut Subject<C>,
     checked: &mut [Progress<C>],
     case: &C::Case,
     place: Place,
+    patience: &mut Patience,
     report: &mut ComponentReport,
-) -> Option<Failure> {
+) {
     let mut memo = Memo::default();
-    let mut worst = None;
     for index in 0..checked.len() {
-        if checked[index].broken.is_some() {
+        if checked[index].broken.is_some() || patience.is_over() {
             continue;
         }
         let invariant = checked[index].invariant;
+        let calls_before = report.calls;
         let (outcome, failed) =
             subject.try_with(&invariant, case, place, &mut memo, &mut report.calls);
+        // A failure that is only remembered costs nothing.
+        if let (Some((_, failure)), true) = (&failed, report.calls > calls_before) {
+            patience.spend(failure);
+        }
         let at_case = report.cases;
         match outcome {
             Ok(()) => checked[index].cases += 1,
             Err(Stop::Vacuous) => {}
             Err(Stop::Broken(found)) => {
                 checked[index].cases += 1;
-                let failure = failed.map(|(_, failure)| failure);
-                worst = worst.or_else(|| failure.clone());
-                let case = case.clone();
-                checked[index].broken = Some(Broken { case, found, at_case, failure });
+                checked[index].broken = Some(Broken { case: case.clone(), found, at_case });
             }
             Err(Stop::Failed) => {
                 let (case, failure) = failed.expect("a failed probe keeps its case");
-                worst = worst.or_else(|| Some(failure.clone()));
                 let law = failure.law();
                 let law = checked.iter_mut().find(|progress| progress.invariant.id == law);
                 if let Some(progress) = law.filter(|progress| progress.broken.is_none()) {
-                    let found = failure.to_string();
-                    let failure = Some(failure);
                     progress.cases += 1;
-                    progress.broken = Some(Broken { case, found, at_case, failure });
+                    progress.broken = Some(Broken { case, found: failure.to_string(), at_case });
                 }
             }
         }
     }
-    worst
 }
 
 /// Shrinks and diagnoses what broke, and writes it down.
@@ -374,9 +360,10 @@ fn conclude<C: Contract>(
         })
         .collect();
     let diagnoser = diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let mut patience = Patience::default();
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults(&shrunk);
-        let classes = diagnoser.classes(subject, &shrunk, &mut report.calls);
+        let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
         let finding: Finding =
             finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls)?;
         report.findings.push(finding);

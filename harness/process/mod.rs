@@ -155,6 +155,10 @@ impl<C: Contract> Process<C> {
         }
     }
 
+    fn is_python(&self) -> bool {
+        self.target.starts_with("python:")
+    }
+
     fn load_message(&self, device: Device) -> Vec<u8> {
         let list = |names: Vec<&str>| serde_json::to_string(&names).expect("names can be written");
         let mut message = Message::new("load");
@@ -215,7 +219,11 @@ impl<C: Contract> Process<C> {
                 let traceback = reply.get("traceback").trim_end();
                 let separator = if traceback.is_empty() { "" } else { "\n" };
                 let message = reply.get("message");
-                Err(failed(format!("{message}{separator}{traceback}")))
+                let hint = match reply.get("problem") {
+                    "arrays-missing" => "; see `interpreter` and `arrays` of `python`",
+                    _ => "",
+                };
+                Err(failed(format!("{message}{hint}{separator}{traceback}")))
             }
             (kind, _) => Err(failed(format!("{program} answered `{kind}` to `load`"))),
         }
@@ -223,7 +231,9 @@ impl<C: Contract> Process<C> {
 
     fn cannot_start(&self, error: &std::io::Error) -> Error {
         let program = self.program.display();
-        Error::new(format!("cannot start {program}: {error}")).within(self.target.clone())
+        let what = if self.is_python() { "interpreter" } else { "program" };
+        Error::new(format!("cannot start the {what} {program}: {error}"))
+            .within(self.target.clone())
     }
 
     fn ask(&mut self, device: Device, request: &[u8]) -> Result<Message, Failure> {
@@ -231,6 +241,7 @@ impl<C: Contract> Process<C> {
             let timeout = self.timeout;
             let running = self.start(device).map_err(|refusal| Failure::Died {
                 how: format!("and could not be started again: {}", refusal.why()),
+                restart: true,
             })?;
             match running.worker.ask(request.to_vec(), timeout) {
                 Ok(reply) => {
@@ -252,11 +263,12 @@ impl<C: Contract> Process<C> {
                     self.running = None;
                     let last = stderr.lines().last().unwrap_or("").to_owned();
                     let how = if last.is_empty() { how } else { format!("{how}: {last}") };
-                    return Err(Failure::Died { how });
+                    return Err(Failure::Died { how, restart: true });
                 }
             }
         }
-        Err(Failure::Died { how: "exit status 1, twice on the same call".to_owned() })
+        let how = "exit status 1, twice on the same call".to_owned();
+        Err(Failure::Died { how, restart: true })
     }
 
     fn returned(&self, reply: &Message) -> Result<Returned<C>, Failure> {
@@ -336,10 +348,14 @@ impl<C: Contract> Component<C> for Process<C> {
                 traceback: reply.get("traceback").trim_end().to_owned(),
             }),
             "malformed" => Err(Failure::Malformed { problem: reply.get("message").to_owned() }),
-            "died" if reply.get("how") == "signal" => Err(Failure::Died {
-                how: format!("killed by signal {} ({})", reply.get("signal"), reply.get("name")),
-            }),
-            "died" => Err(Failure::Died { how: format!("exit status {}", reply.get("code")) }),
+            "died" => {
+                let get = |key| reply.get(key);
+                let how = match get("how") {
+                    "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
+                    _ => format!("exit status {}", get("code")),
+                };
+                Err(Failure::Died { how, restart: false })
+            }
             kind => {
                 let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));
                 Err(Failure::Malformed { problem })
