@@ -37,4 +37,5 @@ pub(crate) fn unknown(name: &str) -> String {
 
 contracts! {
     group_advantage::GroupAdvantage,
+    token_log_probs::TokenLogProbs,
 }
