@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::case_file::CaseFile;
-use crate::component::{Component, Failure, Gradients};
+use crate::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::Contract;
 use crate::diagnose;
 use crate::error::Error;
@@ -60,6 +60,8 @@ pub struct Subject<C: Contract> {
     pub first: Vec<C::Case>,
     /// The component itself.
     pub component: Box<dyn Component<C>>,
+    /// Where the case of each call is put before it is made.
+    pub(crate) journal: Option<Journal>,
 }
 
 impl<C: Contract> Subject<C> {
@@ -75,12 +77,26 @@ impl<C: Contract> Subject<C> {
             corpora: None,
             first: Vec::new(),
             component: Box::new(component),
+            journal: None,
         }
     }
 
     /// The tolerance at a place.
     pub fn tolerance_at(&self, place: Place) -> Tolerance {
         Tolerance { dtype: place.dtype, factor: self.tolerance }
+    }
+
+    /// Calls the component.
+    pub(crate) fn call(
+        &mut self,
+        case: &C::Case,
+        place: Place,
+        gradient: bool,
+    ) -> Result<Returned<C>, Failure> {
+        if let Some(journal) = &mut self.journal {
+            journal.note(case);
+        }
+        self.component.call(&Call { case, options: &self.options, place, gradient })
     }
 
     /// Checks one invariant on one case with a fresh memory; also gives the case and the failure
@@ -112,6 +128,7 @@ impl<C: Contract> Subject<C> {
             pick: Pick::of(case),
             failed: None,
             component: &mut *self.component,
+            journal: self.journal.as_mut(),
             memo,
             calls,
         };
@@ -176,7 +193,7 @@ pub fn run<C: Contract>(
     }
     let mut checked = select(subject, place, &mut report);
     let first = first_cases(subject, place)?;
-    let mut journal = match &subject.corpora {
+    subject.journal = match &subject.corpora {
         Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
         None => None,
     };
@@ -197,10 +214,8 @@ pub fn run<C: Contract>(
         for (class, count) in classes.iter().zip(&mut counts) {
             *count += u64::from((class.contains)(&case, &options));
         }
-        if let Some(journal) = &mut journal {
-            journal.note(&case)?;
-        }
         check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
+        subject.journal.as_ref().map_or(Ok(()), Journal::check)?;
         if patience.is_over() {
             let warning = format!("stopped after {} cases: the component {patience}", report.cases);
             report.warnings.push(warning);
@@ -214,6 +229,7 @@ pub fn run<C: Contract>(
         report.classes.insert(class.id, count);
     }
     conclude(subject, checked, place, budget, &mut report)?;
+    subject.journal = None;
     report.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(report)
 }

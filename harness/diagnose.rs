@@ -7,7 +7,7 @@
 //! explained. So two bugs in one component are both named.
 
 use crate::check::{Budget, Subject};
-use crate::component::{Call, Failure, Gradients};
+use crate::component::{Failure, Gradients};
 use crate::contract::{Contract, round};
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
@@ -87,8 +87,7 @@ impl<C: Contract> Diagnoser<C> {
                 expected.extend(C::oracle_gradient(&case, &options, place.dtype));
             }
             *calls += 1;
-            let call = Call { case: &case, options: &options, place, gradient };
-            let (given, failure) = match subject.component.call(&call) {
+            let (given, failure) = match subject.call(&case, place, gradient) {
                 Ok(returned) => (numbers::<C>(&returned.output, &expected), None),
                 Err(failure) => (None, Some(failure)),
             };

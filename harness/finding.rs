@@ -6,7 +6,6 @@ use include_dir::{Dir, include_dir};
 
 use crate::case_file::{CaseFile, found_folder, regressions_folder};
 use crate::check::{Broken, Subject};
-use crate::component::Call;
 use crate::contract::Contract;
 use crate::error::Error;
 use crate::invariant::{Invariant, Stop};
@@ -89,8 +88,7 @@ pub(crate) fn write<C: Contract>(
         }
     };
     *calls += 1;
-    let call = Call { case: &file.case, options: &subject.options, place, gradient: false };
-    let given = match subject.component.call(&call) {
+    let given = match subject.call(&file.case, place, false) {
         Ok(returned) => format!("  →  {}", one_line(&returned.output)),
         Err(_) => String::new(),
     };

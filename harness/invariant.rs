@@ -7,6 +7,7 @@ use ndarray::ArrayD;
 use crate::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::{Contract, Pitfall, round};
 use crate::error::nearest;
+use crate::journal::Journal;
 use crate::pick::Pick;
 use crate::place::Place;
 use crate::record::{Record, Value};
@@ -194,6 +195,7 @@ pub struct Probe<'a, C: Contract> {
     /// The case and the failure behind [`Stop::Failed`].
     pub failed: Option<(C::Case, Failure)>,
     pub(crate) component: &'a mut dyn Component<C>,
+    pub(crate) journal: Option<&'a mut Journal>,
     pub(crate) memo: &'a mut Memo<C>,
     pub(crate) calls: &'a mut u64,
 }
@@ -267,6 +269,9 @@ impl<C: Contract> Probe<'_, C> {
 
     fn answer(&mut self, case: &C::Case, gradient: bool) -> Result<Returned<C>, Failure> {
         *self.calls += 1;
+        if let Some(journal) = &mut self.journal {
+            journal.note(case);
+        }
         let call = Call { case, options: self.options, place: self.place, gradient };
         let returned = self.component.call(&call)?;
         check_shapes::<C>(case, self.options, &returned.output)?;

@@ -229,6 +229,7 @@ impl Manifest {
             corpora: Some(self.corpora.clone()),
             first: Vec::new(),
             component,
+            journal: None,
         })
     }
 

@@ -129,7 +129,7 @@ fn a_missing_output_is_a_finding() {
 #[test]
 fn nan_and_infinity_are_findings() {
     for (function, words) in
-        [("not_a_number", "advantages[0] is NaN"), ("infinite", "advantages[0] is inf")]
+        [("not_a_number", "] is NaN, expected "), ("infinite", "] is inf, expected ")]
     {
         // The first says it best; the definition is broken too.
         let expected =
@@ -395,42 +395,123 @@ fn a_process_that_does_not_load_is_an_error() {
     error("{process: [\"true\"]}", &["exit status 0"]);
 }
 
-// ---- SIGKILL.
+// ---- A worker that cannot fork, as on Windows or with a GPU.
 
-/// A case that is among the corners of the contract, and on which the component sleeps.
-const SLEEPY: &str = "[0.5, 2.0, 0.0, 0.5]";
+/// An interpreter without `os.fork`.
+fn write_no_fork(folder: &Folder) -> String {
+    let python = shakedown::process::default_interpreter();
+    let script = "import os, sys; del os.fork; exec(sys.argv[2])";
+    folder.write("no-fork", format!("#!/bin/sh\nexec {python:?} -c '{script}' \"$@\"\n"));
+    make_executable(&folder.path("no-fork"));
+    "interpreter: ./no-fork".to_owned()
+}
 
 #[test]
-fn a_killed_harness_leaves_no_process_and_begins_again_with_the_case_in_flight() {
+fn a_worker_that_cannot_fork_finds_the_same() {
     if !has_python() {
         return;
     }
     let folder = Folder::new();
-    write_manifest(&folder, "arrays: list, timeout_ms: 600000", "python:bad:sleeps_on_one_case");
+    let python = format!("{PATIENT}, {}", write_no_fork(&folder));
+    for (function, expected) in [
+        ("raises", ("total", "raised ValueError")),
+        ("segfaults", ("survives", "killed by signal 11")),
+        ("leaves", ("survives", "exit status 0")),
+    ] {
+        let (_, report) = check_one(&folder, &python, &format!("python:bad:{function}"));
+        assert_found_from_three(report.component("bad"), &[expected]);
+        assert_passing(&report, "right");
+    }
+}
+
+// ---- A harness that is killed.
+
+/// Starts a check, waits until its component sleeps in some call, kills the harness, and waits
+/// until its processes have gone. Gives the inputs of that call.
+fn kill_in_a_call(folder: &Folder, python: &str, number: u32) -> String {
+    write_manifest(folder, python, "python:bad:sleeps_on_a_call");
+    folder.write("nap", number.to_string());
     let mut harness = folder.command(&["check", "manifest.yaml", "--only", "bad"]);
     let mut harness = harness.stdout(std::process::Stdio::null()).spawn().unwrap();
-    let sleeping = folder.path("sleeping");
-    wait_until("the component sleeps", || sleeping.exists());
+    let asleep = folder.path("asleep");
+    wait_until("the component sleeps", || asleep.exists());
+    assert_eq!(records(folder).len(), 1, "no case is in flight");
+
     harness.kill().unwrap();
     harness.wait().unwrap();
-
-    let text = std::fs::read_to_string(&sleeping).unwrap();
-    let (processes, case) = text.trim_end().split_once('\n').unwrap();
-    assert_eq!(case, SLEEPY);
-    for process in processes.split(' ') {
-        wait_until("its processes have gone", || !is_running(process));
+    let text = std::fs::read_to_string(&asleep).unwrap();
+    std::fs::remove_file(&asleep).unwrap();
+    let (processes, inputs) = text.trim_end().split_once('\n').unwrap();
+    let [worker, parent] = [0, 1].map(|index| processes.split(' ').nth(index).unwrap());
+    wait_until("the component has gone", || !is_running(worker));
+    if !python.contains("interpreter") {
+        wait_until("its parent has gone", || !is_running(parent));
     }
+    inputs.to_owned()
+}
 
-    write_manifest(&folder, PATIENT, "python:bad:records_its_calls");
+/// The journals of runs that live or were killed.
+fn records(folder: &Folder) -> Vec<String> {
+    let found = folder.path("corpora/group-advantage/found");
+    let names = std::fs::read_dir(found).into_iter().flatten().flatten();
+    let names = names.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("in-flight-")).collect()
+}
+
+/// The first call of a new run of the component.
+fn first_call(folder: &Folder) -> String {
+    write_manifest(folder, PATIENT, "python:bad:records_its_calls");
     let ran = folder.run(&["check", "manifest.yaml", "--only", "bad", "--cases", "1"]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     let calls = std::fs::read_to_string(folder.path("calls")).unwrap();
-    assert_eq!(calls.lines().next(), Some(SLEEPY), "the first call is not the one in flight");
-
     std::fs::remove_file(folder.path("calls")).unwrap();
-    folder.run(&["check", "manifest.yaml", "--only", "bad", "--cases", "1"]);
-    let calls = std::fs::read_to_string(folder.path("calls")).unwrap();
-    assert_ne!(calls.lines().next(), Some(SLEEPY), "a case that came back is no longer in flight");
+    calls.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_killed_harness_leaves_no_process_and_begins_again_with_the_call_in_flight() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let usual = first_call(&folder);
+    // Among the corners, among the random cases, and while a finding is shrunk and diagnosed.
+    for number in [2, 60, 200, 460, 500, 600] {
+        let inputs = kill_in_a_call(&folder, "arrays: list, timeout_ms: 600000", number);
+        assert_eq!(first_call(&folder), inputs, "killed in call {number}");
+        assert_eq!(first_call(&folder), usual, "what came back is no longer in flight");
+        assert!(records(&folder).is_empty());
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_fork_goes_with_its_harness() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let python = format!("arrays: list, timeout_ms: 600000, {}", write_no_fork(&folder));
+    let inputs = kill_in_a_call(&folder, &python, 20);
+    assert_eq!(first_call(&folder), inputs);
+}
+
+#[test]
+fn a_call_in_flight_of_a_living_harness_is_left_alone() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let usual = first_call(&folder);
+    write_manifest(&folder, "arrays: list, timeout_ms: 600000", "python:bad:sleeps_on_a_call");
+    folder.write("nap", "20");
+    let mut harness = folder.command(&["check", "manifest.yaml", "--only", "bad"]);
+    let mut harness = harness.stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_until("the component sleeps", || folder.path("asleep").exists());
+    let first = first_call(&folder);
+    harness.kill().unwrap();
+    harness.wait().unwrap();
+    assert_eq!(first, usual);
+    assert_ne!(first_call(&folder), usual, "nothing was lost");
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -454,10 +535,12 @@ fn has_python() -> bool {
     has("json")
 }
 
-/// Whether an interpreter has a module; says what is left out where it has not.
+/// Whether the interpreter has a module; says what is left out where it has not.
 fn has(module: &str) -> bool {
+    let code =
+        "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
     let found = Command::new(shakedown::process::default_interpreter())
-        .args(["-c", &format!("import {module}")])
+        .args(["-c", code, module])
         .output()
         .is_ok_and(|output| output.status.success());
     if !found {

@@ -306,21 +306,30 @@ def sets_an_alarm(rewards, groups, epsilon):
     return right(rewards, groups, epsilon)
 
 
-# A component that is killed from outside: see the tests of SIGKILL.
+# Components of a harness that is killed.
+
+made = 0
 
 
-def sleeps_on_one_case(rewards, groups, epsilon):
-    if rewards == [0.5, 2.0, 0.0, 0.5]:
-        with open("sleeping.partial", "w") as file:
-            file.write(f"{os.getpid()} {os.getppid()}\n{rewards}\n")
-        os.rename("sleeping.partial", "sleeping")
+def sleeps_on_a_call(rewards, groups, epsilon):
+    """Raises from three rewards on, and sleeps on the call whose number the file `nap` has."""
+    global made
+    made += 1
+    with open("nap") as file:
+        number = int(file.read())
+    if made == number:
+        with open("asleep.partial", "w") as file:
+            file.write(f"{os.getpid()} {os.getppid()}\n{rewards} {groups}\n")
+        os.rename("asleep.partial", "asleep")
         time.sleep(600)
+    if len(rewards) > 2:
+        raise ValueError("too many")
     return right(rewards, groups, epsilon)
 
 
 def records_its_calls(rewards, groups, epsilon):
     with open("calls", "a") as file:
-        file.write(f"{rewards}\n")
+        file.write(f"{rewards} {groups}\n")
     return right(rewards, groups, epsilon)
 
 
