@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::contract::{Contract, Options};
-use crate::error::{Error, nearest};
+use crate::contracts;
+use crate::error::Error;
+use crate::invariant::check_invariant;
 use crate::place::Place;
 use crate::yaml::{self, Step};
 
@@ -51,7 +53,8 @@ pub struct Head {
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
-    case: serde_yaml::Mapping,
+    #[expect(dead_code, reason = "read again by the contract")]
+    case: serde_yaml::Value,
 }
 
 impl Head {
@@ -65,11 +68,15 @@ impl Head {
 
     fn parse(text: &str) -> Result<Head, Error> {
         let head: Head = yaml::parse(text)?;
-        if head.schema == 1 {
-            Ok(head)
-        } else {
-            Err(Error::new(format!("schema {} is not known, expected 1", head.schema)))
+        if head.schema != 1 {
+            let why = format!("unknown schema {}, expected 1", head.schema);
+            return Err(yaml::located_at(text, &[Step::Key("schema")], why));
         }
+        if !contracts::IDS.contains(&&*head.contract) {
+            let why = contracts::unknown(&head.contract);
+            return Err(yaml::located_at(text, &[Step::Key("contract")], why));
+        }
+        Ok(head)
     }
 }
 
@@ -88,29 +95,20 @@ impl<C: Contract> CaseFile<C> {
     /// With line, column and the nearest known name.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let head = Head::parse(text)?;
+        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(text, steps, why);
         if head.contract != C::ID {
-            return Err(Error::new(format!(
-                "a case of `{}`, expected one of `{}`",
-                head.contract,
-                C::ID
-            )));
+            let why = format!("expected a case of `{}`, found one of `{}`", C::ID, head.contract);
+            return Err(wrong(&[Step::Key("contract")], why));
         }
         let options: C::Options = yaml::parse_at(text, &[Step::Key("options")])?;
-        options
-            .check()
-            .map_err(|(name, why)| Error::new(why).within(format!("option `{name}`")))?;
-        if let Some(id) = &head.invariant {
-            let invariants = C::invariants();
-            if !invariants.iter().any(|invariant| invariant.id == id) {
-                let known = invariants.iter().map(|invariant| invariant.id);
-                return Err(Error::new(format!(
-                    "unknown invariant `{id}` of {}{}",
-                    C::ID,
-                    nearest(id, known)
-                )));
-            }
+        if let Err((name, why)) = options.check() {
+            let steps = [Step::Key("options"), Step::Key(name)];
+            return Err(wrong(&steps, format!("options.{name}: {why}")));
         }
-        let case = yaml::read_record(&head.case).map_err(|why| Error::new(why).within("case"))?;
+        if let Some(id) = &head.invariant {
+            check_invariant::<C>(id).map_err(|why| wrong(&[Step::Key("invariant")], why))?;
+        }
+        let case = yaml::record_at(text, &[Step::Key("case")])?;
         let Head { invariant, component, place, why, link, .. } = head;
         Ok(CaseFile { invariant, component, place, why, link, options, case })
     }

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::case_file::CaseFile;
-use crate::component::{Component, Failure, Gradients};
+use crate::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::Contract;
 use crate::diagnose;
 use crate::error::Error;
 use crate::finding;
 use crate::invariant::{Invariant, Memo, Outcome, Probe, Stop};
 use crate::journal::{self, Journal};
+use crate::patience::Patience;
 use crate::pick::Pick;
 use crate::place::Place;
 use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status};
@@ -59,6 +60,8 @@ pub struct Subject<C: Contract> {
     pub first: Vec<C::Case>,
     /// The component itself.
     pub component: Box<dyn Component<C>>,
+    /// Where the case of each call is put before it is made.
+    pub(crate) journal: Option<Journal>,
 }
 
 impl<C: Contract> Subject<C> {
@@ -74,12 +77,26 @@ impl<C: Contract> Subject<C> {
             corpora: None,
             first: Vec::new(),
             component: Box::new(component),
+            journal: None,
         }
     }
 
     /// The tolerance at a place.
     pub fn tolerance_at(&self, place: Place) -> Tolerance {
         Tolerance { dtype: place.dtype, factor: self.tolerance }
+    }
+
+    /// Calls the component.
+    pub(crate) fn call(
+        &mut self,
+        case: &C::Case,
+        place: Place,
+        gradient: bool,
+    ) -> Result<Returned<C>, Failure> {
+        if let Some(journal) = &mut self.journal {
+            journal.note(case);
+        }
+        self.component.call(&Call { case, options: &self.options, place, gradient })
     }
 
     /// Checks one invariant on one case with a fresh memory; also gives the case and the failure
@@ -111,6 +128,7 @@ impl<C: Contract> Subject<C> {
             pick: Pick::of(case),
             failed: None,
             component: &mut *self.component,
+            journal: self.journal.as_mut(),
             memo,
             calls,
         };
@@ -118,12 +136,6 @@ impl<C: Contract> Subject<C> {
         (outcome, probe.failed)
     }
 }
-
-/// Calls that hang cost their whole time limit: after this many a component is left alone.
-const HANGS_BORNE: u64 = 3;
-
-/// Calls that kill the process cost a restart: after this many a component is left alone.
-const DEATHS_BORNE: u64 = 200;
 
 /// One invariant while its component is checked.
 struct Progress<C: Contract> {
@@ -137,7 +149,6 @@ pub(crate) struct Broken<C: Contract> {
     pub(crate) case: C::Case,
     pub(crate) found: String,
     pub(crate) at_case: u64,
-    pub(crate) failure: Option<Failure>,
 }
 
 /// Checks a component at a place.
@@ -182,7 +193,7 @@ pub fn run<C: Contract>(
     }
     let mut checked = select(subject, place, &mut report);
     let first = first_cases(subject, place)?;
-    let mut journal = match &subject.corpora {
+    subject.journal = match &subject.corpora {
         Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
         None => None,
     };
@@ -190,7 +201,7 @@ pub fn run<C: Contract>(
     let classes = C::classes();
     let mut counts = vec![0; classes.len()];
     let mut random = 0;
-    let (mut hangs, mut deaths) = (0, 0);
+    let mut patience = Patience::default();
     for (is_random, case) in stream::cases::<C>(first, budget.seed, &options, place.dtype) {
         let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
         let settled = checked.iter().all(|progress| progress.broken.is_some());
@@ -203,19 +214,11 @@ pub fn run<C: Contract>(
         for (class, count) in classes.iter().zip(&mut counts) {
             *count += u64::from((class.contains)(&case, &options));
         }
-        if let Some(journal) = &mut journal {
-            journal.note(&case)?;
-        }
-        match check_case(subject, &mut checked, &case, place, &mut report) {
-            Some(Failure::TimedOut { .. }) => hangs += 1,
-            Some(Failure::Died { .. }) => deaths += 1,
-            _ => {}
-        }
-        if hangs >= HANGS_BORNE || deaths >= DEATHS_BORNE {
-            report.warnings.push(format!(
-                "stopped after {} cases: the component hung {hangs} times and died {deaths} times",
-                report.cases
-            ));
+        check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
+        subject.journal.as_ref().map_or(Ok(()), Journal::check)?;
+        if patience.is_over() {
+            let warning = format!("stopped after {} cases: the component {patience}", report.cases);
+            report.warnings.push(warning);
             break;
         }
     }
@@ -226,6 +229,7 @@ pub fn run<C: Contract>(
         report.classes.insert(class.id, count);
     }
     conclude(subject, checked, place, budget, &mut report)?;
+    subject.journal = None;
     report.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(report)
 }
@@ -280,49 +284,47 @@ fn first_cases<C: Contract>(subject: &Subject<C>, place: Place) -> Result<Vec<C:
     Ok(first)
 }
 
-/// Checks every invariant that is not broken yet; the failure of the call, where there is one.
+/// Checks every invariant that is not broken yet.
 fn check_case<C: Contract>(
     subject: &mut Subject<C>,
     checked: &mut [Progress<C>],
     case: &C::Case,
     place: Place,
+    patience: &mut Patience,
     report: &mut ComponentReport,
-) -> Option<Failure> {
+) {
     let mut memo = Memo::default();
-    let mut worst = None;
     for index in 0..checked.len() {
-        if checked[index].broken.is_some() {
+        if checked[index].broken.is_some() || patience.is_over() {
             continue;
         }
         let invariant = checked[index].invariant;
+        let calls_before = report.calls;
         let (outcome, failed) =
             subject.try_with(&invariant, case, place, &mut memo, &mut report.calls);
+        // A failure that is only remembered costs nothing.
+        if let (Some((_, failure)), true) = (&failed, report.calls > calls_before) {
+            patience.spend(failure);
+        }
         let at_case = report.cases;
         match outcome {
             Ok(()) => checked[index].cases += 1,
             Err(Stop::Vacuous) => {}
             Err(Stop::Broken(found)) => {
                 checked[index].cases += 1;
-                let failure = failed.map(|(_, failure)| failure);
-                worst = worst.or_else(|| failure.clone());
-                let case = case.clone();
-                checked[index].broken = Some(Broken { case, found, at_case, failure });
+                checked[index].broken = Some(Broken { case: case.clone(), found, at_case });
             }
             Err(Stop::Failed) => {
                 let (case, failure) = failed.expect("a failed probe keeps its case");
-                worst = worst.or_else(|| Some(failure.clone()));
                 let law = failure.law();
                 let law = checked.iter_mut().find(|progress| progress.invariant.id == law);
                 if let Some(progress) = law.filter(|progress| progress.broken.is_none()) {
-                    let found = failure.to_string();
-                    let failure = Some(failure);
                     progress.cases += 1;
-                    progress.broken = Some(Broken { case, found, at_case, failure });
+                    progress.broken = Some(Broken { case, found: failure.to_string(), at_case });
                 }
             }
         }
     }
-    worst
 }
 
 /// Shrinks and diagnoses what broke, and writes it down.
@@ -374,9 +376,10 @@ fn conclude<C: Contract>(
         })
         .collect();
     let diagnoser = diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let mut patience = Patience::default();
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults(&shrunk);
-        let classes = diagnoser.classes(subject, &shrunk, &mut report.calls);
+        let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
         let finding: Finding =
             finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls)?;
         report.findings.push(finding);

@@ -89,6 +89,8 @@ pub enum Failure {
     Died {
         /// How: `exit status 3`, `killed by signal 11 (SIGSEGV)`.
         how: String,
+        /// Whether the next call has to start it anew, which may take seconds.
+        restart: bool,
     },
     /// The names, shapes or types of the output are not what the contract promises.
     Malformed {
@@ -120,7 +122,7 @@ impl fmt::Display for Failure {
                 Ok(())
             }
             Failure::TimedOut { limit_ms } => write!(f, "did not answer within {limit_ms} ms"),
-            Failure::Died { how } => write!(f, "its process ended: {how}"),
+            Failure::Died { how, .. } => write!(f, "its process ended: {how}"),
             Failure::Malformed { problem } => f.write_str(problem),
         }
     }

@@ -7,12 +7,13 @@
 //! explained. So two bugs in one component are both named.
 
 use crate::check::{Budget, Subject};
-use crate::component::{Call, Gradients, Returned};
+use crate::component::{Failure, Gradients, Returned};
 use crate::contract::{Contract, round};
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::Stop;
 use crate::laws::floats;
+use crate::patience::Patience;
 use crate::place::Place;
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
@@ -33,15 +34,13 @@ const RELATIVE: f64 = 1e-3;
 /// Faults named for one component at the most.
 const FAULTS: usize = 3;
 
-/// A component that failed this often is not called again for its diagnosis.
-const FAILURES: u64 = 3;
-
 /// A case with what the component gave, number by number.
 struct Observed<C: Contract> {
     case: C::Case,
     expected: Vec<Expected>,
     /// `None` where the call failed.
     given: Option<Vec<f64>>,
+    failure: Option<Failure>,
 }
 
 /// A fault that explains some of a component's wrong numbers.
@@ -76,23 +75,24 @@ impl<C: Contract> Diagnoser<C> {
         let gradients = subject.component.gradients(place);
         let gradient = C::wants_gradient(&options) && !matches!(gradients, Gradients::None(_));
         let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
-        let mut failures = 0;
+        let mut patience = Patience::default();
         let mut observed = Vec::new();
         let stream = stream::cases::<C>(minimal, budget.seed, &options, place.dtype);
         for (_, case) in stream.take(CASES) {
+            if patience.is_over() {
+                break;
+            }
             let mut expected = C::oracle(&case, &options, place.dtype);
             if gradient {
                 expected.extend(C::oracle_gradient(&case, &options, place.dtype));
             }
-            let mut given = None;
-            if failures < FAILURES {
-                *calls += 1;
-                let call = Call { case: &case, options: &options, place, gradient };
-                let returned = subject.component.call(&call).ok();
-                given = returned.and_then(|returned| numbers::<C>(&returned, &expected));
-                failures += u64::from(given.is_none());
-            }
-            observed.push(Observed { case, expected, given });
+            *calls += 1;
+            let (given, failure) = match subject.call(&case, place, gradient) {
+                Ok(returned) => (numbers::<C>(&returned, &expected), None),
+                Err(failure) => (None, Some(failure)),
+            };
+            failure.iter().for_each(|failure| patience.spend(failure));
+            observed.push(Observed { case, expected, given, failure });
         }
         let tolerance = subject.tolerance_at(place);
         let mut diagnoser =
@@ -182,7 +182,7 @@ impl<C: Contract> Diagnoser<C> {
     fn agreement(&self, fault: Function<C>) -> (u64, u64, Vec<bool>) {
         let (mut matches, mut of) = (0, 0);
         let mut explained = Vec::new();
-        for Observed { case, expected, given } in &self.observed {
+        for Observed { case, expected, given, .. } in &self.observed {
             let Some(given) = given else { continue };
             let mut output = fault(case, &self.options, self.place.dtype);
             round(&mut output, self.place.dtype);
@@ -230,21 +230,28 @@ impl<C: Contract> Diagnoser<C> {
         &self,
         subject: &mut Subject<C>,
         finding: &Shrunk<C>,
+        patience: &mut Patience,
         calls: &mut u64,
     ) -> Classes {
         let mut classes = Classes::default();
-        let outcomes: Vec<(&C::Case, bool)> = self
-            .observed
-            .iter()
-            .filter(|observed| observed.given.is_some())
-            .filter_map(|Observed { case, .. }| {
-                match subject.try_case(&finding.invariant, case, self.place, calls).0 {
-                    Ok(()) => Some((case, false)),
-                    Err(Stop::Broken(_)) => Some((case, true)),
-                    Err(Stop::Vacuous | Stop::Failed) => None,
-                }
-            })
-            .collect();
+        let mut outcomes: Vec<(&C::Case, bool)> = Vec::new();
+        for Observed { case, failure, .. } in &self.observed {
+            if let Some(failure) = failure {
+                // What is known to fail is not called again, as it may hang.
+                outcomes.extend((failure.law() == finding.invariant.id).then_some((case, true)));
+                continue;
+            }
+            if patience.is_over() {
+                break;
+            }
+            let (outcome, failed) = subject.try_case(&finding.invariant, case, self.place, calls);
+            failed.iter().for_each(|(_, failure)| patience.spend(failure));
+            match outcome {
+                Ok(()) => outcomes.push((case, false)),
+                Err(Stop::Broken(_)) => outcomes.push((case, true)),
+                Err(Stop::Vacuous | Stop::Failed) => {}
+            }
+        }
         for class in C::classes() {
             let within = |case: &C::Case| (class.contains)(case, &self.options);
             let of_class = || outcomes.iter().filter(|(case, _)| within(case));

@@ -60,7 +60,20 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `, did you mean `X`?` for the known name nearest to `name`, or nothing where none is near.
+/// Longer lists of known names are not printed.
+const NAMES_LISTED: usize = 12;
+
+/// ``unknown KIND `NAME`, expected one of `A`, `B`; did you mean `A`?``
+pub(crate) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
+    let near = nearest(name, known.iter().copied());
+    match known {
+        [one] => format!("unknown {kind} `{name}`, expected `{one}`"),
+        _ if known.len() > NAMES_LISTED => format!("unknown {kind} `{name}`{near}"),
+        _ => format!("unknown {kind} `{name}`, expected one of `{}`{near}", known.join("`, `")),
+    }
+}
+
+/// `; did you mean `X`?` for the known name nearest to `name`, or nothing where none is near.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let lowered = name.to_lowercase().replace('_', "-");
     known
@@ -68,5 +81,5 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|one| (strsim::jaro_winkler(&lowered, &one.to_lowercase().replace('_', "-")), one))
         .filter(|(similarity, _)| *similarity > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or(String::new(), |(_, one)| format!(", did you mean `{one}`?"))
+        .map_or(String::new(), |(_, one)| format!("; did you mean `{one}`?"))
 }

@@ -141,7 +141,9 @@ fn misbehave<C: Contract>(
             output.for_floats(&mut |_, floats| large |= floats.iter().any(|x| x.abs() > 0.5));
             let planted = match kind {
                 Misbehaviour::Hangs => Failure::TimedOut { limit_ms: 0 },
-                Misbehaviour::Dies => Failure::Died { how: "exit status 3 (planted)".to_owned() },
+                Misbehaviour::Dies => {
+                    Failure::Died { how: "exit status 3 (planted)".to_owned(), restart: false }
+                }
                 _ => Failure::Raised {
                     message: "a panic: planted".to_owned(),
                     traceback: String::new(),

@@ -6,10 +6,10 @@ use include_dir::{Dir, include_dir};
 
 use crate::case_file::{CaseFile, found_folder, regressions_folder};
 use crate::check::{Broken, Subject};
-use crate::component::{Call, Failure};
 use crate::contract::Contract;
 use crate::error::Error;
 use crate::invariant::{Invariant, Stop};
+use crate::patience::Patience;
 use crate::place::Place;
 use crate::record::{Record, Value, one_line};
 use crate::report::{Classes, Diagnosis, Finding, json_float};
@@ -17,12 +17,6 @@ use crate::shrink::minimise;
 
 /// Candidates tried for one finding at the most.
 const CANDIDATES: u64 = 3000;
-
-/// Candidates tried where each may cost a restart of the component's process.
-const CANDIDATES_OF_A_CRASH: u64 = 60;
-
-/// Candidates tried where each may cost the time limit of a call.
-const CANDIDATES_OF_A_HANG: u64 = 3;
 
 /// A finding on its smallest case.
 pub(crate) struct Shrunk<C: Contract> {
@@ -33,22 +27,7 @@ pub(crate) struct Shrunk<C: Contract> {
     pub(crate) tried: u64,
 }
 
-/// The smallest case on which an invariant is still broken.
-pub(crate) fn minimal<C: Contract>(
-    subject: &mut Subject<C>,
-    invariant: &Invariant<C>,
-    case: &C::Case,
-    place: Place,
-) -> C::Case {
-    let options = subject.options.clone();
-    let breaks = |candidate: &C::Case| {
-        let outcome = subject.try_case(invariant, candidate, place, &mut 0).0;
-        Some(matches!(outcome, Err(Stop::Broken(_))))
-    };
-    minimise::<C>(case, &options, place.dtype, breaks).case
-}
-
-/// Makes the case of a finding as small as it gets.
+/// Makes a case that breaks an invariant as small as it gets.
 pub(crate) fn shrink<C: Contract>(
     subject: &mut Subject<C>,
     invariant: Invariant<C>,
@@ -56,34 +35,26 @@ pub(crate) fn shrink<C: Contract>(
     place: Place,
     calls: &mut u64,
 ) -> Shrunk<C> {
-    let limit = match broken.failure {
-        Some(Failure::TimedOut { .. }) => CANDIDATES_OF_A_HANG,
-        Some(Failure::Died { .. }) => CANDIDATES_OF_A_CRASH,
-        _ => CANDIDATES,
-    };
     let options = subject.options.clone();
-    let mut found = None;
+    let Broken { case, mut found, at_case } = broken;
     let mut tried = 0;
-    let minimal = minimise::<C>(&broken.case, &options, place.dtype, |candidate| {
-        if tried == limit {
+    let mut patience = Patience::default();
+    let minimal = minimise::<C>(&case, &options, place.dtype, |candidate| {
+        if tried == CANDIDATES || patience.is_over() {
             return None;
         }
         tried += 1;
-        match subject.try_case(&invariant, candidate, place, calls).0 {
+        let (outcome, failed) = subject.try_case(&invariant, candidate, place, calls);
+        failed.iter().for_each(|(_, failure)| patience.spend(failure));
+        match outcome {
             Err(Stop::Broken(message)) => {
-                found = Some(message);
+                found = message;
                 Some(true)
             }
             _ => Some(false),
         }
     });
-    Shrunk {
-        invariant,
-        case: minimal.case,
-        found: found.unwrap_or(broken.found),
-        at_case: broken.at_case,
-        tried: minimal.tried,
-    }
+    Shrunk { invariant, case: minimal.case, found, at_case, tried }
 }
 
 /// Writes the case of a finding into `found` and makes its entry in the report.
@@ -117,8 +88,7 @@ pub(crate) fn write<C: Contract>(
         }
     };
     *calls += 1;
-    let call = Call { case: &file.case, options: &subject.options, place, gradient: false };
-    let given = match subject.component.call(&call) {
+    let given = match subject.call(&file.case, place, false) {
         Ok(returned) => format!("  →  {}", one_line(&returned.output)),
         Err(_) => String::new(),
     };

@@ -6,11 +6,11 @@ use std::path::Path;
 use arbitrary::Unstructured;
 
 use crate::case_file::{CaseFile, found_folder, make_found_folder};
-use crate::check::Subject;
+use crate::check::{Broken, Subject};
 use crate::component::quiet_panics;
 use crate::contract::{Contract, Options};
 use crate::fault::Builtin;
-use crate::finding;
+use crate::finding::{self, Shrunk};
 use crate::invariant::Stop;
 use crate::manifest::builtin;
 use crate::place::{Device, Dtype, Place};
@@ -43,7 +43,9 @@ pub fn one<C: Contract>(bytes: &[u8]) {
         let (outcome, _) = subject.try_case(&invariant, &case, place, &mut 0);
         if let Err(Stop::Broken(found)) = outcome {
             let corpora = concat!(env!("CARGO_MANIFEST_DIR"), "/corpora");
-            let minimal = finding::minimal(&mut subject, &invariant, &case, place);
+            let broken = Broken { case, found, at_case: 1 };
+            let Shrunk { case, found, .. } =
+                finding::shrink(&mut subject, invariant, broken, place, &mut 0);
             let file = CaseFile::<C> {
                 invariant: Some(invariant.id.to_owned()),
                 component: None,
@@ -51,7 +53,7 @@ pub fn one<C: Contract>(bytes: &[u8]) {
                 why: Some(found.lines().next().unwrap_or("").to_owned()),
                 link: None,
                 options: subject.options.clone(),
-                case: minimal,
+                case,
             };
             let folder = found_folder(Path::new(corpora), C::ID);
             let path = folder.join(file.name());

@@ -6,6 +6,8 @@ use ndarray::ArrayD;
 
 use crate::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::{Contract, Pitfall, round};
+use crate::error::nearest;
+use crate::journal::Journal;
 use crate::pick::Pick;
 use crate::place::Place;
 use crate::record::{Record, Value};
@@ -42,6 +44,22 @@ impl<C: Contract> Invariant<C> {
     pub fn catching(self, faults: &'static [&'static str]) -> Self {
         Self { catches: faults, ..self }
     }
+}
+
+/// Whether a contract has an invariant of this name.
+///
+/// # Errors
+/// The message, with the nearest known name.
+pub fn check_invariant<C: Contract>(id: &str) -> Result<(), String> {
+    let invariants = C::invariants();
+    if invariants.iter().any(|invariant| invariant.id == id) {
+        return Ok(());
+    }
+    let near = match nearest(id, invariants.iter().map(|invariant| invariant.id)) {
+        none if none.is_empty() => format!("; `shakedown list {}` has them all", C::ID),
+        near => near,
+    };
+    Err(format!("unknown invariant `{id}` of `{}`{near}", C::ID))
 }
 
 /// What checking one case said: it holds, or why checking stopped.
@@ -177,6 +195,7 @@ pub struct Probe<'a, C: Contract> {
     /// The case and the failure behind [`Stop::Failed`].
     pub failed: Option<(C::Case, Failure)>,
     pub(crate) component: &'a mut dyn Component<C>,
+    pub(crate) journal: Option<&'a mut Journal>,
     pub(crate) memo: &'a mut Memo<C>,
     pub(crate) calls: &'a mut u64,
 }
@@ -250,6 +269,9 @@ impl<C: Contract> Probe<'_, C> {
 
     fn answer(&mut self, case: &C::Case, gradient: bool) -> Result<Returned<C>, Failure> {
         *self.calls += 1;
+        if let Some(journal) = &mut self.journal {
+            journal.note(case);
+        }
         let call = Call { case, options: self.options, place: self.place, gradient };
         let returned = self.component.call(&call)?;
         check_shapes::<C>(case, self.options, &returned.output)?;

@@ -71,6 +71,7 @@ pub mod invariant;
 mod journal;
 pub mod laws;
 pub mod manifest;
+mod patience;
 pub mod pick;
 pub mod place;
 pub mod process;

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::check::Subject;
 use crate::component;
 use crate::contract::{Contract, Options};
 use crate::contracts;
-use crate::error::{Error, nearest};
+use crate::error::{Error, nearest, unknown};
 use crate::fault::Builtin;
+use crate::invariant::check_invariant;
 use crate::place::Place;
 use crate::process::{ArrayLibrary, Process, Python, default_interpreter};
 use crate::yaml::{self, Step};
@@ -73,19 +74,20 @@ struct PythonFile {
     path: Option<Vec<PathBuf>>,
     arrays: ArrayLibrary,
     timeout_ms: Option<u64>,
+    load_timeout_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ComponentFile {
     name: String,
-    contract: ContractName,
+    contract: String,
     target: Target,
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
     #[serde(default)]
-    places: Vec<Place>,
+    places: Option<Vec<Place>>,
     #[serde(default = "one")]
     tolerance: f64,
     #[serde(default)]
@@ -98,25 +100,6 @@ struct ComponentFile {
 
 fn one() -> f64 {
     1.0
-}
-
-struct ContractName(&'static str);
-
-impl<'de> Deserialize<'de> for ContractName {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(from)?;
-        match contracts::IDS.iter().find(|id| **id == name) {
-            Some(id) => Ok(ContractName(id)),
-            None => Err(D::Error::custom(unknown_contract(&name))),
-        }
-    }
-}
-
-/// The message for a contract that does not exist.
-pub fn unknown_contract(name: &str) -> String {
-    let known = contracts::IDS.join("`, `");
-    let suggestion = nearest(name, contracts::IDS.iter().copied());
-    format!("unknown contract `{name}`{suggestion}; known: `{known}`")
 }
 
 impl<'de> Deserialize<'de> for Target {
@@ -141,6 +124,9 @@ impl<'de> Visitor<'de> for TargetVisitor {
         match text.split_once(':') {
             Some(("python", rest)) if rest.contains(':') => Ok(Target::Python(text.to_owned())),
             Some(("builtin", rest)) => Ok(Target::Builtin(rest.to_owned())),
+            Some((scheme, _)) if scheme != "python" => {
+                Err(E::custom(unknown("kind of target", scheme, &["python", "builtin"])))
+            }
             _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
         }
     }
@@ -149,69 +135,15 @@ impl<'de> Visitor<'de> for TargetVisitor {
         let mut process = None;
         while let Some(key) = map.next_key::<String>()? {
             if key != "process" {
-                return Err(M::Error::unknown_field(&key, &["process"]));
+                return Err(serde::de::Error::unknown_field(&key, &["process"]));
             }
             process = Some(map.next_value::<Vec<String>>()?);
         }
         match process {
             Some(command) if !command.is_empty() => Ok(Target::Process(command)),
-            _ => Err(M::Error::custom("`process` is empty, expected [command, argument, …]")),
+            _ => Err(serde::de::Error::invalid_length(0, &"a list [command, argument, …]")),
         }
     }
-}
-
-/// Options that have passed their own check, so that a bad range has a line too.
-struct Checked<O>(O);
-
-impl<O: Options> Default for Checked<O> {
-    fn default() -> Self {
-        Checked(O::default())
-    }
-}
-
-impl<'de, O: Options> Deserialize<'de> for Checked<O> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let options = O::deserialize(from)?;
-        match options.check() {
-            Ok(()) => Ok(Checked(options)),
-            Err((name, why)) => Err(D::Error::custom(format!("option `{name}`: {why}"))),
-        }
-    }
-}
-
-/// Invariants of a contract, each with a reason.
-struct Reasons<C>(BTreeMap<String, String>, std::marker::PhantomData<C>);
-
-impl<C> Default for Reasons<C> {
-    fn default() -> Self {
-        Reasons(BTreeMap::new(), std::marker::PhantomData)
-    }
-}
-
-impl<'de, C: Contract> Deserialize<'de> for Reasons<C> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let reasons = BTreeMap::<String, String>::deserialize(from)?;
-        for (id, reason) in &reasons {
-            check_invariant::<C>(id).map_err(D::Error::custom)?;
-            if reason.trim().is_empty() {
-                return Err(D::Error::custom(format!("`{id}` has no reason")));
-            }
-        }
-        Ok(Reasons(reasons, std::marker::PhantomData))
-    }
-}
-
-/// Whether a contract has an invariant of this name.
-///
-/// # Errors
-/// The message, with the nearest known name.
-pub fn check_invariant<C: Contract>(id: &str) -> Result<(), String> {
-    let invariants = C::invariants();
-    if invariants.iter().any(|invariant| invariant.id == id) {
-        return Ok(());
-    }
-    let suggestion = nearest(id, invariants.iter().map(|invariant| invariant.id));
-    Err(format!("unknown invariant `{id}` of `{}`{suggestion}", C::ID))
 }
 
 impl Manifest {
@@ -226,57 +158,32 @@ impl Manifest {
 
     fn parse(path: &Path, text: String) -> Result<Manifest, Error> {
         let file: File = yaml::parse(&text)?;
+        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(&text, steps, why);
         if file.version != 1 {
-            return Err(Error::new(format!("version {} is not known, expected 1", file.version)));
+            let why = format!("unknown version {}, expected 1", file.version);
+            return Err(wrong(&[Step::Key("version")], why));
+        }
+        for key in ["timeout_ms", "load_timeout_ms"] {
+            let PythonFile { timeout_ms, load_timeout_ms, .. } = &file.python;
+            let value = if key == "timeout_ms" { timeout_ms } else { load_timeout_ms };
+            if *value == Some(0) {
+                let steps = [Step::Key("python"), Step::Key(key)];
+                return Err(wrong(&steps, format!("{key}: expected 1 or more, found 0")));
+            }
+        }
+        if file.components.is_empty() {
+            let why = "expected at least one component, found an empty list";
+            return Err(wrong(&[Step::Key("components")], why.to_owned()));
         }
         let parent = path.parent().unwrap_or(Path::new(""));
-        let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let from_here = |path: &Path| tidy(&parent.join(path));
-        let defaults = Python::default();
-        let program = |path: PathBuf| {
-            // A bare name is looked for on the search path, as a shell does.
-            if path.components().count() > 1 { absolute(&from_here(&path)) } else { path }
-        };
-        let python = Python {
-            interpreter: file.python.interpreter.map_or_else(default_interpreter, program),
-            path: file
-                .python
-                .path
-                .unwrap_or_else(|| vec![PathBuf::from(".")])
-                .iter()
-                .map(|path| absolute(&from_here(path)))
-                .collect(),
-            arrays: file.python.arrays,
-            timeout: file.python.timeout_ms.map_or(defaults.timeout, Duration::from_millis),
-            folder: folder.to_owned(),
-        };
+        let python = file.python.at(parent);
+        let corpora = tidy(&parent.join(file.corpora.as_deref().unwrap_or(Path::new("corpora"))));
         let mut components: Vec<Declared> = Vec::new();
         for (index, component) in file.components.into_iter().enumerate() {
-            let ComponentFile { name, contract, target, places, tolerance, .. } = component;
-            if let Some(earlier) = components.iter().find(|earlier| earlier.name == name) {
-                return Err(Error::new(format!(
-                    "components {} and {} are both named `{name}`",
-                    earlier.index + 1,
-                    index + 1
-                )));
-            }
-            if !(tolerance > 0.0 && tolerance.is_finite()) {
-                return Err(Error::new(format!("tolerance {tolerance}: expected a number > 0"))
-                    .within(format!("component `{name}`")));
-            }
-            components.push(Declared {
-                name,
-                contract: contract.0,
-                target,
-                places,
-                tolerance,
-                index,
-            });
+            let declared = declared(index, component, &components)
+                .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
+            components.push(declared);
         }
-        if components.is_empty() {
-            return Err(Error::new("`components` is empty, expected at least one"));
-        }
-        let corpora = from_here(file.corpora.as_deref().unwrap_or(Path::new("corpora")));
         let manifest = Manifest { path: path.to_owned(), text, python, corpora, components };
         for declared in &manifest.components {
             let check = CheckNames { manifest: &manifest, declared };
@@ -299,37 +206,122 @@ impl Manifest {
     }
 
     fn unlocated_subject<C: Contract>(&self, declared: &Declared) -> Result<Subject<C>, Error> {
-        let within = |error: Error| error.within(format!("component `{}`", declared.name));
         let component: Box<dyn component::Component<C>> = match &declared.target {
-            Target::Builtin(name) => Box::new(builtin::<C>(name).map_err(within)?),
+            Target::Builtin(name) => Box::new(
+                builtin::<C>(name)
+                    .map_err(|why| self.wrong(declared, &[Step::Key("target")], why))?,
+            ),
             Target::Python(target) => Box::new(Process::python(target, &self.python)),
-            Target::Process(command) => {
-                Box::new(Process::command(command, &self.python.folder, self.python.timeout))
-            }
+            Target::Process(command) => Box::new(Process::command(command, &self.python)),
         };
-        let options: Checked<C::Options> = self.part(declared, "options").map_err(within)?;
-        let skip: Reasons<C> = self.part(declared, "skip").map_err(within)?;
-        let known: Reasons<C> = self.part(declared, "known").map_err(within)?;
+        let options: C::Options = self.part(declared, "options")?;
+        options.check().map_err(|(name, why)| {
+            let steps = [Step::Key("options"), Step::Key(name)];
+            self.wrong(declared, &steps, format!("options.{name}: {why}"))
+        })?;
         Ok(Subject {
             name: declared.name.clone(),
-            options: options.0,
+            options,
             tolerance: declared.tolerance,
-            skip: skip.0,
-            known: known.0,
+            skip: self.reasons::<C>(declared, "skip")?,
+            known: self.reasons::<C>(declared, "known")?,
             only: Vec::new(),
             corpora: Some(self.corpora.clone()),
             first: Vec::new(),
             component,
+            journal: None,
         })
     }
 
-    fn part<T: serde::de::DeserializeOwned + Default>(
+    /// Invariants of the contract, each with a reason.
+    fn reasons<C: Contract>(
+        &self,
+        declared: &Declared,
+        key: &str,
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let reasons: BTreeMap<String, String> = self.part(declared, key)?;
+        for (id, reason) in &reasons {
+            let wrong = |why: String| {
+                let steps = [Step::Key(key), Step::Name(id)];
+                Err(self.wrong(declared, &steps, format!("{key}: {why}")))
+            };
+            check_invariant::<C>(id).or_else(wrong)?;
+            if reason.trim().is_empty() {
+                wrong(format!("expected the reason why `{id}` is listed, found nothing"))?;
+            }
+        }
+        Ok(reasons)
+    }
+
+    /// What the contract reads of a component.
+    fn part<T: DeserializeOwned + Default>(
         &self,
         declared: &Declared,
         key: &str,
     ) -> Result<T, Error> {
-        let steps = [Step::Key("components"), Step::Item(declared.index), Step::Key(key)];
-        yaml::parse_at(&self.text, &steps)
+        yaml::parse_at(&self.text, &in_component(declared.index, key))
+            .map_err(|error| error.within(format!("component `{}`", declared.name)))
+    }
+
+    /// An error about a part of a component.
+    fn wrong(&self, declared: &Declared, more: &[Step<'_>], why: String) -> Error {
+        let component = [Step::Key("components"), Step::Item(declared.index)];
+        yaml::located_at(&self.text, &[&component, more].concat(), why)
+            .within(format!("component `{}`", declared.name))
+    }
+}
+
+fn in_component(index: usize, key: &str) -> [Step<'_>; 3] {
+    [Step::Key("components"), Step::Item(index), Step::Key(key)]
+}
+
+/// The component as declared, or the key that is wrong and why.
+fn declared(
+    index: usize,
+    component: ComponentFile,
+    earlier: &[Declared],
+) -> Result<Declared, (&'static str, String)> {
+    let ComponentFile { name, contract, target, places, tolerance, .. } = component;
+    let wrong = |key, why: String| Err((key, format!("component `{name}`: {why}")));
+    if name.trim().is_empty() {
+        return Err(("name", "expected a name, found nothing".to_owned()));
+    }
+    if let Some(twin) = earlier.iter().find(|earlier| earlier.name == name) {
+        let (first, second) = (twin.index + 1, index + 1);
+        return wrong("name", format!("the components {first} and {second} have the same name"));
+    }
+    let Some(contract) = contracts::IDS.iter().find(|id| **id == contract) else {
+        return wrong("contract", contracts::unknown(&contract));
+    };
+    if !(tolerance > 0.0 && tolerance.is_finite()) {
+        return wrong("tolerance", format!("tolerance: expected a number > 0, found {tolerance}"));
+    }
+    if places.as_ref().is_some_and(Vec::is_empty) {
+        return wrong("places", "places: expected at least one, found an empty list".to_owned());
+    }
+    let places = places.unwrap_or_default();
+    Ok(Declared { name, contract, target, places, tolerance, index })
+}
+
+impl PythonFile {
+    /// What it says, for a manifest in the folder `parent`.
+    fn at(self, parent: &Path) -> Python {
+        let from_here = |path: &Path| absolute(&tidy(&parent.join(path)));
+        let program = |path: PathBuf| {
+            // A bare name is looked for on the search path, as a shell does.
+            if path.components().count() > 1 { from_here(&path) } else { path }
+        };
+        let time = |given: Option<u64>, default| given.map_or(default, Duration::from_millis);
+        let here = || vec![PathBuf::from(".")];
+        let defaults = Python::default();
+        Python {
+            interpreter: self.interpreter.map_or_else(default_interpreter, program),
+            path: self.path.unwrap_or_else(here).iter().map(|path| from_here(path)).collect(),
+            arrays: self.arrays,
+            timeout: time(self.timeout_ms, defaults.timeout),
+            load_timeout: time(self.load_timeout_ms, defaults.load_timeout),
+            folder: if parent.as_os_str().is_empty() { ".".into() } else { parent.to_owned() },
+        }
     }
 }
 
@@ -381,31 +373,26 @@ fn absolute(path: &Path) -> PathBuf {
 /// The builtin component `CONTRACT/reference` or `CONTRACT/fault/ID`.
 ///
 /// # Errors
-/// The name is not known.
-pub fn builtin<C: Contract>(name: &str) -> Result<Builtin<C>, Error> {
-    let (contract, rest) = name.split_once('/').unwrap_or((name, ""));
-    if contract != C::ID {
-        let error = format!("target `builtin:{name}` is not of the contract `{}`", C::ID);
-        return Err(Error::new(error));
-    }
-    if rest == "reference" {
-        return Ok(Builtin::reference());
-    }
-    let faults = C::faults();
-    let names: Vec<&str> = faults.iter().map(|fault| fault.id).collect();
-    match rest.strip_prefix("fault/") {
-        None => Err(Error::new(format!(
-            "unknown target `builtin:{name}`, expected `builtin:{0}/reference` or \
-             `builtin:{0}/fault/ID`",
-            C::ID
-        ))),
-        Some(id) => match faults.into_iter().find(|fault| fault.id == id) {
-            None => Err(Error::new(format!(
-                "unknown fault `{id}` of `{}`{}",
-                C::ID,
-                nearest(id, names)
-            ))),
-            Some(fault) => Ok(Builtin::fault(fault, 0)),
-        },
+/// The name is not known: the message.
+pub fn builtin<C: Contract>(name: &str) -> Result<Builtin<C>, String> {
+    let contract = C::ID;
+    let expected = format!("`builtin:{contract}/reference` or `builtin:{contract}/fault/ID`");
+    let rest = name.strip_prefix(contract).and_then(|rest| rest.strip_prefix('/'));
+    match rest.map(|rest| (rest, rest.strip_prefix("fault/"))) {
+        Some(("reference", _)) => Ok(Builtin::reference()),
+        Some((_, Some(id))) => {
+            let mut faults = C::faults();
+            match faults.iter().position(|fault| fault.id == id) {
+                Some(index) => Ok(Builtin::fault(faults.swap_remove(index), 0)),
+                None => {
+                    let near = nearest(id, faults.iter().map(|fault| fault.id));
+                    Err(format!("target: unknown fault `{id}` of `{contract}`{near}"))
+                }
+            }
+        }
+        rest => {
+            let near = rest.map(|(rest, _)| nearest(rest, ["reference"])).unwrap_or_default();
+            Err(format!("target: expected {expected}, found `builtin:{name}`{near}"))
+        }
     }
 }

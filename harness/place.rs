@@ -152,7 +152,7 @@ impl FromStr for Place {
         let expected = "expected DEVICE/DTYPE such as cpu/f32, cuda/bf16 or cuda:1/f64";
         let (device, dtype) = text
             .split_once('/')
-            .ok_or_else(|| Error::new(format!("`{text}` is not a place: {expected}")))?;
+            .ok_or_else(|| Error::new(format!("`{text}` is no place, {expected}")))?;
         let device = match device {
             "cpu" => Device::Cpu,
             "cuda" => Device::Cuda(0),
@@ -160,26 +160,41 @@ impl FromStr for Place {
                 Some(Ok(index)) => Device::Cuda(index),
                 _ => {
                     return Err(Error::new(format!(
-                        "unknown device `{other}` in place `{text}`: {expected}"
+                        "unknown device `{other}` in place `{text}`, {expected}"
                     )));
                 }
             },
         };
-        let names = || Dtype::ALL.iter().map(|(_, name)| *name);
         match Dtype::ALL.iter().find(|(_, name)| *name == dtype) {
             Some((dtype, _)) => Ok(Place { device, dtype: *dtype }),
-            None => Err(Error::new(format!(
-                "unknown dtype `{dtype}` in place `{text}`{}: {expected}",
-                nearest(dtype, names())
-            ))),
+            None => {
+                let near = nearest(dtype, Dtype::ALL.iter().map(|(_, name)| *name));
+                let message =
+                    format!("unknown dtype `{dtype}` in place `{text}`, {expected}{near}");
+                Err(Error::new(message))
+            }
         }
     }
 }
 
 impl<'de> serde::Deserialize<'de> for Place {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Place, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
+        from.deserialize_str(PlaceVisitor)
+    }
+}
+
+/// Reads a place inside the deserializer, which then knows where an error is.
+struct PlaceVisitor;
+
+impl serde::de::Visitor<'_> for PlaceVisitor {
+    type Value = Place;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a place such as cpu/f32")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Place, E> {
+        text.parse().map_err(E::custom)
     }
 }
 

@@ -11,7 +11,8 @@ use crate::component::{Component, HostFn, HostFunction};
 use crate::contract::{Contract, Options};
 use crate::contracts::{self, Visit};
 use crate::error::Error;
-use crate::manifest::{Declared, Manifest, check_invariant};
+use crate::invariant::check_invariant;
+use crate::manifest::{Declared, Manifest};
 use crate::place::Place;
 use crate::report::{ComponentReport, Paint, Status, write_component};
 

@@ -4,42 +4,94 @@
 //! float bit for bit, NaN and infinities included, and arrays on one line.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
+use std::marker::PhantomData;
 use std::path::Path;
 
 use ndarray::{ArrayD, IxDyn};
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::error::{Error, nearest};
+use crate::error::{Error, unknown};
 use crate::record::{Field, Kind, Record, Value};
 
 /// Larger files are refused: a manifest or a case has a few kilobytes.
 const LARGEST_FILE_BYTES: u64 = 16 << 20;
 
+/// Files with more brackets in brackets are refused: the parser takes quadratic time over them.
+const DEEPEST_BRACKETS: usize = 128;
+
+/// Longer values are cut where a message quotes them.
+const LONGEST_QUOTE: usize = 60;
+
 /// The text of a file.
 ///
 /// # Errors
-/// It cannot be read, is too large, or is not UTF-8.
+/// It cannot be read, is too large, is not UTF-8, or is nested without end.
 pub fn read(path: &Path) -> Result<String, Error> {
     let read_error = |error: std::io::Error| Error::io("read", path, &error);
-    let metadata = std::fs::metadata(path).map_err(read_error)?;
+    let file = File::open(path).map_err(read_error)?;
+    let metadata = file.metadata().map_err(read_error)?;
     if metadata.is_dir() {
-        return Err(Error::new("this is a folder, expected a YAML file").at(path));
+        return Err(Error::new("expected a YAML file, found a folder").at(path));
     }
-    if metadata.len() > LARGEST_FILE_BYTES {
-        return Err(Error::new(format!(
-            "the file has {} bytes, expected at most {LARGEST_FILE_BYTES}",
-            metadata.len()
-        ))
-        .at(path));
+    // What is no regular file does not tell its length before it has been read.
+    let mut bytes = Vec::new();
+    if metadata.len() <= LARGEST_FILE_BYTES {
+        file.take(LARGEST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
     }
-    let bytes = std::fs::read(path).map_err(read_error)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let column = good.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-        Error::new("the file is not UTF-8").at(path).line(line, column)
-    })
+    let length = metadata.len().max(bytes.len() as u64);
+    if length > LARGEST_FILE_BYTES {
+        let message = format!("expected at most {LARGEST_FILE_BYTES} bytes, found {length}");
+        return Err(Error::new(message).at(path));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let (line, column) = line_and_column(error.as_bytes(), good);
+        let byte = error.as_bytes()[good];
+        Error::new(format!("expected UTF-8, found the byte 0x{byte:02x}"))
+            .at(path)
+            .line(line, column)
+    })?;
+    if let Some(position) = too_deep(&text) {
+        let (line, column) = line_and_column(text.as_bytes(), position);
+        let message = format!("expected at most {DEEPEST_BRACKETS} brackets in each other");
+        return Err(Error::new(message).at(path).line(line, column));
+    }
+    Ok(text)
+}
+
+/// The line and the column of a byte, both counted from 1.
+fn line_and_column(bytes: &[u8], position: usize) -> (usize, usize) {
+    let before = &bytes[..position];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    (line, column)
+}
+
+/// Where brackets are nested too deep, those in double quotes apart.
+fn too_deep(text: &str) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    let mut before = b' ';
+    for (position, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' if quoted => quoted = false,
+            _ if quoted => {}
+            // Inside a plain word a quote is a character like any other.
+            b'"' if b" \n[{,:".contains(&before) => quoted = true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST_BRACKETS {
+            return Some(position);
+        }
+        before = byte;
+    }
+    None
 }
 
 /// Reads a whole document.
@@ -47,7 +99,7 @@ pub fn read(path: &Path) -> Result<String, Error> {
 /// # Errors
 /// With line, column and the nearest known name.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    serde_yaml::from_str(text).map_err(|error| located(&error))
+    serde_yaml::from_str(text).map_err(|error| located(text, &error, ""))
 }
 
 /// A step into a document.
@@ -55,6 +107,8 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 pub enum Step<'a> {
     /// The value of a key.
     Key(&'a str),
+    /// The key itself, as the last step; for [`located_at`].
+    Name(&'a str),
     /// An item of a list.
     Item(usize),
 }
@@ -65,14 +119,79 @@ pub enum Step<'a> {
 /// # Errors
 /// With line, column and the nearest known name.
 pub fn parse_at<T: DeserializeOwned + Default>(text: &str, steps: &[Step<'_>]) -> Result<T, Error> {
-    At::<T> { steps, target: std::marker::PhantomData }
+    // The steps, as the YAML library writes them, say nothing new to who asked.
+    let mut known = String::new();
+    for step in steps.iter().take(steps.len().saturating_sub(1)) {
+        let _ = match step {
+            Step::Key(key) | Step::Name(key) if known.is_empty() => write!(known, "{key}"),
+            Step::Key(key) | Step::Name(key) => write!(known, ".{key}"),
+            Step::Item(index) => write!(known, "[{index}]"),
+        };
+    }
+    At::<T> { steps, target: PhantomData }
         .deserialize(serde_yaml::Deserializer::from_str(text))
-        .map_err(|error| located(&error))
+        .map_err(|error| located(text, &error, &known))
+}
+
+/// The line and the column of a part of a document.
+fn locate(text: &str, steps: &[Step<'_>]) -> Option<(usize, usize)> {
+    let at = At::<Never> { steps, target: PhantomData };
+    let error = at.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
+    error.location().map(|place| (place.line(), place.column()))
+}
+
+/// An error about a part of a document.
+pub fn located_at(text: &str, steps: &[Step<'_>], why: impl Into<String>) -> Error {
+    match locate(text, steps) {
+        Some((line, column)) => Error::new(why).line(line, column),
+        None => Error::new(why),
+    }
+}
+
+/// A type that no value can be read as: the error is where the value is.
+#[derive(Default)]
+struct Never;
+
+impl<'de> Deserialize<'de> for Never {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Never)
+    }
+}
+
+impl Visitor<'_> for Never {
+    type Value = Never;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nothing at all")
+    }
+}
+
+/// A key; one of this name is an error, where it is.
+struct KeyBut<'a>(Option<&'a str>);
+
+impl<'de> DeserializeSeed<'de> for KeyBut<'_> {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<String, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeyBut<'_> {
+    type Value = String;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<String, E> {
+        if self.0 == Some(key) { Err(E::custom("here it is")) } else { Ok(key.to_owned()) }
+    }
 }
 
 struct At<'a, T> {
     steps: &'a [Step<'a>],
-    target: std::marker::PhantomData<T>,
+    target: PhantomData<T>,
 }
 
 impl<'de, T: Deserialize<'de> + Default> DeserializeSeed<'de> for At<'_, T> {
@@ -81,7 +200,7 @@ impl<'de, T: Deserialize<'de> + Default> DeserializeSeed<'de> for At<'_, T> {
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<T, D::Error> {
         match self.steps.first() {
             None => T::deserialize(from),
-            Some(Step::Key(_)) => from.deserialize_map(self),
+            Some(Step::Key(_) | Step::Name(_)) => from.deserialize_map(self),
             Some(Step::Item(_)) => from.deserialize_seq(self),
         }
     }
@@ -99,7 +218,11 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for At<'_, T> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<T, M::Error> {
         let mut found = T::default();
-        while let Some(key) = map.next_key::<String>()? {
+        let but = match self.steps {
+            [Step::Name(key)] => Some(*key),
+            _ => None,
+        };
+        while let Some(key) = map.next_key_seed(KeyBut(but))? {
             match self.steps.first() {
                 Some(Step::Key(wanted)) if *wanted == key => {
                     let rest = At { steps: &self.steps[1..], target: self.target };
@@ -132,24 +255,121 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for At<'_, T> {
     }
 }
 
-/// The error of the YAML library as ours: its position taken out of the text, a suggestion put in.
-fn located(error: &serde_yaml::Error) -> Error {
-    let mut message = error.to_string();
-    if let Some(at) = message.rfind(" at line ") {
-        message.truncate(at);
+/// What the YAML library says of a second document, without saying where it is.
+const SECOND_DOCUMENT: &str = "more than one document";
+
+/// The error of the YAML library as ours: its position and its path taken out of the text, its
+/// words turned into ours.
+fn located(text: &str, error: &serde_yaml::Error, known: &str) -> Error {
+    let message = without_positions(&error.to_string());
+    let beginnings = ["invalid ", "unknown field ", "unknown variant ", "missing field "];
+    let begin = beginnings.iter().chain(&["duplicate "]).filter_map(|words| message.find(words));
+    let (path, message) = message.split_at(begin.min().unwrap_or(0));
+    let path = path.trim_end_matches(": ");
+    let path = path.strip_prefix(known).unwrap_or(path).trim_start_matches('.');
+    let place = error.location();
+    let at = place.as_ref().and_then(|place| text.as_bytes().get(place.index()));
+    let found = Error::new(match at {
+        Some(b'\t') => "expected spaces, found a tab".to_owned(),
+        _ => in_our_words(message),
+    });
+    let found = if path.is_empty() { found } else { found.within(path) };
+    let second = || message.contains(SECOND_DOCUMENT).then(|| text.rfind("\n---")).flatten();
+    match place.map(|place| (place.line(), place.column())) {
+        Some((line, column)) => found.line(line, column),
+        None => match second() {
+            Some(position) => found.line(line_and_column(text.as_bytes(), position + 1).0, 1),
+            None => found,
+        },
     }
-    // `unknown field `x`, expected one of `a`, `b``: the names in backticks, the unknown first.
-    if message.contains("unknown field") || message.contains("unknown variant") {
-        let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        if let Some((unknown, known)) = names.split_first() {
-            let suggestion = nearest(unknown, known.iter().copied());
-            message =
-                message.replacen(&format!("`{unknown}`"), &format!("`{unknown}`{suggestion}"), 1);
+}
+
+/// The text without ` at line 3 column 1`, wherever that stands.
+fn without_positions(text: &str) -> String {
+    let mut parts = text.split(" at line ");
+    let mut kept = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        match rest.strip_prefix(" column ") {
+            Some(rest) => kept.push_str(rest.trim_start_matches(|c: char| c.is_ascii_digit())),
+            None => kept.extend([" at line ", part]),
         }
     }
-    match error.location() {
-        Some(place) => Error::new(message).line(place.line(), place.column()),
-        None => Error::new(message),
+    kept
+}
+
+/// What serde says, as people who have never heard of it would: what was expected, then what was
+/// found.
+fn in_our_words(message: &str) -> String {
+    let mut names = message.split('`').skip(1).step_by(2);
+    let mut name = || names.next().unwrap_or("");
+    if let Some(wrong) = ["invalid type: ", "invalid value: "]
+        .iter()
+        .chain(&["invalid length "])
+        .find_map(|words| message.strip_prefix(words))
+    {
+        let (found, expected) = wrong.rsplit_once(", expected ").unwrap_or((wrong, "another"));
+        format!("expected {}, found {}", expected_in_our_words(expected), found_in_our_words(found))
+    } else if message.starts_with("unknown field ") {
+        unknown("key", name(), &names.collect::<Vec<_>>())
+    } else if message.starts_with("unknown variant ") {
+        unknown("value", name(), &names.collect::<Vec<_>>())
+    } else if message.starts_with("missing field ") {
+        format!("the key `{}` is missing", name())
+    } else if message.starts_with("duplicate field ") {
+        format!("the key `{}` is given twice", name())
+    } else if let Some(key) = message.strip_prefix("duplicate entry with key ") {
+        format!("the key `{}` is given twice", key.trim_matches('"'))
+    } else if message.contains(SECOND_DOCUMENT) {
+        "expected one document, found another after `---`".to_owned()
+    } else if message.contains("repetition limit") {
+        "the aliases (`*name`) unfold into too much".to_owned()
+    } else if message == "unknown anchor" {
+        "the alias (`*name`) has no anchor (`&name`) before it".to_owned()
+    } else if message.contains("while scanning a quoted scalar") {
+        "expected a closing quote, found the end of the file".to_owned()
+    } else if message.contains("expected node content") {
+        "expected a value".to_owned()
+    } else {
+        message.to_owned()
+    }
+}
+
+fn expected_in_our_words(expected: &str) -> &str {
+    match expected {
+        "f64" => "a number",
+        "u8" => "a whole number from 0 to 255",
+        "u32" | "u64" | "usize" => "a whole number ≥ 0",
+        "a sequence" => "a list",
+        "a map" | "a YAML mapping" => "a mapping",
+        "a string" | "path string" => "text",
+        "sequence of 2 elements" | "an array of length 2" => "a list of 2 items",
+        _ if expected.starts_with("struct ") => "a mapping",
+        _ => expected,
+    }
+}
+
+/// What was found, in our words.
+fn found_in_our_words(found: &str) -> String {
+    match found {
+        "sequence" => "a list".to_owned(),
+        "map" => "a mapping".to_owned(),
+        "unit value" => "nothing".to_owned(),
+        "1" => "1 item".to_owned(),
+        length if length.chars().all(|c| c.is_ascii_digit()) => format!("{length} items"),
+        value => {
+            let kinds = ["string ", "integer ", "floating point ", "boolean "];
+            let bare = kinds.iter().find_map(|kind| value.strip_prefix(kind));
+            cut(bare.unwrap_or(value).trim_matches('`'))
+        }
+    }
+}
+
+/// The beginning of a value that may be long.
+fn cut(value: &str) -> String {
+    match value.char_indices().nth(LONGEST_QUOTE) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
     }
 }
 
@@ -258,96 +478,122 @@ pub fn write_record<R: Record>(text: &mut String, record: &R) {
     }
 }
 
-/// A record read from a YAML mapping.
+/// Reads a record from the mapping at the end of `steps`.
 ///
 /// # Errors
-/// Unknown, missing or misshapen fields, named.
-pub fn read_record<R: Record>(mapping: &serde_yaml::Mapping) -> Result<R, String> {
+/// Unknown, missing or misshapen fields, with line, column and the nearest known name.
+pub fn record_at<R: Record>(text: &str, steps: &[Step<'_>]) -> Result<R, Error> {
+    let mapping: serde_yaml::Mapping = parse_at(text, steps)?;
     let fields = R::fields();
+    let wrong = |path: &str, more: &[Step<'_>], why: String| {
+        located_at(text, &[steps, more].concat(), why).within(path)
+    };
+    let whole = match steps.last() {
+        Some(Step::Key(key)) => *key,
+        _ => "record",
+    };
     for key in mapping.keys() {
-        let key = key.as_str().unwrap_or("?");
-        if !fields.iter().any(|field| field.name == key) {
-            let names = fields.iter().map(|field| field.name);
-            return Err(format!("unknown field `{key}`{}", nearest(key, names)));
+        let name = key.as_str().map_or_else(|| inline(key), str::to_owned);
+        if !fields.iter().any(|field| field.name == name) {
+            let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
+            return Err(wrong(whole, &[Step::Name(&name)], unknown("key", &name, &known)));
         }
     }
     let mut values = Vec::new();
     for field in &fields {
         let value = match mapping.get(field.name) {
-            None => None,
-            Some(yaml) => {
-                Some(read_array(field, yaml).map_err(|why| format!("`{}`: {why}", field.name))?)
+            None if field.optional => None,
+            None => {
+                let why = format!("the key `{}` is missing", field.name);
+                return Err(wrong(whole, &[], why));
             }
+            Some(yaml) => Some(read_array(field, yaml).map_err(|Misfit { index, why }| {
+                let path = format!("{whole}.{}", field.name);
+                let path = index.iter().fold(path, |path, index| format!("{path}[{index}]"));
+                let items = index.into_iter().map(Step::Item);
+                let more: Vec<_> = std::iter::once(Step::Key(field.name)).chain(items).collect();
+                wrong(&path, &more, why)
+            })?),
         };
         values.push((field.name, value));
     }
     R::from_values(&mut |name| {
         values.iter_mut().find(|(known, _)| *known == name).and_then(|(_, value)| value.take())
     })
-    .map_err(|(name, why)| format!("`{name}`: {why}"))
+    .map_err(|(name, why)| wrong(&format!("{whole}.{name}"), &[Step::Key(name)], why))
 }
 
-fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, String> {
+/// What is wrong at one place of a nested list.
+struct Misfit {
+    index: Vec<usize>,
+    why: String,
+}
+
+fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, Misfit> {
+    // The first items say which shape all must have.
     let mut shape = Vec::new();
-    let mut inner = yaml;
-    while let Some(items) = inner.as_sequence() {
-        shape.push(items.len());
-        match items.first() {
-            Some(first) => inner = first,
-            None => break,
-        }
+    let mut inner = Some(yaml);
+    while shape.len() < field.ndim {
+        let items = inner.and_then(serde_yaml::Value::as_sequence);
+        shape.push(items.map_or(0, Vec::len));
+        inner = items.and_then(|items| items.first());
     }
-    shape.resize(shape.len().max(field.ndim), 0);
-    if shape.len() != field.ndim {
-        return Err(format!(
-            "expected lists nested {} deep, found {} deep",
-            field.ndim,
-            shape.len()
-        ));
+    let misshapen = |error: ndarray::ShapeError| Misfit { index: vec![], why: error.to_string() };
+    macro_rules! array {
+        ($kind:ident, $expected:literal, $read:expr) => {{
+            let mut elements = Vec::new();
+            gather(yaml, &shape, &mut Vec::new(), &mut |leaf| {
+                let element = $read(leaf).ok_or_else(|| format!("expected {}", $expected))?;
+                elements.push(element);
+                Ok(())
+            })?;
+            ArrayD::from_shape_vec(IxDyn(&shape), elements).map(Value::$kind).map_err(misshapen)
+        }};
     }
-    let mut leaves = Vec::new();
-    flatten(yaml, &shape, &mut leaves)?;
-    let shape = IxDyn(&shape);
-    let wrong = |leaf: &serde_yaml::Value, expected: &str| {
-        format!("expected {expected}, found {}", inline(leaf))
-    };
-    Ok(match field.kind {
-        Kind::Float => {
-            let number =
-                |leaf: &&serde_yaml::Value| leaf.as_f64().ok_or_else(|| wrong(leaf, "a number"));
-            let numbers: Result<Vec<f64>, _> = leaves.iter().map(number).collect();
-            Value::Float(ArrayD::from_shape_vec(shape, numbers?).map_err(|e| e.to_string())?)
-        }
-        Kind::Int => {
-            let number =
-                |leaf: &&serde_yaml::Value| leaf.as_i64().ok_or_else(|| wrong(leaf, "an integer"));
-            let numbers: Result<Vec<i64>, _> = leaves.iter().map(number).collect();
-            Value::Int(ArrayD::from_shape_vec(shape, numbers?).map_err(|e| e.to_string())?)
-        }
-        Kind::Bool => {
-            let flag = |leaf: &&serde_yaml::Value| {
-                leaf.as_bool().ok_or_else(|| wrong(leaf, "true or false"))
-            };
-            let flags: Result<Vec<bool>, _> = leaves.iter().map(flag).collect();
-            Value::Bool(ArrayD::from_shape_vec(shape, flags?).map_err(|e| e.to_string())?)
-        }
-    })
+    match field.kind {
+        Kind::Float => array!(Float, "a number", serde_yaml::Value::as_f64),
+        Kind::Int => array!(Int, "an integer of 64 bits", serde_yaml::Value::as_i64),
+        Kind::Bool => array!(Bool, "true or false", serde_yaml::Value::as_bool),
+    }
 }
 
-fn flatten<'a>(
-    yaml: &'a serde_yaml::Value,
+/// Gives every leaf of a nested list of this shape to `take`, in order.
+fn gather(
+    yaml: &serde_yaml::Value,
     shape: &[usize],
-    leaves: &mut Vec<&'a serde_yaml::Value>,
-) -> Result<(), String> {
-    let Some((length, rest)) = shape.split_first() else {
-        leaves.push(yaml);
-        return Ok(());
+    index: &mut Vec<usize>,
+    take: &mut dyn FnMut(&serde_yaml::Value) -> Result<(), String>,
+) -> Result<(), Misfit> {
+    let misfit = |index: &[usize], expected: String, found: String| {
+        Err(Misfit { index: index.to_vec(), why: format!("{expected}, found {found}") })
     };
-    let items = yaml.as_sequence().ok_or("lists are nested unevenly")?;
+    let Some((length, rest)) = shape.split_first() else {
+        return take(yaml).or_else(|expected| misfit(index, expected, shown(yaml)));
+    };
+    let Some(items) = yaml.as_sequence() else {
+        return misfit(index, "expected a list".to_owned(), shown(yaml));
+    };
     if items.len() != *length {
-        return Err(format!("lists have {} and {length} items, expected equal ones", items.len()));
+        let expected = format!("expected {length} items, as in the first list");
+        return misfit(index, expected, items.len().to_string());
     }
-    items.iter().try_for_each(|item| flatten(item, rest, leaves))
+    for (place, item) in items.iter().enumerate() {
+        index.push(place);
+        gather(item, rest, index, take)?;
+        index.pop();
+    }
+    Ok(())
+}
+
+/// A value in a message.
+fn shown(yaml: &serde_yaml::Value) -> String {
+    let hint = match yaml.as_str().map(str::to_lowercase).as_deref() {
+        Some("nan") => "; YAML writes `.nan`",
+        Some("inf" | "infinity" | "-inf" | "-infinity") => "; YAML writes `.inf` and `-.inf`",
+        _ => "",
+    };
+    let text = yaml.as_str().map_or_else(|| inline(yaml), |text| format!("{text:?}"));
+    format!("{}{hint}", cut(&text))
 }
 
 #[cfg(test)]

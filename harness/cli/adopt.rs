@@ -7,7 +7,6 @@ use crate::case_file::{CaseFile, Head};
 use crate::contract::Contract;
 use crate::contracts::{self, Visit};
 use crate::error::Error;
-use crate::manifest::unknown_contract;
 use crate::report::ExitCode;
 
 pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>) -> Done {
@@ -16,8 +15,7 @@ pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>
     }
     let contract = Head::read(path)?.contract;
     let adopt = Adopt { path, why, link, name };
-    let kept = contracts::visit(&contract, adopt)
-        .ok_or_else(|| Error::new(unknown_contract(&contract)).at(path))??;
+    let kept = contracts::visit(&contract, adopt).expect("the name was checked")?;
     let (mut to, _) = output();
     writeln!(to, "kept as {}", kept.display())?;
     Ok(ExitCode::AllHold)

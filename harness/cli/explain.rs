@@ -7,7 +7,6 @@ use crate::contract::{Contract, Options, Pitfall};
 use crate::contracts::{self, Visit};
 use crate::error::{Error, nearest};
 use crate::invariant::{Doc, Invariant};
-use crate::manifest::unknown_contract;
 use crate::record::Record as _;
 use crate::report::ExitCode;
 
@@ -21,8 +20,8 @@ pub(super) fn list(contract: Option<&str>) -> Done {
             writeln!(to, "\nshakedown list CONTRACT says more about one.")?;
         }
         Some(id) => {
-            let text =
-                contracts::visit(id, Catalogue).ok_or_else(|| Error::new(unknown_contract(id)))?;
+            let text = contracts::visit(id, Catalogue)
+                .ok_or_else(|| Error::new(contracts::unknown(id)))?;
             write!(to, "{text}")?;
         }
     }
@@ -40,7 +39,7 @@ pub(super) fn explain(id: &str) -> Done {
         return Ok(ExitCode::AllHold);
     }
     if let Some(contract) = contract.filter(|contract| !contracts::IDS.contains(contract)) {
-        return Err(Error::new(unknown_contract(contract)).into());
+        return Err(Error::new(contracts::unknown(contract)).into());
     }
     let asked: Vec<&str> =
         contracts::IDS.iter().copied().filter(|id| contract.is_none_or(|one| one == *id)).collect();
@@ -57,7 +56,7 @@ pub(super) fn explain(id: &str) -> Done {
             .flat_map(|id| contracts::visit(id, Names).expect("the name is known"))
             .collect();
         let suggestion = nearest(name, known);
-        let message = format!("nothing is named `{id}`{suggestion}; see `shakedown list`");
+        let message = format!("nothing is named `{id}`{suggestion}");
         return Err(Error::new(message).into());
     }
     write!(to, "{}", texts.join("\n"))?;

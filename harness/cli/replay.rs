@@ -4,26 +4,27 @@ use std::path::{Path, PathBuf};
 
 use super::{Done, Stopped, output};
 use crate::case_file::{CaseFile, Head};
-use crate::check::Subject;
+use crate::check::{Broken, Subject};
 use crate::contract::{Contract, round};
 use crate::contracts::{self, Visit};
 use crate::error::Error;
 use crate::fault::Builtin;
+use crate::finding;
 use crate::invariant::{Invariant, Stop};
-use crate::manifest::{Manifest, unknown_contract};
+use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::record::one_line;
 use crate::report::ExitCode;
-use crate::shrink::minimise;
 
 pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
     let (mut to, _) = output();
-    let mut failing = false;
+    let (mut failing, mut spoken) = (false, false);
     for path in paths {
         let replay = Replay { path, manifest: manifest.as_ref() };
         for (who, verdict) in visit_file(path, replay)? {
             failing |= matches!(verdict, Verdict::StillFailing(_));
+            spoken |= !matches!(verdict, Verdict::Stale(_));
             let (word, detail) = match verdict {
                 Verdict::Fixed => ("fixed", String::new()),
                 Verdict::StillFailing(found) => ("still failing", format!(": {found}")),
@@ -32,7 +33,11 @@ pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>) -> Done {
             writeln!(to, "{word:<14} {} · {who}{detail}", path.display())?;
         }
     }
-    Ok(if failing { ExitCode::Findings } else { ExitCode::AllHold })
+    Ok(match (failing, spoken) {
+        (true, _) => ExitCode::Findings,
+        (false, true) => ExitCode::AllHold,
+        (false, false) => ExitCode::NothingChecked,
+    })
 }
 
 pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {
@@ -49,8 +54,7 @@ fn visit_file<O, V: Visit<Output = Result<O, Stopped>>>(
     visitor: V,
 ) -> Result<O, Stopped> {
     let contract = Head::read(path)?.contract;
-    contracts::visit(&contract, visitor)
-        .ok_or_else(|| Error::new(unknown_contract(&contract)).at(path))?
+    contracts::visit(&contract, visitor).expect("the name was checked")
 }
 
 /// What became of a kept case.
@@ -191,24 +195,18 @@ impl Visit for Shrink<'_> {
         }
         let mut case = file.case.clone();
         round(&mut case, place.dtype);
-        let options = subject.options.clone();
-        let mut breaks = |case: &C::Case| {
-            let outcome = subject.try_case(&invariant, case, place, &mut 0).0;
-            matches!(outcome, Err(Stop::Broken(_)))
+        let found = match subject.try_case(&invariant, &case, place, &mut 0).0 {
+            Err(Stop::Broken(found)) => found,
+            _ => {
+                let message = format!("{} does not break `{}`", subject.name, invariant.id);
+                return Err(at(Error::new(message)).into());
+            }
         };
-        if !breaks(&case) {
-            let message = format!("{} does not break `{}`", subject.name, invariant.id);
-            return Err(at(Error::new(message)).into());
-        }
-        let minimal =
-            minimise::<C>(&case, &options, place.dtype, |candidate| Some(breaks(candidate)));
-        let shown = one_line(&minimal.case);
-        let smaller = CaseFile { case: minimal.case, options, ..file };
+        let broken = Broken { case, found, at_case: 1 };
+        let shrunk = finding::shrink(&mut subject, invariant, broken, place, &mut 0);
+        let shown = one_line(&shrunk.case);
+        let smaller = CaseFile { case: shrunk.case, options: subject.options, ..file };
         smaller.write(self.to)?;
-        Ok(format!(
-            "{shown}\nwritten to {} after {} candidates\n",
-            self.to.display(),
-            minimal.tried
-        ))
+        Ok(format!("{shown}\nwritten to {} after {} candidates\n", self.to.display(), shrunk.tried))
     }
 }

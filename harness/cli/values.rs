@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use crate::check::Subject;
-use crate::component::Call;
 use crate::contract::{Contract, round};
 use crate::laws::floats;
 use crate::place::Place;
@@ -17,8 +16,7 @@ pub(super) fn table<C: Contract>(subject: &mut Subject<C>, place: Place) -> Stri
     for mut case in C::samples(&subject.options, place.dtype) {
         round(&mut case, place.dtype);
         let _ = writeln!(text, "    {}", one_line(&case));
-        let call = Call { case: &case, options: &subject.options, place, gradient: false };
-        let output = match subject.component.call(&call) {
+        let output = match subject.call(&case, place, false) {
             Ok(returned) => returned.output,
             Err(failure) => {
                 let first = failure.to_string();

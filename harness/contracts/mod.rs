@@ -1,6 +1,7 @@
 //! The contracts. Adding one touches its own folder and one line of the list below.
 
 use crate::contract::Contract;
+use crate::error;
 
 /// Something done with a contract that is known by name only at run time.
 pub trait Visit {
@@ -27,6 +28,11 @@ macro_rules! contracts {
             None
         }
     };
+}
+
+/// The message for a contract that does not exist.
+pub(crate) fn unknown(name: &str) -> String {
+    error::unknown("contract", name, IDS)
 }
 
 contracts! {

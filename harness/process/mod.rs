@@ -71,6 +71,8 @@ pub struct Python {
     pub arrays: ArrayLibrary,
     /// How long one call may take.
     pub timeout: Duration,
+    /// How long loading the function may take, imports included.
+    pub load_timeout: Duration,
     /// The working folder.
     pub folder: PathBuf,
 }
@@ -82,6 +84,7 @@ impl Default for Python {
             path: Vec::new(),
             arrays: ArrayLibrary::default(),
             timeout: Duration::from_secs(10),
+            load_timeout: Duration::from_secs(120),
             folder: PathBuf::from("."),
         }
     }
@@ -105,6 +108,7 @@ pub struct Process<C> {
     path: Vec<PathBuf>,
     arrays: ArrayLibrary,
     timeout: Duration,
+    load_timeout: Duration,
     running: Option<Running>,
     contract: PhantomData<fn() -> C>,
 }
@@ -127,25 +131,32 @@ impl<C: Contract> Process<C> {
             path: python.path.clone(),
             arrays: python.arrays,
             timeout: python.timeout,
+            load_timeout: python.load_timeout,
             running: None,
             contract: PhantomData,
         }
     }
 
-    /// Any program that speaks the protocol on its standard input and output.
-    pub fn command(command: &[String], folder: &Path, timeout: Duration) -> Self {
+    /// Any program that speaks the protocol on its standard input and output; folder and time
+    /// limits are those of the Python functions beside it.
+    pub fn command(command: &[String], python: &Python) -> Self {
         let (program, arguments) = command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
         Process {
             program: PathBuf::from(program),
             arguments: arguments.iter().map(OsString::from).collect(),
-            folder: folder.to_owned(),
+            folder: python.folder.clone(),
             target: format!("process:{program}"),
             path: Vec::new(),
             arrays: ArrayLibrary::Torch,
-            timeout,
+            timeout: python.timeout,
+            load_timeout: python.load_timeout,
             running: None,
             contract: PhantomData,
         }
+    }
+
+    fn is_python(&self) -> bool {
+        self.target.starts_with("python:")
     }
 
     fn load_message(&self, device: Device) -> Vec<u8> {
@@ -184,11 +195,12 @@ impl<C: Contract> Process<C> {
     fn load(&self, mut worker: Worker, device: Device) -> Result<Running, Refusal> {
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
-        let reply = match worker.ask(self.load_message(device), worker::LOAD_LIMIT) {
+        let reply = match worker.ask(self.load_message(device), self.load_timeout) {
             Ok(reply) => reply,
             Err(Lost::TimedOut) => {
-                let limit = worker::LOAD_LIMIT.as_secs();
-                return Err(failed(format!("{program} did not load it within {limit} s")));
+                let limit = self.load_timeout.as_millis();
+                let why = format!("{program} did not load it within {limit} ms (load_timeout_ms)");
+                return Err(failed(why));
             }
             Err(Lost::Ended { how, stderr }) => {
                 let stderr = if stderr.is_empty() { stderr } else { format!("\n{stderr}") };
@@ -207,7 +219,11 @@ impl<C: Contract> Process<C> {
                 let traceback = reply.get("traceback").trim_end();
                 let separator = if traceback.is_empty() { "" } else { "\n" };
                 let message = reply.get("message");
-                Err(failed(format!("{message}{separator}{traceback}")))
+                let hint = match reply.get("problem") {
+                    "arrays-missing" => "; see `interpreter` and `arrays` of `python`",
+                    _ => "",
+                };
+                Err(failed(format!("{message}{hint}{separator}{traceback}")))
             }
             (kind, _) => Err(failed(format!("{program} answered `{kind}` to `load`"))),
         }
@@ -215,7 +231,9 @@ impl<C: Contract> Process<C> {
 
     fn cannot_start(&self, error: &std::io::Error) -> Error {
         let program = self.program.display();
-        Error::new(format!("cannot start {program}: {error}")).within(self.target.clone())
+        let what = if self.is_python() { "interpreter" } else { "program" };
+        Error::new(format!("cannot start the {what} {program}: {error}"))
+            .within(self.target.clone())
     }
 
     fn ask(&mut self, device: Device, request: &[u8]) -> Result<Message, Failure> {
@@ -223,6 +241,7 @@ impl<C: Contract> Process<C> {
             let timeout = self.timeout;
             let running = self.start(device).map_err(|refusal| Failure::Died {
                 how: format!("and could not be started again: {}", refusal.why()),
+                restart: true,
             })?;
             match running.worker.ask(request.to_vec(), timeout) {
                 Ok(reply) => {
@@ -244,11 +263,12 @@ impl<C: Contract> Process<C> {
                     self.running = None;
                     let last = stderr.lines().last().unwrap_or("").to_owned();
                     let how = if last.is_empty() { how } else { format!("{how}: {last}") };
-                    return Err(Failure::Died { how });
+                    return Err(Failure::Died { how, restart: true });
                 }
             }
         }
-        Err(Failure::Died { how: "exit status 1, twice on the same call".to_owned() })
+        let how = "exit status 1, twice on the same call".to_owned();
+        Err(Failure::Died { how, restart: true })
     }
 
     fn returned(&self, reply: &Message) -> Result<Returned<C>, Failure> {
@@ -328,10 +348,14 @@ impl<C: Contract> Component<C> for Process<C> {
                 traceback: reply.get("traceback").trim_end().to_owned(),
             }),
             "malformed" => Err(Failure::Malformed { problem: reply.get("message").to_owned() }),
-            "died" if reply.get("how") == "signal" => Err(Failure::Died {
-                how: format!("killed by signal {} ({})", reply.get("signal"), reply.get("name")),
-            }),
-            "died" => Err(Failure::Died { how: format!("exit status {}", reply.get("code")) }),
+            "died" => {
+                let get = |key| reply.get(key);
+                let how = match get("how") {
+                    "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
+                    _ => format!("exit status {}", get("code")),
+                };
+                Err(Failure::Died { how, restart: false })
+            }
             kind => {
                 let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));
                 Err(Failure::Malformed { problem })

@@ -15,6 +15,7 @@ import select
 import signal
 import struct
 import sys
+import threading
 import traceback
 import types
 import warnings
@@ -23,6 +24,7 @@ VERSION = "1"
 HEADER_LIMIT = 100_000_000  # bytes, the limit of the safetensors crate
 HEADERS_KEPT = 512
 TRACEBACK_LINES = 20
+LONGEST_TEXT = 1000  # characters of a message, and of a line of a traceback
 
 # What the message in flight is doing, so that the parent knows what a dead child owed.
 TORN, IDLE, BUSY, DONE = range(4)
@@ -64,6 +66,7 @@ def main():
         if hasattr(os, "fork") and component.arrays.can_fork():
             supervise(wire, component)
         else:
+            threading.Thread(target=leave_with_the_reader, args=(wire.sink,), daemon=True).start()
             serve(wire, component)
     except Refused as refused:
         wire.send(refused.reply)
@@ -134,6 +137,15 @@ def wait(child, woken, sink):
                 os.kill(child, signal.SIGKILL)
                 leave(0)
             os.read(ready, 512)
+
+
+def leave_with_the_reader(sink):
+    """A hanging call must not outlive the harness, nor keep its GPU."""
+    if hasattr(select, "poll"):  # not on Windows
+        poll = select.poll()
+        poll.register(sink, 0)  # errors only: the reader has gone
+        poll.poll()
+        os._exit(0)
 
 
 def leave(code):
@@ -719,15 +731,22 @@ def user_traceback(error):
         or trace.tb_frame.f_globals.get("__name__", "").startswith("importlib")
     ):
         trace = trace.tb_next
-    text = "".join(traceback.format_exception(type(error), error, trace))
-    return "\n".join(text.splitlines()[-TRACEBACK_LINES:])
+    text = "".join(traceback.format_exception(type(error), error, trace, -TRACEBACK_LINES))
+    return "\n".join(cut(line) for line in text.splitlines()[-TRACEBACK_LINES:])
 
 
 def text_of(error):
     try:
-        return str(error)
+        return cut(str(error))
     except Exception:
         return "(its message cannot be shown)"
+
+
+def cut(text):
+    """The text, or its beginning where it is very long: a tensor in a message has no end."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    return f"{text[:LONGEST_TEXT]}… ({len(text)} characters)"
 
 
 def nearest(name, known):

@@ -11,9 +11,6 @@ use std::time::Duration;
 
 use super::wire;
 
-/// How long loading a component may take; importing a deep learning library takes seconds.
-pub(super) const LOAD_LIMIT: Duration = Duration::from_secs(120);
-
 /// How much of the end of standard error is kept.
 const STDERR_BYTES: usize = 4096;
 

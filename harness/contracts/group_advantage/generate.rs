@@ -20,7 +20,8 @@ pub(super) fn valid(
 ) -> std::result::Result<(), String> {
     let count = case.rewards.len();
     if count == 0 || case.groups.len() != count {
-        return Err(format!("{count} rewards and {} groups, expected N ≥ 1", case.groups.len()));
+        let groups = case.groups.len();
+        return Err(format!("{count} rewards and {groups} groups, expected N ≥ 1 of each"));
     }
     let [lo, hi] = options.reward_range.map(|end| dtype.round(end));
     for reward in &case.rewards {

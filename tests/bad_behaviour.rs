@@ -1,0 +1,689 @@
+//! Components that behave badly, each in a real process: every one is a finding or a clear error,
+//! and the other components of its manifest are checked all the same.
+#![cfg(feature = "cli")]
+
+#[path = "support/folder.rs"]
+mod folder;
+#[path = "support/report.rs"]
+mod report;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use folder::{Folder, Ran};
+use report::{Component, Report, Status, check};
+
+/// The folder of the components.
+const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
+
+/// A time limit that a busy machine does not reach by itself.
+const PATIENT: &str = "arrays: list, timeout_ms: 20000";
+
+/// A time limit for components that hang.
+const HASTY: &str = "arrays: list, timeout_ms: 300";
+
+// ---- Raises.
+
+#[test]
+fn raising_is_a_finding_with_the_traceback() {
+    assert_finds("python:bad:raises", &[("total", "raised ValueError: 3 rewards are too many")]);
+    assert_finds("python:bad:raises", &[("total", "bad.py\", line ")]);
+}
+
+#[test]
+fn raising_anything_is_a_finding() {
+    let target = "python:bad:raises_what_is_no_exception";
+    assert_finds(target, &[("total", "raised KeyboardInterrupt")]);
+    let target = "python:bad:raises_without_words";
+    assert_finds(target, &[("total", "raised Mute: (its message cannot be shown)")]);
+    assert_finds("python:bad:raises_a_novel", &[("total", "xxxx… (1000000 characters)")]);
+}
+
+#[test]
+fn endless_recursion_is_a_finding() {
+    assert_finds("python:bad:recurses", &[("total", "raised RecursionError")]);
+}
+
+#[test]
+fn exhausted_memory_is_a_finding() {
+    assert_finds("python:bad:exhausts_memory", &[("total", "raised MemoryError")]);
+}
+
+// ---- Does not come back.
+
+#[test]
+fn hanging_is_a_finding() {
+    assert_hangs("python:bad:hangs");
+}
+
+#[test]
+fn hanging_deaf_with_a_child_is_a_finding() {
+    assert_hangs("python:bad:hangs_deaf");
+}
+
+#[test]
+fn exit_is_a_finding() {
+    assert_finds("python:bad:exits", &[("survives", "its process ended: exit status 0")]);
+}
+
+#[test]
+fn os_exit_is_a_finding() {
+    assert_finds("python:bad:leaves", &[("survives", "its process ended: exit status 0")]);
+}
+
+#[test]
+fn a_segmentation_fault_is_a_finding() {
+    assert_finds("python:bad:segfaults", &[("survives", "killed by signal 11 (SIGSEGV)")]);
+}
+
+#[test]
+fn a_kill_is_a_finding() {
+    assert_finds("python:bad:kills_itself", &[("survives", "killed by signal 9 (SIGKILL)")]);
+}
+
+#[test]
+fn the_death_of_the_whole_worker_is_a_finding() {
+    assert_finds("python:bad:kills_its_parent", &[("survives", "killed by signal 9")]);
+}
+
+#[test]
+fn closing_the_streams_of_the_protocol_is_a_finding() {
+    assert_finds("python:bad:closes_everything", &[("survives", "")]);
+}
+
+// ---- Comes back with something else.
+
+#[test]
+fn a_wrong_type_is_a_finding() {
+    for (function, words) in [
+        ("nothing", "returned None for `advantages`"),
+        ("a_string", "returned a str for `advantages`"),
+        ("strings", "advantages"),
+        ("complex_numbers", "found a complex"),
+        ("a_generator", "returned a generator for `advantages`"),
+        ("a_huge_integer", "too large"),
+    ] {
+        assert_finds(&format!("python:bad:{function}"), &[("well-formed", words)]);
+    }
+}
+
+#[test]
+fn a_wrong_shape_is_a_finding() {
+    for (function, words) in [
+        ("nested", "`advantages`: expected 1 dimensions, found shape [3, 1]"),
+        ("ragged", "nested unevenly, item 0 is [1], item 1 is []"),
+        ("too_short", "`advantages` has shape [2], expected [3]"),
+        ("a_number", "`advantages`: expected 1 dimensions, found shape []"),
+    ] {
+        assert_finds(&format!("python:bad:{function}"), &[("well-formed", words)]);
+    }
+}
+
+#[test]
+fn a_missing_output_is_a_finding() {
+    let words = "returned a dict without `advantages` (it has `advantage`, `mean`)";
+    assert_finds("python:bad:another_name", &[("well-formed", words)]);
+}
+
+#[test]
+fn nan_and_infinity_are_findings() {
+    for (function, words) in
+        [("not_a_number", "] is NaN, expected "), ("infinite", "] is inf, expected ")]
+    {
+        // The first says it best; the definition is broken too.
+        let expected =
+            ["finite", "oracle", "constant-group", "singleton"].map(|invariant| (invariant, words));
+        assert_finds(&format!("python:bad:{function}"), &expected);
+    }
+}
+
+#[test]
+fn a_wrong_dtype_is_a_finding() {
+    for library in ["numpy", "torch"] {
+        if has(library) {
+            assert_finds_on_arrays(library, "integers", "`advantages` has dtype I64");
+            assert_finds_on_arrays(library, "complex_numbers", "dtype complex");
+            assert_finds_on_arrays(library, "a_column", "found shape [3, 1]");
+        }
+    }
+    if has("numpy") {
+        assert_finds_on_arrays("numpy", "objects", "dtype object");
+    }
+}
+
+// ---- Leaves traces.
+
+#[test]
+fn changed_inputs_are_a_finding() {
+    let words = "`rewards` is not the same after the call as before";
+    assert_finds("python:bad:changes_its_inputs", &[("pure", words)]);
+    let words = "`groups` is not the same after the call as before";
+    assert_finds("python:bad:drops_an_input_row", &[("pure", words)]);
+}
+
+#[test]
+fn changed_arrays_are_a_finding() {
+    for library in ["numpy", "torch"] {
+        if has(library) {
+            let report = check_on_arrays(library, "changes_its_inputs");
+            let words = "`rewards` is not the same after the call as before";
+            assert_found(report.component("bad"), &[("pure", words)]);
+        }
+    }
+}
+
+#[test]
+fn a_component_that_remembers_is_not_deterministic() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (_, report) = check_one(&folder, PATIENT, "python:bad:counts_its_calls");
+    let bad = report.component("bad");
+    let found = bad.findings.iter().find(|finding| finding.invariant == "deterministic");
+    let found = &found.expect("it is a finding").found;
+    assert!(found.contains(" the first time and "), "{found}");
+}
+
+// ---- More than one at a time.
+
+#[test]
+fn raising_does_not_hide_a_segmentation_fault() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (ran, report) = check_one(&folder, PATIENT, "python:bad:raises_and_segfaults");
+    assert_eq!(ran.code, 1);
+    let expected =
+        [("total", "raised ValueError: three rewards"), ("survives", "killed by signal 11")];
+    assert_found(report.component("bad"), &expected);
+}
+
+#[test]
+fn five_failures_of_one_component_are_all_found() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (ran, report) = check_one(&folder, HASTY, "python:bad:everything");
+    assert_eq!(ran.code, 1);
+    let expected = [
+        ("total", "raised ValueError: three rewards"),
+        ("in-time", "did not answer within 300 ms"),
+        ("survives", "exit status 7"),
+        ("well-formed", "`advantages` has shape [1], expected [6]"),
+        ("finite", "advantages[0] is NaN"),
+        ("oracle", "advantages[0] is NaN"),
+        ("constant-group", "advantages[0] is NaN"),
+    ];
+    assert_found(report.component("bad"), &expected);
+}
+
+// ---- Odd, but right.
+
+#[test]
+fn prints_are_no_matter() {
+    assert_passes("python:bad:prints");
+    assert_passes("python:bad:prints_from_a_child");
+}
+
+#[test]
+fn standard_streams_are_the_component_s_own() {
+    assert_passes("python:bad:reads_standard_input");
+    assert_passes("python:bad:closes_standard_streams");
+}
+
+#[test]
+fn odd_habits_are_no_findings() {
+    for function in ["goes_elsewhere", "forks", "leaves_threads_behind", "sets_an_alarm"] {
+        assert_passes(&format!("python:bad:{function}"));
+    }
+}
+
+// ---- Does not load.
+
+#[test]
+fn a_missing_module_is_an_error() {
+    assert_does_not_load("python:bat:right", &["has no module `bat`"]);
+}
+
+#[test]
+fn a_missing_file_is_an_error_with_the_nearest_name() {
+    let target = format!("python:{PYTHON}/baad.py:right");
+    assert_does_not_load(&target, &["there is no file", "baad.py (did you mean `bad.py`?)"]);
+    let target = "python:nowhere/bad.py:right";
+    assert_does_not_load(target, &["nowhere is not a folder"]);
+}
+
+#[test]
+fn a_missing_function_is_an_error_with_the_nearest_name() {
+    let words = ["`rihgt` is not in ", "bad.py (did you mean `right`?)"];
+    assert_does_not_load("python:bad:rihgt", &words);
+}
+
+#[test]
+fn what_cannot_be_called_is_an_error() {
+    assert_does_not_load("python:bad:not_a_function", &["is an int, expected a function"]);
+}
+
+#[test]
+fn a_signature_with_unknown_names_is_an_error() {
+    let words = ["`asks_for_more` requires `logits`", "inputs: rewards, groups; options: baseline"];
+    assert_does_not_load("python:bad:asks_for_more", &words);
+    let words = ["requires `epsilom` (did you mean `epsilon`?)"];
+    assert_does_not_load("python:bad:asks_for_a_misspelt_option", &words);
+}
+
+#[test]
+fn an_import_that_fails_is_an_error() {
+    for (text, words) in [
+        ("raise RuntimeError('no GPU')", "raised RuntimeError: no GPU"),
+        ("import nothing_of_this_name", "raised ModuleNotFoundError: No module named 'nothing_of"),
+        ("def f(:", "raised SyntaxError"),
+        ("exit(3)", "raised SystemExit: 3"),
+        ("import os; os._exit(3)", "ended while loading it: exit status 3"),
+        ("import ctypes; ctypes.string_at(0)", "ended while loading it: killed by signal 11"),
+    ] {
+        let folder = Folder::new();
+        folder.write("mine.py", format!("print('loading')\n{text}\n"));
+        let where_it_is = if words.contains("ended") { "mine.py" } else { "mine.py\", line 2" };
+        assert_error(&folder, PATIENT, "python:mine.py:f", &[words, where_it_is]);
+    }
+}
+
+#[test]
+fn a_missing_interpreter_is_an_error() {
+    let python = format!("{PATIENT}, interpreter: no-such-python");
+    let words = ["python:bad:right: cannot start the interpreter no-such-python: "];
+    assert_error(&Folder::new(), &python, "python:bad:right", &words);
+    let python = format!("{PATIENT}, interpreter: .venv/bin/python");
+    let words = ["cannot start the interpreter /", "/.venv/bin/python: No such file"];
+    assert_error(&Folder::new(), &python, "python:bad:right", &words);
+}
+
+#[test]
+fn a_missing_library_is_an_error() {
+    for (library, text) in [
+        ("torch", "raise ImportError('libcudart.so.13: cannot open shared object file')"),
+        ("torch", "raise OSError('libtorch.so: undefined symbol')"),
+        ("numpy", "raise ImportError('numpy was built for another Python')"),
+    ] {
+        let folder = Folder::new();
+        folder.write(&format!("{library}.py"), text);
+        let text = text.split('\'').nth(1).unwrap();
+        let python = format!("arrays: {library}");
+        let words = [format!("cannot import {library}: {text}"), "Python 3".to_owned()];
+        assert_error(&folder, &python, "python:bad:right", &[&words[0], &words[1]]);
+    }
+}
+
+#[test]
+fn a_load_that_hangs_is_an_error() {
+    let folder = Folder::new();
+    folder.write("mine.py", "import time\ntime.sleep(600)\n");
+    let python = format!("{PATIENT}, load_timeout_ms: 1500");
+    assert_error(&folder, &python, "python:mine.py:f", &["did not load it within 1500 ms"]);
+}
+
+// ---- Any process on the protocol.
+
+#[test]
+fn a_process_on_the_protocol_passes() {
+    assert_passes(&process("right"));
+}
+
+#[test]
+fn a_process_beside_the_manifest_is_found_from_anywhere() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let script = format!("#!/bin/sh\nexec python3 {PYTHON:?}/protocol.py right\n");
+    folder.write("below/component", script);
+    make_executable(&folder.path("below/component"));
+    let manifest = "version: 1\ncomponents:\n- name: here\n  contract: group-advantage\n  \
+                    target: {process: [./component]}\n";
+    folder.write("below/manifest.yaml", manifest);
+    let ran = folder.run(&["check", "below/manifest.yaml", "--cases", "1"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_process_that_breaks_the_stream_is_a_finding() {
+    let words = "standard output holds something that is no message: it begins with \"a line f\"";
+    assert_finds(&process("prints"), &[("survives", words)]);
+    assert_finds(&process("stops-half-way"), &[("survives", "exit status 0")]);
+    assert_finds(&process("promises-too-much"), &[("survives", "no message")]);
+    assert_finds(&process("promises-a-huge-tensor"), &[("survives", "it promises 4398046511104")]);
+}
+
+#[test]
+fn a_process_that_ends_is_a_finding() {
+    assert_finds(&process("leaves"), &[("survives", "exit status 3")]);
+}
+
+#[test]
+fn a_process_that_raises_is_a_finding() {
+    assert_finds(&process("raises"), &[("total", "raised Exception: three rewards")]);
+}
+
+#[test]
+fn a_process_that_hangs_is_a_finding() {
+    assert_hangs(&process("hangs"));
+}
+
+#[test]
+fn a_process_that_answers_something_else_is_a_finding() {
+    assert_finds(&process("another-kind"), &[("well-formed", "answered `thanks` to a call")]);
+    assert_finds(&process("another-name"), &[("well-formed", "`advantages`: missing")]);
+}
+
+#[test]
+fn a_process_that_does_not_load_is_an_error() {
+    let error = |target: &str, words: &[&str]| {
+        let python = format!("{PATIENT}, load_timeout_ms: 1500");
+        assert_error(&Folder::new(), &python, target, words);
+    };
+    error("{process: [no-such-program]}", &["cannot start the program no-such-program: "]);
+    error(&process("exits"), &["exit status 1", "there is no model here"]);
+    error(&process("greets"), &["is no message", "it begins with \"Welcome \""]);
+    error(&process("refuses"), &["no licence"]);
+    error(&process("silent"), &["did not load it within 1500 ms"]);
+    error("{process: [cat]}", &["answered `load` to `load`"]);
+    error("{process: [\"true\"]}", &["exit status 0"]);
+}
+
+// ---- A worker that cannot fork, as on Windows or with a GPU.
+
+/// An interpreter without `os.fork`.
+fn write_no_fork(folder: &Folder) -> String {
+    let python = shakedown::process::default_interpreter();
+    let script = "import os, sys; del os.fork; exec(sys.argv[2])";
+    folder.write("no-fork", format!("#!/bin/sh\nexec {python:?} -c '{script}' \"$@\"\n"));
+    make_executable(&folder.path("no-fork"));
+    "interpreter: ./no-fork".to_owned()
+}
+
+#[test]
+fn a_worker_that_cannot_fork_finds_the_same() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let python = format!("{PATIENT}, {}", write_no_fork(&folder));
+    for (function, expected) in [
+        ("raises", ("total", "raised ValueError")),
+        ("segfaults", ("survives", "killed by signal 11")),
+        ("leaves", ("survives", "exit status 0")),
+    ] {
+        let (_, report) = check_one(&folder, &python, &format!("python:bad:{function}"));
+        assert_found_from_three(report.component("bad"), &[expected]);
+        assert_passing(&report, "right");
+    }
+}
+
+// ---- A harness that is killed.
+
+/// Starts a check, waits until its component sleeps in some call, kills the harness, and waits
+/// until its processes have gone. Gives the inputs of that call.
+fn kill_in_a_call(folder: &Folder, python: &str, number: u32) -> String {
+    write_manifest(folder, python, "python:bad:sleeps_on_a_call");
+    folder.write("nap", number.to_string());
+    let mut harness = folder.command(&["check", "manifest.yaml", "--only", "bad"]);
+    let mut harness = harness.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let asleep = folder.path("asleep");
+    wait_until("the component sleeps", || asleep.exists());
+    assert_eq!(records(folder).len(), 1, "no case is in flight");
+
+    harness.kill().unwrap();
+    harness.wait().unwrap();
+    let text = std::fs::read_to_string(&asleep).unwrap();
+    std::fs::remove_file(&asleep).unwrap();
+    let (processes, inputs) = text.trim_end().split_once('\n').unwrap();
+    let [worker, parent] = [0, 1].map(|index| processes.split(' ').nth(index).unwrap());
+    wait_until("the component has gone", || !is_running(worker));
+    if !python.contains("interpreter") {
+        wait_until("its parent has gone", || !is_running(parent));
+    }
+    inputs.to_owned()
+}
+
+/// The journals of runs that live or were killed.
+fn records(folder: &Folder) -> Vec<String> {
+    let found = folder.path("corpora/group-advantage/found");
+    let names = std::fs::read_dir(found).into_iter().flatten().flatten();
+    let names = names.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("in-flight-")).collect()
+}
+
+/// The first call of a new run of the component.
+fn first_call(folder: &Folder) -> String {
+    write_manifest(folder, PATIENT, "python:bad:records_its_calls");
+    let ran = folder.run(&["check", "manifest.yaml", "--only", "bad", "--cases", "1"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let calls = std::fs::read_to_string(folder.path("calls")).unwrap();
+    std::fs::remove_file(folder.path("calls")).unwrap();
+    calls.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_killed_harness_leaves_no_process_and_begins_again_with_the_call_in_flight() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let usual = first_call(&folder);
+    // Among the corners, among the random cases, and while a finding is shrunk and diagnosed.
+    for number in [2, 60, 200, 460, 500, 600] {
+        let inputs = kill_in_a_call(&folder, "arrays: list, timeout_ms: 600000", number);
+        assert_eq!(first_call(&folder), inputs, "killed in call {number}");
+        assert_eq!(first_call(&folder), usual, "what came back is no longer in flight");
+        assert!(records(&folder).is_empty());
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_fork_goes_with_its_harness() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let python = format!("arrays: list, timeout_ms: 600000, {}", write_no_fork(&folder));
+    let inputs = kill_in_a_call(&folder, &python, 20);
+    assert_eq!(first_call(&folder), inputs);
+}
+
+#[test]
+fn a_call_in_flight_of_a_living_harness_is_left_alone() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let usual = first_call(&folder);
+    write_manifest(&folder, "arrays: list, timeout_ms: 600000", "python:bad:sleeps_on_a_call");
+    folder.write("nap", "20");
+    let mut harness = folder.command(&["check", "manifest.yaml", "--only", "bad"]);
+    let mut harness = harness.stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_until("the component sleeps", || folder.path("asleep").exists());
+    let first = first_call(&folder);
+    harness.kill().unwrap();
+    harness.wait().unwrap();
+    assert_eq!(first, usual);
+    assert_ne!(first_call(&folder), usual, "nothing was lost");
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < limit, "waited 30 s until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process runs; one that only waits for its parent to notice its end does not.
+fn is_running(process: &str) -> bool {
+    let output = Command::new("ps").args(["-o", "stat=", "-p", process]).output();
+    let state = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    state.is_ok_and(|state| !state.is_empty() && !state.starts_with('Z'))
+}
+
+// ---- What the tests share.
+
+fn has_python() -> bool {
+    has("json")
+}
+
+/// Whether the interpreter has a module; says what is left out where it has not.
+fn has(module: &str) -> bool {
+    let code =
+        "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
+    let found = Command::new(shakedown::process::default_interpreter())
+        .args(["-c", code, module])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !found {
+        println!("left out: there is no python3 with the module {module}");
+    }
+    found
+}
+
+/// The target of `protocol.py`, behaving in some way.
+fn process(behaviour: &str) -> String {
+    format!("{{process: [python3, {PYTHON:?}/protocol.py, {behaviour}]}}")
+        .replace("\"/protocol.py", "/protocol.py\"")
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// A manifest whose `python` has these entries, with one component under test beside two that are
+/// right: one in Python, one in Rust.
+fn write_manifest(folder: &Folder, python: &str, target: &str) {
+    let target = if target.starts_with('{') { target.to_owned() } else { format!("{target:?}") };
+    let text = format!(
+        "version: 1\n\
+         python: {{path: [., {PYTHON:?}], {python}}}\n\
+         components:\n\
+         - {{name: bad, contract: group-advantage, target: {target}}}\n\
+         - {{name: right, contract: group-advantage, target: \"python:bad:right\"}}\n\
+         - {{name: builtin, contract: group-advantage, target: \"builtin:group-advantage/reference\"}}\n"
+    );
+    folder.write("manifest.yaml", text);
+}
+
+/// Checks one component beside those that are right, on few random cases.
+fn check_one(folder: &Folder, python: &str, target: &str) -> (Ran, Report) {
+    write_manifest(folder, python, target);
+    let (ran, report) = check(folder, &["--cases", "16"]);
+    assert_passing(&report, "builtin");
+    (ran, report)
+}
+
+fn assert_passing(report: &Report, name: &str) {
+    let component = report.component(name);
+    assert_eq!(component.status, Status::Pass, "{component:#?}");
+    assert!(component.cases > 100, "{name} was checked on {} cases", component.cases);
+}
+
+/// The component breaks these invariants and no others, with these words.
+#[track_caller]
+fn assert_found(bad: &Component, expected: &[(&str, &str)]) {
+    let found: Vec<(&str, &str)> =
+        bad.findings.iter().map(|finding| (&*finding.invariant, &*finding.found)).collect();
+    let same = |((id, text), (expected, words)): (&(&str, &str), &(&str, &str))| {
+        id == expected && text.contains(words)
+    };
+    let all = found.len() == expected.len() && found.iter().zip(expected).all(same);
+    assert!(all, "expected {expected:#?}, found {found:#?}");
+}
+
+/// The same for a component that is right below three rewards, which is its smallest case.
+#[track_caller]
+fn assert_found_from_three(bad: &Component, expected: &[(&str, &str)]) {
+    assert_found(bad, expected);
+    for finding in &bad.findings {
+        let rewards = finding.case["rewards"].as_array().unwrap();
+        assert_eq!(rewards.len(), 3, "{} was not shrunk: {}", finding.invariant, finding.case);
+    }
+}
+
+#[track_caller]
+fn assert_finds(target: &str, expected: &[(&str, &str)]) {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (ran, report) = check_one(&folder, PATIENT, target);
+    assert_passing(&report, "right");
+    assert_eq!(ran.code, 1);
+    assert_found_from_three(report.component("bad"), expected);
+}
+
+/// As [`assert_finds`], on the arrays of a library.
+#[track_caller]
+fn assert_finds_on_arrays(library: &str, function: &str, words: &str) {
+    let report = check_on_arrays(library, function);
+    assert_found_from_three(report.component("bad"), &[("well-formed", words)]);
+}
+
+fn check_on_arrays(library: &str, function: &str) -> Report {
+    let folder = Folder::new();
+    let python = format!("arrays: {library}, timeout_ms: 20000");
+    let (ran, report) = check_one(&folder, &python, &format!("python:bad_arrays:{function}"));
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    report
+}
+
+#[track_caller]
+fn assert_hangs(target: &str) {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (ran, report) = check_one(&folder, HASTY, target);
+    assert_eq!(ran.code, 1);
+    let expected = [("in-time", "did not answer within 300 ms")];
+    assert_found_from_three(report.component("bad"), &expected);
+}
+
+/// The component is odd but right.
+#[track_caller]
+fn assert_passes(target: &str) {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (ran, report) = check_one(&folder, PATIENT, target);
+    assert_passing(&report, "bad");
+    assert_passing(&report, "right");
+    assert_eq!((ran.code, &*ran.stderr), (0, ""));
+}
+
+/// The component does not load, for a reason with all these words.
+#[track_caller]
+fn assert_error(folder: &Folder, python: &str, target: &str, words: &[&str]) -> Option<Report> {
+    if !has_python() {
+        return None;
+    }
+    let (ran, report) = check_one(folder, python, target);
+    let bad = report.component("bad");
+    assert_eq!((bad.status, ran.code), (Status::Error, 2), "{bad:#?}");
+    let reason = bad.reason.as_deref().unwrap();
+    for words in words {
+        assert!(reason.contains(words), "expected {words:?} in:\n{reason}");
+    }
+    Some(report)
+}
+
+/// A function of `bad.py` does not load; its neighbour of the same file runs on.
+#[track_caller]
+fn assert_does_not_load(target: &str, words: &[&str]) {
+    if let Some(report) = assert_error(&Folder::new(), PATIENT, target, words) {
+        assert_passing(&report, "right");
+    }
+}

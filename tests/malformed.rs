@@ -1,0 +1,283 @@
+//! Malformed manifests and case files: every one is refused at once, with path, line and column
+//! where there is one, what was expected and found, and the nearest known name.
+//!
+//! Each entry of a snapshot is what is wrong, the line that the error points to, and the error.
+#![cfg(feature = "cli")]
+
+#[path = "support/folder.rs"]
+mod folder;
+#[path = "support/snapshot.rs"]
+mod snapshot;
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use folder::Folder;
+use snapshot::assert_snapshot;
+
+/// A file that is wrong: what is wrong with it, and its text.
+struct Malformed {
+    what: &'static str,
+    bytes: Vec<u8>,
+}
+
+/// A text that is wrong as a whole.
+fn text(what: &'static str, text: impl Into<Vec<u8>>) -> Malformed {
+    Malformed { what, bytes: text.into() }
+}
+
+/// A good text with one thing changed.
+fn change(good: &str, what: &'static str, from: &str, to: &str) -> Malformed {
+    assert!(good.contains(from), "{from} is not in the good text");
+    Malformed { what, bytes: good.replacen(from, to, 1).into() }
+}
+
+const MANIFEST: &str = r#"version: 1
+python:
+  arrays: list
+  timeout_ms: 1000
+components:
+  - name: grpo
+    contract: group-advantage
+    target: builtin:group-advantage/reference
+    options: {epsilon: 1.0e-4, baseline: mean, reward_range: [0, 1]}
+    places: [cpu/f64, cpu/f32]
+    tolerance: 2
+    skip: {zero-sum: "not in this trainer"}
+  - name: rloo
+    contract: group-advantage
+    target: builtin:group-advantage/reference
+"#;
+
+fn manifests() -> Vec<Malformed> {
+    let change = |what, from, to| change(MANIFEST, what, from, to);
+    vec![
+        // Keys.
+        change("unknown key at the top", "components:", "componets:"),
+        change("unknown key of python", "arrays: list", "array: list"),
+        change("unknown key of a component", "tolerance: 2", "tolerances: 2"),
+        change("unknown key, near nothing", "tolerance: 2", "zzz: 2"),
+        change("missing version", "version: 1\n", ""),
+        text("missing components", "version: 1\n"),
+        change("missing target", "    target: builtin:group-advantage/reference\n", ""),
+        change("key given twice", "tolerance: 2", "tolerance: 2\n    tolerance: 3"),
+        change("option given twice", "baseline: mean", "epsilon: 2"),
+        change("component name given twice", "name: rloo", "name: grpo"),
+        // Names.
+        change("unknown contract", "contract: group-advantage", "contract: group_advantages"),
+        change("unknown option", "epsilon:", "epsilom:"),
+        change("unknown value of an option", "baseline: mean", "baseline: leave_one_out"),
+        change("unknown invariant in skip", "zero-sum:", "zero_sun:"),
+        change("unknown invariant in known", "skip: {zero-sum:", "known: {is-finite:"),
+        change("unknown array library", "arrays: list", "arrays: numpie"),
+        change("unknown device", "cpu/f64", "gpu/f64"),
+        change("unknown dtype", "cpu/f64", "cpu/fp64"),
+        change("unknown kind of target", "builtin:group", "builtins:group"),
+        change("unknown builtin", "/reference", "/refrence"),
+        change("unknown fault", "/reference", "/fault/baseline-mising"),
+        change("builtin of another contract", "builtin:group-advantage", "builtin:token-log-probs"),
+        change("target without a function", "builtin:group-advantage/reference", "python:grpo.py"),
+        // Values.
+        change("unknown version", "version: 1", "version: 2"),
+        change("epsilon below 0", "1.0e-4", "-1.0e-4"),
+        change("epsilon not a number", "1.0e-4", ".nan"),
+        change("reward range upside down", "[0, 1]", "[1, 0]"),
+        change("reward range of one number", "[0, 1]", "[0]"),
+        change("ddof of no known convention", "baseline: mean", "ddof: 2"),
+        change("tolerance of 0", "tolerance: 2", "tolerance: 0"),
+        change("time limit of 0", "timeout_ms: 1000", "timeout_ms: 0"),
+        change("time limit below 0", "timeout_ms: 1000", "timeout_ms: -1"),
+        change("reason without words", "\"not in this trainer\"", "\" \""),
+        change("name without letters", "name: rloo", "name: ''"),
+        change("no places", "[cpu/f64, cpu/f32]", "[]"),
+        text("no components", "version: 1\ncomponents: []\n"),
+        // Types.
+        change("text for a number", "1.0e-4", "small"),
+        change("number for a target", "builtin:group-advantage/reference", "3"),
+        change("text for a list", "[cpu/f64, cpu/f32]", "cpu/f32"),
+        change("list for a mapping", "{zero-sum: \"not in this trainer\"}", "[zero-sum]"),
+        change("empty command", "builtin:group-advantage/reference", "{process: []}"),
+        change("very long text for a number", "1.0e-4", &"1 or 2 or ".repeat(100_000)),
+        text("mapping for a list", "version: 1\ncomponents:\n  grpo: {}\n"),
+        // YAML.
+        text("empty file", ""),
+        text("only a word", "hello\n"),
+        text("a list", "- version: 1\n"),
+        text("two documents", format!("{MANIFEST}---\n{MANIFEST}")),
+        change("tab for spaces", "    contract", "\tcontract"),
+        change("no indentation", "  arrays", "arrays"),
+        change("open bracket", "[cpu/f64, cpu/f32]", "[cpu/f64"),
+        change("open quote", "trainer\"", "trainer"),
+        change("alias without an anchor", "[cpu/f64, cpu/f32]", "*everywhere"),
+        change("not UTF-8", "name: rloo", "name: rl\u{0}").not_utf8(),
+        text("a program", b"\x7fELF\x02\x01\x01\0\0\0".to_vec()),
+        // Explosives.
+        text("a billion laughs at the top", laughs("")),
+        change("a billion laughs in an option", "{epsilon: 1.0e-4,", &laughs_inside("epsilon")),
+        text("an anchor inside itself", "version: 1\ncomponents: &a [*a]\n"),
+        change("brackets without end", "[cpu/f64, cpu/f32]", &"[".repeat(1_000_000)),
+        change("braces without end", "[cpu/f64, cpu/f32]", &"{a: ".repeat(300_000)),
+    ]
+}
+
+const CASE: &str = r#"schema: 1
+contract: group-advantage
+invariant: zero-sum
+component: grpo
+place: cpu/f32
+why: "found on a Monday"
+options: {epsilon: 1.0e-4}
+case:
+  rewards: [0.0, 1.0]
+  groups: [0, 0]
+"#;
+
+fn case_files() -> Vec<Malformed> {
+    let change = |what, from, to| change(CASE, what, from, to);
+    vec![
+        // Keys.
+        change("unknown key", "why:", "reason:"),
+        change("missing schema", "schema: 1\n", ""),
+        change("missing contract", "contract: group-advantage\n", ""),
+        text("missing case", "schema: 1\ncontract: group-advantage\n"),
+        change("key given twice", "component:", "why: twice\ncomponent:"),
+        change("unknown input", "groups:", "group:"),
+        change("missing input", "  groups: [0, 0]\n", ""),
+        change("input given twice", "groups: [0, 0]", "rewards: [0, 0]"),
+        change("input whose name is a number", "groups:", "7:"),
+        text("a manifest", MANIFEST),
+        // Names.
+        change("unknown schema", "schema: 1", "schema: 2"),
+        change("unknown contract", "group-advantage", "group-advantages"),
+        change("unknown invariant", "zero-sum", "zero-sums"),
+        change("unknown place", "cpu/f32", "cpu32"),
+        change("unknown option", "epsilon:", "eps:"),
+        change("option out of range", "1.0e-4", "-1.0"),
+        // Arrays.
+        change("text for a number", "1.0]", "one]"),
+        change("nothing for a number", "1.0]", "null]"),
+        change("NaN in the spelling of Python", "1.0]", "nan]"),
+        change("fraction for an integer", "[0, 0]", "[0, 0.5]"),
+        change("integer of more than 64 bits", "[0, 0]", "[0, 9223372036854775808]"),
+        change("list for a number", "1.0]", "[1.0]]"),
+        change("number for a list", "[0.0, 1.0]", "1.0"),
+        change("lists in lists", "[0.0, 1.0]", "[[0.0], [1.0, 2.0]]"),
+        change("list for the case", "  rewards: [0.0, 1.0]\n  groups: [0, 0]", "  [0.0, 1.0]"),
+        change("no inputs at all", "  rewards: [0.0, 1.0]\n  groups: [0, 0]\n", ""),
+        // Well-formed, but not of the contract.
+        change("inputs of different length", "[0.0, 1.0]", "[0.0, 1.0, 2.0]"),
+        change("inputs of no length", "[0.0, 1.0]\n  groups: [0, 0]", "[]\n  groups: []"),
+        change("NaN where it is not allowed", "1.0]", ".nan]"),
+        change("reward out of range", "1.0]", "1.0e+9]"),
+        // Explosives.
+        change("a billion laughs", "  rewards: [0.0, 1.0]\n", &laughs("  ")),
+        change("brackets without end", "[0.0, 1.0]", &"[".repeat(1_000_000)),
+    ]
+}
+
+/// Nine keys, each of which stands for nine times the one before.
+fn laughs(indent: &str) -> String {
+    let mut text = format!("{indent}a: &a [x, x, x, x, x, x, x, x, x]\n");
+    for (before, key) in ('a'..='h').zip('b'..='i') {
+        let aliases = [format!("*{before}"), ", ".to_owned()].concat().repeat(9);
+        let _ = writeln!(text, "{indent}{key}: &{key} [{}]", aliases.trim_end_matches(", "));
+    }
+    text
+}
+
+/// The same, all of it in the value of one option.
+fn laughs_inside(option: &str) -> String {
+    let mut value = "&a [x, x, x, x, x, x, x, x, x]".to_owned();
+    for (before, key) in ('a'..='h').zip('b'..='i') {
+        value = format!("&{key} [{value}{}]", format!(", *{before}").repeat(8));
+    }
+    format!("{{{option}: {value},")
+}
+
+impl Malformed {
+    /// The same with each NUL as a byte that UTF-8 does not have.
+    fn not_utf8(mut self) -> Malformed {
+        self.bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = 0xff);
+        self
+    }
+
+    /// What the command says of the file: at once, and with the expected exit code.
+    fn told(&self, folder: &Folder, name: &str, arguments: &[&str]) -> String {
+        folder.write(name, &self.bytes);
+        let began = Instant::now();
+        let ran = folder.run(arguments);
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{} took {took:?}", self.what);
+        let told = [ran.stdout, ran.stderr].concat();
+        assert!(matches!(ran.code, 2 | 3), "{}: {} {told}", self.what, ran.code);
+        assert!(told.len() < 1000, "{}: an error of {} bytes", self.what, told.len());
+        format!("# {}\n{}{told}", self.what, self.line(&told).unwrap_or_default())
+    }
+
+    /// The line that an error points to, with a mark below its column.
+    fn line(&self, told: &str) -> Option<String> {
+        let mut parts = told.split(':').skip(2);
+        let line: usize = parts.next()?.parse().ok()?;
+        let column: usize = parts.next()?.parse().ok()?;
+        let text = String::from_utf8_lossy(&self.bytes);
+        let text = text.lines().nth(line - 1).unwrap_or("");
+        let shown: String =
+            text.chars().take(90).map(|c| if c == '\t' { '→' } else { c }).collect();
+        let cut = if shown.len() < text.len() && !text.contains('\t') { "…" } else { "" };
+        let mark = if column > 90 { String::new() } else { " ".repeat(column - 1) + "^" };
+        Some(format!("{line:>4} | {shown}{cut}\n     | {mark}\n"))
+    }
+}
+
+#[test]
+fn every_malformed_manifest_is_refused() {
+    let folder = Folder::new();
+    let arguments = ["check", "manifest.yaml", "--cases", "1"];
+    folder.write("manifest.yaml", MANIFEST);
+    assert_eq!(folder.run(&arguments).code, 0, "the good manifest is good");
+    let told: Vec<String> = manifests()
+        .iter()
+        .map(|malformed| malformed.told(&folder, "manifest.yaml", &arguments))
+        .collect();
+    assert_snapshot("malformed", "manifests", &told.join("\n"));
+}
+
+#[test]
+fn every_malformed_case_file_is_refused() {
+    let folder = Folder::new();
+    let arguments = ["replay", "case.yaml"];
+    folder.write("case.yaml", CASE);
+    assert_eq!(folder.run(&arguments).code, 0, "the good case is good");
+    let told: Vec<String> = case_files()
+        .iter()
+        .map(|malformed| malformed.told(&folder, "case.yaml", &arguments))
+        .collect();
+    assert_snapshot("malformed", "case_files", &told.join("\n"));
+}
+
+#[test]
+fn what_is_no_file_of_a_sensible_size_is_refused() {
+    let folder = Folder::new();
+    folder.write("folder/file", "");
+    let sparse = std::fs::File::create(folder.path("sparse.yaml")).unwrap();
+    sparse.set_len(100_000_000).unwrap();
+    let mut paths = vec!["missing.yaml", "missing/manifest.yaml", "folder", "sparse.yaml"];
+    if cfg!(unix) {
+        paths.push("/dev/zero");
+    }
+    let mut told = String::new();
+    for path in paths {
+        for verb in ["check", "replay", "shrink"] {
+            let began = Instant::now();
+            let ran = folder.run(&[verb, path]);
+            assert!(began.elapsed() < Duration::from_secs(5), "{verb} {path}");
+            assert_eq!((ran.code, &*ran.stdout), (2, ""), "{verb} {path}");
+            if verb == "check" {
+                let _ = writeln!(told, "# {path}\n{}", ran.stderr);
+            } else {
+                assert!(told.ends_with(&format!("{}\n", ran.stderr)), "{verb} {path}");
+            }
+        }
+    }
+    assert_snapshot("malformed", "files", &told);
+}

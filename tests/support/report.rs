@@ -1,0 +1,173 @@
+//! The JSON report, schema 1, as strict as `serde` gets: a key more or less fails.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::folder::{Folder, Ran};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Report {
+    pub(crate) schema: String,
+    pub(crate) version: String,
+    pub(crate) seed: u64,
+    pub(crate) elapsed_ms: u64,
+    pub(crate) components: Vec<Component>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Component {
+    pub(crate) name: String,
+    pub(crate) contract: String,
+    pub(crate) stage: String,
+    pub(crate) place: String,
+    pub(crate) status: Status,
+    #[serde(deserialize_with = "given")]
+    pub(crate) reason: Option<String>,
+    pub(crate) cases: u64,
+    pub(crate) calls: u64,
+    pub(crate) elapsed_ms: u64,
+    pub(crate) invariants: Vec<Invariant>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) classes: BTreeMap<String, u64>,
+    pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Status {
+    Pass,
+    Fail,
+    Error,
+    Skipped,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Invariant {
+    pub(crate) id: String,
+    pub(crate) status: InvariantStatus,
+    pub(crate) cases: u64,
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum InvariantStatus {
+    Pass,
+    Fail,
+    Skipped,
+    Vacuous,
+    Known,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Finding {
+    pub(crate) invariant: String,
+    pub(crate) pitfall: String,
+    pub(crate) claim: String,
+    pub(crate) found: String,
+    pub(crate) cases_to_failure: u64,
+    pub(crate) shrink_calls: u64,
+    pub(crate) case: serde_json::Value,
+    #[serde(deserialize_with = "given")]
+    pub(crate) case_file: Option<String>,
+    pub(crate) classes: Classes,
+    pub(crate) diagnosis: Vec<Diagnosis>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Classes {
+    pub(crate) fails: Vec<String>,
+    pub(crate) holds: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Diagnosis {
+    pub(crate) fault: String,
+    pub(crate) matches: u64,
+    pub(crate) of: u64,
+    pub(crate) explains: f64,
+    pub(crate) summary: String,
+}
+
+/// A key that may be null but must be there: serde lets a plain `Option` be absent.
+fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(from)
+}
+
+/// Runs `check manifest.yaml` with more arguments and reads its report, which must be sound.
+pub(crate) fn check(folder: &Folder, arguments: &[&str]) -> (Ran, Report) {
+    let mut all = vec!["check", "manifest.yaml", "--json", "report.json"];
+    all.extend(arguments);
+    let ran = folder.run(&all);
+    let text = std::fs::read_to_string(folder.path("report.json"))
+        .unwrap_or_else(|error| panic!("no report: {error}\n{}{}", ran.stdout, ran.stderr));
+    let report: Report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
+    report.assert_sound(folder);
+    (ran, report)
+}
+
+impl Report {
+    /// The component of a name.
+    pub(crate) fn component(&self, name: &str) -> &Component {
+        let found = self.components.iter().find(|component| component.name == name);
+        found.unwrap_or_else(|| panic!("no component `{name}` in {self:#?}"))
+    }
+
+    /// What the parts of a report owe each other.
+    fn assert_sound(&self, folder: &Folder) {
+        assert_eq!(self.schema, "shakedown/report/1");
+        assert_eq!(self.version, env!("CARGO_PKG_VERSION"));
+        assert!(self.seed < u64::MAX && !self.components.is_empty());
+        for component in &self.components {
+            let Component { name, status, reason, cases, calls, .. } = component;
+            assert!(self.elapsed_ms >= component.elapsed_ms, "{name} took longer than the run");
+            assert_eq!((&*component.contract, &*component.stage), ("group-advantage", "advantage"));
+            assert!(component.place.contains('/'), "{}", component.place);
+            assert!(component.warnings.iter().all(|warning| !warning.is_empty()));
+            let unfit = matches!(status, Status::Error | Status::Skipped);
+            assert_eq!(unfit, reason.is_some(), "{name} is {status:?} because {reason:?}");
+            assert_eq!(unfit, *cases == 0 && *calls == 0 && component.invariants.is_empty());
+            assert!(component.classes.values().all(|count| count <= cases), "{name}");
+            for Invariant { id, status, cases: checked, reason } in &component.invariants {
+                assert!(checked <= cases, "{id} was checked on {checked} of {cases} cases");
+                let untouched =
+                    matches!(status, InvariantStatus::Skipped | InvariantStatus::Vacuous);
+                assert_eq!(untouched, *checked == 0, "{id} is {status:?} after {checked} cases");
+                let needs = matches!(status, InvariantStatus::Skipped | InvariantStatus::Known);
+                assert!(!needs || reason.as_ref().is_some_and(|r| !r.is_empty()), "{id}");
+            }
+            for finding in &component.findings {
+                finding.assert_sound(component, folder);
+            }
+        }
+    }
+}
+
+impl Finding {
+    fn assert_sound(&self, component: &Component, folder: &Folder) {
+        let id = &self.invariant;
+        assert_eq!(component.status, Status::Fail);
+        let of_report = component.invariants.iter().find(|invariant| invariant.id == *id);
+        assert_eq!(of_report.expect("it is listed").status, InvariantStatus::Fail, "{id}");
+        assert!(!self.claim.is_empty() && !self.found.is_empty() && !self.pitfall.is_empty());
+        assert!((1..=component.cases).contains(&self.cases_to_failure), "{id}");
+        assert!(self.shrink_calls <= component.calls, "{id}");
+        assert!(self.case["rewards"].is_array(), "{id}: {}", self.case);
+        let file = self.case_file.as_ref().expect("a finding of a manifest has a file");
+        assert!(folder.path(file).is_file(), "{file}");
+        let Classes { fails, holds } = &self.classes;
+        assert!(fails.iter().all(|class| !holds.contains(class)), "{fails:?} {holds:?}");
+        for Diagnosis { fault, matches, of, explains, summary } in &self.diagnosis {
+            assert!(matches <= of && (0.0..=1.0).contains(explains), "{fault}");
+            assert!(!summary.is_empty());
+        }
+    }
+}
