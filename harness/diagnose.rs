@@ -1,18 +1,19 @@
 //! Diagnosis: which known bugs a component behaves like, and on which inputs it fails.
 //!
 //! The component and every fault of its contract are compared number by number on many cases. A
-//! fault is a candidate where the component does what the fault does *wherever the fault is
-//! wrong*; candidates are then taken, the one that explains most wrong numbers first, until
-//! nothing new is explained. So two bugs in one component are both named.
+//! fault is a candidate where the component does what the fault does in most cases in which the
+//! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
+//! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
+//! explained. So two bugs in one component are both named.
 
 use crate::check::{Budget, Subject};
 use crate::component::{Call, Gradients};
 use crate::contract::{Contract, round};
-use crate::fault::{Behaviour, Builtin, Fault};
+use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::Stop;
 use crate::laws::floats;
-use crate::place::{Dtype, Place};
+use crate::place::Place;
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
 use crate::tolerance::{Expected, Number, Tolerance};
@@ -20,17 +21,20 @@ use crate::tolerance::{Expected, Number, Tolerance};
 /// How many cases a component and the faults are compared on.
 const CASES: usize = 160;
 
-/// The component must do what a fault does in this share of the cases in which the fault is wrong.
-const AGREEMENT: f64 = 0.9;
+/// The component must do what a fault does in this share of the cases in which the fault is wrong…
+const AGREEMENT: f64 = 0.6;
+
+/// … or the fault must explain this share of the component's wrong numbers.
+const EXPLAINED: f64 = 0.9;
+
+/// Two numbers that are this near, relatively, come from the same mistake.
+const RELATIVE: f64 = 1e-3;
 
 /// Faults named for one component at the most.
 const FAULTS: usize = 3;
 
 /// A component that failed this often is not called again for its diagnosis.
 const FAILURES: u64 = 3;
-
-type Function<C> =
-    fn(&<C as Contract>::Case, &<C as Contract>::Options, Dtype) -> <C as Contract>::Output;
 
 /// A case with what the component gave, number by number.
 struct Observed<C: Contract> {
@@ -44,6 +48,8 @@ struct Observed<C: Contract> {
 struct Explanation {
     id: &'static str,
     variant: usize,
+    /// How many options differ from those under which the fault is declared to show.
+    distance: usize,
     diagnosis: Diagnosis,
 }
 
@@ -107,7 +113,7 @@ impl<C: Contract> Diagnoser<C> {
         let number = Number { value: b, scale: scale + b.abs(), slack: 0.0 };
         a == b
             || (a.is_nan() && b.is_nan())
-            || (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms)
+            || (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms) + RELATIVE * b.abs()
     }
 
     /// Fills in the faults that explain the component's wrong numbers.
@@ -124,14 +130,18 @@ impl<C: Contract> Diagnoser<C> {
         let total = wrong.iter().filter(|wrong| **wrong).count();
         let mut candidates: Vec<(Explanation, Vec<bool>)> = Vec::new();
         for fault in C::faults() {
-            let Fault { id, summary, behaviour: Behaviour::Gives(variants), .. } = fault else {
+            let Fault { id, summary, options, behaviour: Behaviour::Gives(variants), .. } = fault
+            else {
                 continue;
             };
+            let distance = options_apart::<C>(options, &self.options);
             for (variant, function) in variants.iter().enumerate() {
                 let (matches, of, explained) = self.agreement(*function);
-                if of > 0 && matches as f64 >= AGREEMENT * of as f64 {
+                let all = explained.iter().filter(|explained| **explained).count() as f64;
+                let agrees = matches as f64 >= AGREEMENT * of as f64;
+                if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
                     let diagnosis = Diagnosis { fault: id, matches, of, explains: 0.0, summary };
-                    let explanation = Explanation { id, variant, diagnosis };
+                    let explanation = Explanation { id, variant, distance, diagnosis };
                     candidates.push((explanation, explained));
                 }
             }
@@ -139,18 +149,24 @@ impl<C: Contract> Diagnoser<C> {
         let mut open = wrong;
         while self.explanations.len() < FAULTS {
             let news = |explained: &[bool]| {
-                explained
-                    .iter()
-                    .zip(&open)
-                    .filter(|(explained, open)| **explained && **open)
-                    .count()
+                let both = explained.iter().zip(&open).filter(|(new, open)| **new && **open);
+                both.count()
             };
-            // The first of equals wins: faults are listed the most specific first.
-            let best = (0..candidates.len()).rev().max_by_key(|index| news(&candidates[*index].1));
-            let Some(best) = best.filter(|best| news(&candidates[*best].1) * 50 > total) else {
+            // What a fault explains counts less the more it does that the component does not.
+            let worth = |(explanation, explained): &(Explanation, Vec<bool>)| {
+                let Diagnosis { matches, of, .. } = explanation.diagnosis;
+                news(explained) as f64 * (0.5 + 0.5 * matches as f64 / of as f64)
+            };
+            // Among equals the one that shows under options most like these, then the first.
+            let best = (0..candidates.len()).rev().max_by(|a, b| {
+                let [a, b] = [*a, *b].map(|index| &candidates[index]);
+                worth(a).total_cmp(&worth(b)).then(b.0.distance.cmp(&a.0.distance))
+            });
+            let Some(best) = best.filter(|best| news(&candidates[*best].1) * 100 >= total.max(1))
+            else {
                 break;
             };
-            let (mut explanation, explained) = candidates.swap_remove(best);
+            let (mut explanation, explained) = candidates.remove(best);
             let all = explained.iter().filter(|explained| **explained).count();
             explanation.diagnosis.explains = all as f64 / total as f64;
             for (open, explained) in open.iter_mut().zip(explained) {
@@ -240,6 +256,17 @@ impl<C: Contract> Diagnoser<C> {
         }
         classes
     }
+}
+
+/// In how many values two sets of options differ, the first of them written as YAML.
+fn options_apart<C: Contract>(declared: &str, options: &C::Options) -> usize {
+    let declared: C::Options = crate::yaml::parse(declared).expect("a fault's options are valid");
+    let values = |options: &C::Options| {
+        serde_json::to_value(options).ok().and_then(|json| json.as_object().cloned())
+    };
+    let (declared, options) = (values(&declared), values(options));
+    let both = declared.into_iter().flatten().zip(options.into_iter().flatten());
+    both.filter(|(a, b)| a != b).count()
 }
 
 /// The expected numbers of all fields in one sequence.

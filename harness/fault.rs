@@ -19,10 +19,14 @@ pub struct Fault<C: Contract> {
     pub behaviour: Behaviour<C>,
 }
 
+/// A wrong implementation.
+pub type Function<C> =
+    fn(&<C as Contract>::Case, &<C as Contract>::Options, Dtype) -> <C as Contract>::Output;
+
 /// What a fault does.
 pub enum Behaviour<C: Contract> {
     /// Gives wrong numbers, in as many variants as there are functions (sizes of a constant, say).
-    Gives(&'static [fn(&C::Case, &C::Options, Dtype) -> C::Output]),
+    Gives(&'static [Function<C>]),
     /// Misbehaves around the reference's right numbers.
     Misbehaves(Misbehaviour),
 }

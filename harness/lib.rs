@@ -1,5 +1,58 @@
 //! Property-based testing and fuzzing for RL post-training pipelines.
-#![deny(unsafe_code)] // one exception, with its reason, in `tensor/cuda.rs`
+//!
+//! shakedown attacks the components of a pipeline (rewards, decoders, advantages, log-probabilities,
+//! losses) with adversarial inputs and checks what must hold. What fails is shrunk to the smallest
+//! case, compared with known bugs, and kept.
+//!
+//! # Words
+//!
+//! - A [contract](contract::Contract) is a kind of component: its inputs, outputs, options and
+//!   invariants. [`contracts`] has them all.
+//! - A [component](component::Component) is one implementation: a Rust function, a function on
+//!   tensors, a Python function, a process.
+//! - A case is one input. It is generated, or read from a [case file](case_file::CaseFile).
+//! - A [place](place::Place) is a device and a dtype: `cpu/f32`.
+//! - An [invariant](invariant::Invariant) is something that must hold; the oracle is the definition
+//!   in plain f64; a [fault](fault::Fault) is a known wrong behaviour.
+//! - A [finding](report::Finding) is an invariant that a component breaks, on its smallest case, with
+//!   the faults that it behaves like.
+//!
+//! # In a test
+//!
+//! ```
+//! use shakedown::contracts::group_advantage::{Baseline, GroupAdvantage, Options, Scale};
+//!
+//! // REINFORCE without a baseline: the advantage is the reward.
+//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
+//!     .options(Options { baseline: Baseline::None, scale: Scale::None, ..Options::default() })
+//! #   .without_corpora()
+//!     .run();
+//! ```
+//!
+//! A component that is wrong makes [`Check::run`] panic with the whole report:
+//!
+//! ```should_panic
+//! # use shakedown::contracts::group_advantage::GroupAdvantage;
+//! // The same where GRPO is declared: not zero-sum, not shift-invariant, `every-row-its-own-group`.
+//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
+//! #   .without_corpora()
+//!     .run();
+//! ```
+//!
+//! [`Suite`] makes one listed test of each component, invariant and place. [`cases`] gives the cases
+//! of a contract to `proptest!`. A component that is no function on host arrays goes through
+//! [`check_component`].
+//!
+//! # Features
+//!
+//! `cli` (default): the command. `tch`: functions on tensors, with gradients by autograd; links
+//! libtorch.
+//!
+//! # What it does not do
+//!
+//! It checks components, not training runs, and says nothing about which convention is better.
+
+#![deny(unsafe_code)] // the one exception is in `tensor/cuda.rs`
 #![cfg_attr(not(feature = "tch"), forbid(unsafe_code))]
 
 pub mod case_file;

@@ -198,7 +198,7 @@ fn failure_text(reports: &[ComponentReport]) -> Option<String> {
 /// # fn ours(_: &shakedown::contracts::group_advantage::GroupAdvantageCase) -> Vec<f64> { vec![] }
 /// fn main() -> std::process::ExitCode {
 ///     shakedown::Suite::new()
-///         .add(shakedown::check::<GroupAdvantage>(ours).named("grpo"))
+///         .with(shakedown::check::<GroupAdvantage>(ours).named("grpo"))
 ///         .manifest("shakedown.yaml")
 ///         .run()
 /// }
@@ -217,7 +217,7 @@ impl Suite {
     }
 
     /// Adds a component.
-    pub fn add<C: Contract>(mut self, check: Check<C>) -> Suite {
+    pub fn with<C: Contract>(mut self, check: Check<C>) -> Suite {
         let Check { subject, places, budget } = check;
         match Place::from_env() {
             Ok(asked) => self.plan(subject, asked.unwrap_or(places), budget),

@@ -108,6 +108,6 @@ mod tests {
         assert_eq!(rounded(0.866_025_403_784), "0.866025");
         assert_eq!(rounded(3e-7), "3.00e-7");
         assert_eq!(rounded(10.0), "10");
-        assert_eq!(rounded(1234.567_89), "1234.57");
+        assert_eq!(rounded(1_234.567_89), "1234.57");
     }
 }

@@ -39,6 +39,14 @@ impl Number {
     pub const OPEN: Number = Number { value: 0.0, scale: f64::INFINITY, slack: 0.0 };
 }
 
+/// Whether two numbers are further apart than allowed. NaN always is; nothing is further apart
+/// than infinity, which stands for a number that the contract leaves open.
+#[inline]
+pub fn apart(found: f64, expected: f64, allowed: f64) -> bool {
+    let near = found == expected || (found - expected).abs() <= allowed;
+    allowed < f64::INFINITY && !near
+}
+
 /// What an oracle expects of one output field.
 #[derive(Clone, Debug)]
 pub struct Expected {
@@ -72,11 +80,8 @@ impl Tolerance {
     /// Whether `found` is what the oracle expects.
     #[inline]
     pub fn accepts(self, found: f64, expected: Number, terms: usize) -> bool {
-        if expected.scale == f64::INFINITY {
-            return true;
-        }
         let expected = Number { value: self.stored(expected.value), ..expected };
-        found == expected.value || (found - expected.value).abs() <= self.bound(expected, terms)
+        !apart(found, expected.value, self.bound(expected, terms))
     }
 
     /// The value as its format holds it: infinite beyond the largest finite number.

@@ -1,11 +1,16 @@
 //! What every contract must keep: its reference passes, its faults are caught, its cases are valid.
 
+use proptest::prelude::Rng;
+use shakedown::case_file::CaseFile;
 use shakedown::check::{Budget, Subject, run};
-use shakedown::contract::{Contract, Options};
+use shakedown::contract::{Contract, Options, round};
 use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::fault::{Behaviour, Builtin, Fault};
-use shakedown::place::Place;
+use shakedown::invariant::Stop;
+use shakedown::place::{Dtype, Place};
+use shakedown::record::same_bits;
 use shakedown::report::{InvariantStatus, Status};
+use shakedown::{shrink, stream};
 
 /// The places at which builtin components run.
 const PLACES: [Place; 4] = [Place::CPU_F64, Place::CPU_F32, Place::CPU_BF16, Place::CPU_F16];
@@ -22,45 +27,63 @@ fn options_of<C: Contract>(fault: &Fault<C>) -> C::Options {
     options
 }
 
-/// The invariants that a fault breaks, over all its variants and at two dtypes.
-fn broken_by<C: Contract>(fault_index: usize) -> (Vec<&'static str>, Vec<&'static str>) {
-    let (mut broken, mut diagnosed) = (Vec::new(), Vec::new());
-    let variants = match &C::faults()[fault_index].behaviour {
+/// What checking one fault, in all its variants and at two dtypes, came to.
+#[derive(Default)]
+struct Caught {
+    /// The invariants that it breaks.
+    broken: Vec<&'static str>,
+    /// The faults that it is taken for.
+    diagnosed: Vec<&'static str>,
+}
+
+fn catch<C: Contract>(index: usize) -> Caught {
+    let mut caught = Caught::default();
+    let variants = match &C::faults()[index].behaviour {
         Behaviour::Gives(variants) => variants.len(),
         Behaviour::Misbehaves(_) => 1,
     };
     for place in [Place::CPU_F32, Place::CPU_F64] {
         for variant in 0..variants {
-            let fault = C::faults().swap_remove(fault_index);
+            let fault = C::faults().swap_remove(index);
             let options = options_of(&fault);
             let mut subject = Subject::new(fault.id, Builtin::fault(fault, variant));
             subject.options = options;
             let report = run(&mut subject, place, &Budget::default(), &|_| ()).unwrap();
             let failed = report.invariants.iter().filter(|i| i.status == InvariantStatus::Fail);
-            broken.extend(failed.map(|invariant| invariant.id));
-            let first = report.findings.first().and_then(|finding| finding.diagnosis.first());
-            diagnosed.extend(first.map(|diagnosis| diagnosis.fault));
+            caught.broken.extend(failed.map(|invariant| invariant.id));
+            let diagnoses = report.findings.iter().flat_map(|finding| &finding.diagnosis);
+            caught.diagnosed.extend(diagnoses.map(|diagnosis| diagnosis.fault));
         }
     }
-    broken.sort_unstable();
-    broken.dedup();
-    diagnosed.dedup();
-    (broken, diagnosed)
+    caught
 }
 
 #[test]
-fn every_fault_is_caught_by_the_invariants_that_claim_it() {
+fn every_fault_is_caught_by_the_invariants_that_claim_it_and_named() {
     #[derive(Clone, Copy)]
     struct Test;
     impl Visit for Test {
         type Output = ();
         fn visit<C: Contract>(self) {
             let mut missed = Vec::new();
-            for (index, fault) in C::faults().iter().enumerate() {
-                let (broken, diagnosed) = broken_by::<C>(index);
-                println!("{:42} {:?}  breaks {broken:?}", fault.id, diagnosed);
+            let faults = C::faults();
+            for invariant in C::invariants() {
+                if invariant.catches.is_empty() {
+                    missed.push(format!("{} claims to catch nothing", invariant.id));
+                }
+                let unknown = |id: &&&str| !faults.iter().any(|fault| fault.id == **id);
+                if let Some(id) = invariant.catches.iter().find(unknown) {
+                    missed.push(format!("{} claims the unknown fault {id}", invariant.id));
+                }
+            }
+            for (index, fault) in faults.iter().enumerate() {
+                let Caught { broken, diagnosed } = catch::<C>(index);
                 if broken.is_empty() {
                     missed.push(format!("{} is caught by nothing", fault.id));
+                }
+                let named = diagnosed.contains(&fault.id);
+                if matches!(fault.behaviour, Behaviour::Gives(_)) && !named {
+                    missed.push(format!("{} is taken for {diagnosed:?}", fault.id));
                 }
                 for invariant in C::invariants() {
                     if invariant.catches.contains(&fault.id) && !broken.contains(&invariant.id) {
@@ -74,41 +97,241 @@ fn every_fault_is_caught_by_the_invariants_that_claim_it() {
     for_each_contract(Test);
 }
 
+fn assert_reference_passes<C: Contract>(options: C::Options, place: Place, budget: &Budget) {
+    let mut subject = Subject::<C>::new("reference", Builtin::reference());
+    subject.options = options.clone();
+    let report = run(&mut subject, place, budget, &|_| ()).unwrap();
+    let broken: Vec<String> = report
+        .findings
+        .iter()
+        .map(|f| format!("{}: {}\n   {}", f.invariant, f.found, f.shown))
+        .collect();
+    let id = C::ID;
+    assert!(broken.is_empty(), "{id} at {place} with {options:?}\n{}", broken.join("\n"));
+    assert_eq!(report.status, Status::Pass);
+}
+
 #[test]
-fn the_reference_passes_everything_at_every_place() {
+fn the_reference_passes_20_000_cases_at_every_place() {
     #[derive(Clone, Copy)]
     struct Test;
     impl Visit for Test {
         type Output = ();
         fn visit<C: Contract>(self) {
-            let mut rng = shakedown::stream::rng(1, C::ID);
-            for round in 0..200_u64 {
-                use proptest::prelude::Rng;
-                let mut bytes = [0; 64];
-                rng.fill_bytes(&mut bytes);
-                let mut u = arbitrary::Unstructured::new(&bytes);
-                let options = if round == 0 {
-                    C::Options::default()
-                } else {
-                    C::Options::draw(&mut u).unwrap()
-                };
-                let place = PLACES[round as usize % PLACES.len()];
-                let mut subject = Subject::<C>::new("reference", Builtin::reference());
-                subject.options = options.clone();
-                let budget = Budget { cases: 100, seed: round, time: None };
-                let report = run(&mut subject, place, &budget, &|_| ()).unwrap();
-                let broken: Vec<String> = report
-                    .findings
-                    .iter()
-                    .map(|f| format!("{}: {}\n   {}", f.invariant, f.found, f.shown))
-                    .collect();
-                assert!(
-                    report.status == Status::Pass,
-                    "{} at {place} with {options:?}\n{}",
-                    C::ID,
-                    broken.join("\n")
-                );
+            for place in PLACES {
+                let budget = Budget { cases: 20_000, seed: 1, time: None };
+                assert_reference_passes::<C>(C::Options::default(), place, &budget);
             }
+        }
+    }
+    for_each_contract(Test);
+}
+
+/// Options drawn from a seed.
+fn options<C: Contract>(seed: u64) -> C::Options {
+    let mut bytes = [0; 64];
+    stream::rng(seed, C::ID).fill_bytes(&mut bytes);
+    C::Options::draw(&mut arbitrary::Unstructured::new(&bytes)).unwrap()
+}
+
+#[test]
+fn the_reference_passes_under_any_options() {
+    #[derive(Clone, Copy)]
+    struct Test;
+    impl Visit for Test {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            for seed in 0..200 {
+                let place = PLACES[seed as usize % PLACES.len()];
+                let budget = Budget { cases: 100, seed, time: None };
+                assert_reference_passes::<C>(options::<C>(seed), place, &budget);
+            }
+        }
+    }
+    for_each_contract(Test);
+}
+
+/// The corners, and some random cases, under some options at each dtype.
+fn some_cases<C: Contract>(mut test: impl FnMut(&C::Case, &C::Options, Dtype)) {
+    for seed in 0..24 {
+        let options = if seed == 0 { C::Options::default() } else { options::<C>(seed) };
+        let dtype = PLACES[seed as usize % PLACES.len()].dtype;
+        let corners = C::corners(&options, dtype).len();
+        let cases = stream::cases::<C>(Vec::new(), seed, &options, dtype);
+        for (_, case) in cases.take(corners + 60) {
+            test(&case, &options, dtype);
+        }
+    }
+}
+
+#[test]
+fn cases_are_valid_and_simpler_ones_are_valid_too_and_smaller() {
+    #[derive(Clone, Copy)]
+    struct Test;
+    impl Visit for Test {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            some_cases::<C>(|case, options, dtype| {
+                assert_eq!(C::valid(case, options, dtype), Ok(()), "{case:?}");
+                let mut rounded = case.clone();
+                round(&mut rounded, dtype);
+                assert!(same_bits(case, &rounded), "{case:?} is not of {dtype:?}");
+                let candidates = shrink::rounded_simpler::<C>(case, options, dtype);
+                let usable = candidates.iter().filter(|c| C::valid(c, options, dtype).is_ok());
+                let smaller = usable.filter(|c| C::measure(c) < C::measure(case)).count();
+                let smallest = C::measure(&C::corners(options, dtype)[0]);
+                assert!(smaller > 0 || C::measure(case) <= smallest, "no way down from {case:?}");
+            });
+        }
+    }
+    for_each_contract(Test);
+}
+
+#[test]
+fn case_files_read_back_bit_for_bit() {
+    #[derive(Clone, Copy)]
+    struct Test;
+    impl Visit for Test {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            some_cases::<C>(|case, options, _| {
+                let file = CaseFile::<C> {
+                    invariant: Some(C::invariants()[0].id.to_owned()),
+                    component: Some("a: b # c".to_owned()),
+                    place: Some(Place::CPU_F32),
+                    why: Some("\"quoted\"\nand more".to_owned()),
+                    link: None,
+                    options: options.clone(),
+                    case: case.clone(),
+                };
+                let back = CaseFile::<C>::parse(&file.text()).unwrap();
+                assert!(same_bits(&back.case, case), "{}", file.text());
+                assert_eq!(back.text(), file.text());
+            });
+        }
+    }
+    for_each_contract(Test);
+}
+
+#[test]
+fn any_bytes_give_a_valid_case_and_the_same_bytes_the_same_case() {
+    #[derive(Clone, Copy)]
+    struct Test;
+    impl Visit for Test {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            let constant = [0_usize, 1, 7, 64, 5000]
+                .into_iter()
+                .flat_map(|length| [0, 1, 0x7f, 0x80, 0xff].map(|byte| vec![byte; length]));
+            for bytes in constant {
+                for seed in 0..24 {
+                    let (options, dtype) = (options::<C>(seed), PLACES[seed as usize % 4].dtype);
+                    let case = stream::from_bytes::<C>(&bytes, &options, dtype);
+                    assert_eq!(C::valid(&case, &options, dtype), Ok(()), "{case:?} {options:?}");
+                    let again = stream::from_bytes::<C>(&bytes, &options, dtype);
+                    assert!(same_bits(&case, &again));
+                }
+            }
+        }
+    }
+    for_each_contract(Test);
+}
+
+#[test]
+fn every_class_that_a_contract_names_is_generated() {
+    #[derive(Clone, Copy)]
+    struct Test;
+    impl Visit for Test {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            let mut ever = vec![false; C::classes().len()];
+            for seed in 0..60 {
+                let options = if seed == 0 { C::Options::default() } else { options::<C>(seed) };
+                let dtype = PLACES[seed as usize % PLACES.len()].dtype;
+                let corners = C::corners(&options, dtype).len();
+                let cases: Vec<C::Case> = stream::cases::<C>(Vec::new(), seed, &options, dtype)
+                    .map(|(_, case)| case)
+                    .take(corners + 256)
+                    .collect();
+                for (class, ever) in C::classes().iter().zip(&mut ever) {
+                    let found = cases.iter().any(|case| (class.contains)(case, &options));
+                    let promised = (class.generated)(&options, dtype);
+                    assert!(found || !promised, "{} never, {options:?} {dtype:?}", class.id);
+                    *ever |= found;
+                }
+            }
+            for (class, ever) in C::classes().iter().zip(ever) {
+                assert!(ever, "{} is generated under no options", class.id);
+            }
+        }
+    }
+    for_each_contract(Test);
+}
+
+#[test]
+fn every_fault_shrinks_to_one_case_from_twenty_seeds() {
+    #[derive(Clone, Copy)]
+    struct Test;
+    impl Visit for Test {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            let oracle = C::invariants().into_iter().find(|i| i.id == "oracle").unwrap();
+            let mut several = Vec::new();
+            for (index, fault) in C::faults().iter().enumerate() {
+                if !matches!(fault.behaviour, Behaviour::Gives(_)) {
+                    continue;
+                }
+                let fault = || C::faults().swap_remove(index);
+                let mut subject = Subject::new("fault", Builtin::fault(fault(), 0));
+                subject.options = options_of(&fault());
+                let options = subject.options.clone();
+                let mut breaks = |case: &C::Case| {
+                    let outcome = subject.try_case(&oracle, case, Place::CPU_F32, &mut 0).0;
+                    matches!(outcome, Err(Stop::Broken(_)))
+                };
+                let mut minima: Vec<C::Case> = Vec::new();
+                for seed in 0..20 {
+                    // Random cases only: from the corners every walk would begin alike.
+                    let mut rng = stream::rng(seed, C::ID);
+                    let failing = (0..2000)
+                        .map(|_| stream::draw::<C>(&mut rng, &options, Dtype::F32))
+                        .find(|case| breaks(case));
+                    let Some(case) = failing else { continue };
+                    let minimal =
+                        shrink::minimise::<C>(&case, &options, Dtype::F32, |c| Some(breaks(c)));
+                    if !minima.iter().any(|known| same_bits(known, &minimal.case)) {
+                        minima.push(minimal.case);
+                    }
+                }
+                if minima.len() > 1 {
+                    several.push(format!("{}: {minima:?}", fault().id));
+                }
+            }
+            assert!(several.is_empty(), "{}", several.join("\n"));
+        }
+    }
+    for_each_contract(Test);
+}
+
+#[test]
+fn users_can_put_cases_into_proptest() {
+    use proptest::strategy::{Strategy, ValueTree};
+    #[derive(Clone, Copy)]
+    struct Test;
+    impl Visit for Test {
+        type Output = ();
+        fn visit<C: Contract>(self) {
+            let strategy = shakedown::cases::<C>(C::Options::default(), Dtype::F32);
+            let mut runner = proptest::test_runner::TestRunner::deterministic();
+            let mut tree = strategy.new_tree(&mut runner).unwrap();
+            // Everything fails, so the walk ends at a case without a simpler one.
+            let mut steps = 0;
+            while tree.simplify() {
+                steps += 1;
+                assert!(steps < 10_000, "the walk does not end");
+            }
+            let least = C::corners(&C::Options::default(), Dtype::F32).iter().map(C::measure).min();
+            assert!(C::measure(&tree.current()) <= least.unwrap(), "{:?}", tree.current());
         }
     }
     for_each_contract(Test);

@@ -21,7 +21,7 @@ use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
 use crate::laws::{floats, oracle};
 use crate::place::Dtype;
 use crate::record::Record;
-use crate::tolerance::Expected;
+use crate::tolerance::{Expected, apart};
 
 /// The law, for the contract `C`.
 pub fn law<C: Contract>() -> Invariant<C> {
@@ -87,7 +87,7 @@ fn by_differences<C: Contract>(probe: &mut Probe<'_, C>, expected: &Expected) ->
         let slope = (summed[0] - summed[1]) / (moved[0] - moved[1]);
         let number = numbers[element];
         let allowed = 1e-6 * (1.0 + number.scale + number.value.abs() + summed[0].abs());
-        if slope.is_finite() && (slope - number.value).abs() > allowed {
+        if slope.is_finite() && apart(slope, number.value, allowed) {
             broken!(
                 "the derivative by {leaf} at element {element} is {}, expected {} ± {allowed:.1e} \
                  (central differences)",

@@ -19,6 +19,7 @@ use crate::contract::Contract;
 use crate::invariant::Invariant;
 use crate::pick::Pick;
 use crate::record::{Record, Value};
+use crate::tolerance::apart;
 
 /// The laws that hold of every contract whatsoever, in the order in which they are checked.
 pub fn universal<C: Contract>() -> Vec<Invariant<C>> {
@@ -89,15 +90,12 @@ pub fn difference(
     allowed: &ArrayD<f64>,
 ) -> Option<Difference> {
     let places = left.indexed_iter().zip(right).zip(allowed);
-    places
-        .filter(|((_, _), allowed)| **allowed < f64::INFINITY)
-        .find(|(((_, left), right), allowed)| {
-            *left != *right && !((*left - *right).abs() <= **allowed)
-        })
-        .map(|(((index, left), right), allowed)| Difference {
+    places.into_iter().find(|(((_, left), right), allowed)| apart(**left, **right, **allowed)).map(
+        |(((index, left), right), allowed)| Difference {
             index: crate::text::index(&index),
             left: *left,
             right: *right,
             allowed: *allowed,
-        })
+        },
+    )
 }

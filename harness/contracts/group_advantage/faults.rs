@@ -346,6 +346,15 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
                     };
                     r.iter().map(|x| (x - median) / divisor(r, options)).collect()
                 })
+            },
+            // torch.median takes the lower of the two in the middle.
+            |case, options, _| {
+                by_group(case, |r| {
+                    let mut sorted = r.to_vec();
+                    sorted.sort_by(f64::total_cmp);
+                    let median = sorted[(sorted.len() - 1) / 2];
+                    r.iter().map(|x| (x - median) / divisor(r, options)).collect()
+                })
             }],
         ),
         fault(
@@ -493,9 +502,13 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
             "trl #5773, #5775, #5902 (1c7c7f988)",
             "{unscored: exclude}",
             &[|case, options, dtype| {
-                let rewards = case.rewards.mapv(|r| if r.is_nan() { 0.0 } else { r });
-                let case = GroupAdvantageCase { rewards, ..case.clone() };
-                reference::advantages(&case, options, dtype)
+                unscored_as_zero(case, options, dtype)
+            }, |case, options, dtype| {
+                let mut output = unscored_as_zero(case, options, dtype);
+                for (advantage, reward) in output.advantages.iter_mut().zip(&case.rewards) {
+                    *advantage = if reward.is_nan() { 0.0 } else { *advantage };
+                }
+                output
             }],
         ),
         fault(
@@ -547,6 +560,32 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
                 let divisor = if divisor.is_nan() { 1.0 } else { divisor + 1e-8 };
                 let mean = advantages.mean().unwrap_or(0.0);
                 advantages.mapv(|a| (a - mean) / divisor).into()
+            }],
+        ),
+        fault(
+            "small-deviations-zeroed",
+            "a group whose deviation is small (below 0.1, 0.01 or 1e-3) gets 0",
+            "a filter for groups without signal with too wide a threshold",
+            "{}",
+            &[
+                |case, options, dtype| silenced(case, options, dtype, 0.01),
+                |case, options, dtype| silenced(case, options, dtype, 0.1),
+                |case, options, dtype| silenced(case, options, dtype, 1e-3),
+            ],
+        ),
+        fault(
+            "ranks-for-rewards",
+            "the ranks of the rewards are normalised, not the rewards",
+            "fitness shaping from evolution strategies",
+            "{}",
+            &[|case, options, _| {
+                by_group(case, |r| {
+                    let rank = |x: f64| r.iter().filter(|other| **other < x).count() as f64;
+                    let ranks: Vec<f64> = r.iter().map(|x| rank(*x)).collect();
+                    let mean = mean(&ranks);
+                    let divisor = divisor(&ranks, options);
+                    ranks.iter().map(|rank| (rank - mean) / divisor).collect()
+                })
             }],
         ),
         fault(
@@ -648,6 +687,31 @@ fn clipped(
     hi: f64,
 ) -> GroupAdvantageOutput {
     right(case, options, dtype).advantages.mapv(|a| a.clamp(lo, hi)).into()
+}
+
+fn unscored_as_zero(
+    case: &GroupAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+) -> GroupAdvantageOutput {
+    let rewards = case.rewards.mapv(|r| if r.is_nan() { 0.0 } else { r });
+    reference::advantages(&GroupAdvantageCase { rewards, ..case.clone() }, options, dtype)
+}
+
+fn silenced(
+    case: &GroupAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+    threshold: f64,
+) -> GroupAdvantageOutput {
+    let mut output = right(case, options, dtype);
+    for rows in members(case) {
+        let rewards: Vec<f64> = rows.iter().map(|row| scored(case, *row)).collect();
+        if rows.len() > 1 && deviation(&rewards, options.ddof) < threshold {
+            rows.iter().for_each(|row| output.advantages[*row] = 0.0);
+        }
+    }
+    output
 }
 
 fn one_group(case: &GroupAdvantageCase) -> GroupAdvantageCase {

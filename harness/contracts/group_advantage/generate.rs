@@ -271,12 +271,19 @@ pub(super) fn simpler(case: &GroupAdvantageCase, options: &Options) -> Vec<Group
         }
     }
     take(groups.concat());
-    let with_groups = |ids: Vec<i64>| GroupAdvantageCase { groups: ids.into(), ..case.clone() };
-    let number_of = |row: usize| groups.iter().position(|rows| rows.contains(&row));
-    candidates.push(with_groups(vec![0; everyone.len()]));
-    candidates.push(with_groups(
-        everyone.iter().map(|row| number_of(*row).expect("a row has a group") as i64).collect(),
-    ));
+    let numbered = |mut case: GroupAdvantageCase| {
+        for (number, rows) in members(&case).iter().enumerate() {
+            rows.iter().for_each(|row| case.groups[*row] = number as i64);
+        }
+        case
+    };
+    for first in &groups {
+        let others = groups.iter().filter(|rows| *rows != first).flatten();
+        let rows: Vec<usize> = first.iter().chain(others).copied().collect();
+        candidates.push(numbered(GroupAdvantage::take(case, &rows)));
+    }
+    candidates.push(GroupAdvantageCase { groups: Array1::zeros(everyone.len()), ..case.clone() });
+    candidates.push(numbered(case.clone()));
     let with_rewards = |change: &dyn Fn(f64) -> f64| GroupAdvantageCase {
         rewards: case.rewards.mapv(change),
         ..case.clone()

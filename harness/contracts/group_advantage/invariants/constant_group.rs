@@ -22,6 +22,7 @@ use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::{Dtype, Place};
 use crate::text::{number as number_text, rounded};
+use crate::tolerance::apart;
 
 /// Larger groups leave larger residues.
 const LARGEST_GROUP: usize = 16;
@@ -47,8 +48,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         checked = true;
         for row in rows {
             let advantage = returned.output.advantages[row];
-            // NaN fails too.
-            if !(advantage.abs() <= LARGEST_ADVANTAGE) {
+                if apart(advantage, 0.0, LARGEST_ADVANTAGE) {
                 broken!(
                     "all rewards of group {number} are {}, but advantages[{row}] is {}, expected 0 \
                      ± {LARGEST_ADVANTAGE}",

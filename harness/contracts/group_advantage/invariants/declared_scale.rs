@@ -20,6 +20,7 @@ use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
 pub(super) const CATCHES: &[&str] = &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"];
@@ -52,7 +53,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         let others = rows.len() as f64;
         let stretch = if options.baseline == Baseline::LeaveOneOut { others / (others - 1.0) } else { 1.0 };
         let (found, expected) = (deviation(&returned.output.advantages), stretch * sigma / divisor);
-        if (found - expected).abs() > allowed {
+        if apart(found, expected, allowed) {
             broken!(
                 "the advantages of group {number} have deviation {}, expected {} ± {allowed:.1e} \
                  (its rewards have {})",

@@ -21,6 +21,7 @@ use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
 pub(super) const CATCHES: &[&str] = &["own-reward-in-the-baseline", "leave-one-out-divided-by-the-group-size"];
@@ -39,7 +40,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             let centred = probe.case.rewards[row] - mean;
             let (found, expected) = (returned.output.advantages[row], size / (size - 1.0) * centred);
             let allowed = 2.0 * bounds[[row]];
-            if (found - expected).abs() > allowed {
+            if apart(found, expected, allowed) {
                 broken!(
                     "advantages[{row}] of group {number} is {}, expected {size}/{} · {} = {} ± \
                      {allowed:.1e}",

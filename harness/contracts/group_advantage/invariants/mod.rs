@@ -6,6 +6,7 @@ use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
 use crate::invariant::{Invariant, Outcome, Stop};
 use crate::text::rounded;
 use crate::{broken, laws};
+use crate::tolerance::apart;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {
@@ -77,7 +78,7 @@ fn unchanged_everywhere(
 ) -> Outcome {
     for (row, (from, to)) in before.advantages.iter().zip(&after.advantages).enumerate() {
         let allowed = allowed[[row]];
-        if allowed < f64::INFINITY && !((to - from).abs() <= allowed) {
+        if apart(*to, *from, allowed) {
             broken!(
                 "{} is {}, expected {} ± {allowed:.1e}",
                 describe(row),

@@ -22,6 +22,7 @@ use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
 pub(super) const CATCHES: &[&str] = &["divided-by-the-variance", "not-divided"];
@@ -54,7 +55,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         for row in rows {
             let (from, to) = (before.output.advantages[row], after.advantages[row]);
             let allowed = bounds.0[[row]] * stretch + bounds.1[[row]];
-            if allowed < f64::INFINITY && !((to - stretch * from).abs() <= allowed) {
+            if apart(to, stretch * from, allowed) {
                 broken!(
                     "with all rewards times {factor}, advantages[{row}] of group {number} goes from {} \
                      to {}, expected {} ± {allowed:.1e}",

@@ -20,6 +20,7 @@ use crate::invariant::{Outcome, Probe, Stop};
 use crate::laws::Rows;
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
 pub(super) const CATCHES: &[&str] = &["unscored-counted-as-zero", "unscored-spoils-its-group"];
@@ -49,7 +50,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     for (place, row) in scored.into_iter().enumerate() {
         let (found, expected) = (whole.output.advantages[row], without.advantages[place]);
         let allowed = 2.0 * bounds[[row]];
-        if allowed < f64::INFINITY && !((found - expected).abs() <= allowed) {
+        if apart(found, expected, allowed) {
             broken!(
                 "advantages[{row}] is {} beside unscored rows and {} without them; allowed difference \
                  {allowed:.1e}",

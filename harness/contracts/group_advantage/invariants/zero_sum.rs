@@ -22,6 +22,7 @@ use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
 pub(super) const CATCHES: &[&str] = &["baseline-missing", "mean-over-std-precedence"];
@@ -37,7 +38,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     for (number, rows) in several(probe.case)? {
         let sum: f64 = rows.iter().map(|row| advantages[*row]).sum();
         let allowed: f64 = rows.iter().map(|row| bounds[[*row]]).sum();
-        if sum.abs() > allowed {
+        if apart(sum, 0.0, allowed) {
             broken!("group {number} sums to {}, expected 0 ± {allowed:.1e}", rounded(sum));
         }
     }

@@ -1,0 +1,172 @@
+//! Conventions as tests: every list is complete, every file is where a reader looks for it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use shakedown::contract::Contract;
+use shakedown::contracts::{IDS, Visit, visit};
+use shakedown::invariant::Doc;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn names_in(folder: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// All files below a folder of the repository that end in `extension`.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(folder)];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() && name != "target" && name != "found" {
+                open.push(path);
+            } else if path.extension().is_some_and(|one| one == extension) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What the contracts say of themselves.
+struct Lists {
+    id: &'static str,
+    invariants: Vec<(&'static str, Doc)>,
+    faults: Vec<(&'static str, &'static str, &'static str)>,
+    options: Vec<String>,
+}
+
+struct Collect;
+
+impl Visit for Collect {
+    type Output = Lists;
+
+    fn visit<C: Contract>(self) -> Lists {
+        use shakedown::contract::Options as _;
+        Lists {
+            id: C::ID,
+            invariants: C::invariants().iter().map(|one| (one.id, one.doc)).collect(),
+            faults: C::faults().iter().map(|one| (one.id, one.summary, one.source)).collect(),
+            options: C::Options::docs().iter().map(|doc| doc.meaning.clone()).collect(),
+        }
+    }
+}
+
+fn contracts() -> Vec<Lists> {
+    IDS.iter().map(|id| visit(id, Collect).unwrap()).collect()
+}
+
+#[test]
+fn the_top_level_holds_what_the_readme_says() {
+    let readme = read("README.md");
+    for folder in ["harness", "targets", "corpora", "fuzz", "snapshots", "tests"] {
+        assert!(readme.contains(&format!("| `{folder}/` |")), "README.md does not map {folder}");
+        let text = read(format!("{folder}/README.md"));
+        assert!(text.lines().count() <= 60, "{folder}/README.md has more than 60 lines");
+    }
+}
+
+#[test]
+fn every_contract_has_its_folder_and_its_places_elsewhere() {
+    let folders = names_in(&root().join("harness/contracts"));
+    let listed: BTreeSet<String> = IDS.iter().map(|id| id.replace('-', "_")).collect();
+    let found: BTreeSet<String> = folders.into_iter().filter(|name| name != "mod.rs").collect();
+    assert_eq!(found, listed, "folders of harness/contracts against the list in mod.rs");
+
+    let builtin = read("targets/builtin.yaml");
+    let fuzz = read("fuzz/Cargo.toml");
+    for id in IDS {
+        let name = id.replace('-', "_");
+        assert!(builtin.contains(&format!("builtin:{id}/reference")), "targets/builtin.yaml: {id}");
+        assert!(fuzz.contains(&format!("name = \"{name}\"")), "fuzz/Cargo.toml: {name}");
+        let target = read(format!("fuzz/fuzz_targets/{name}.rs"));
+        assert!(target.lines().count() <= 4, "{name}.rs is longer than a target has to be");
+        let regressions = names_in(&root().join(format!("corpora/{id}/regressions")));
+        assert!(regressions.len() >= 10, "{id} has {} regressions", regressions.len());
+        let seeds = names_in(&root().join(format!("corpora/{id}/seeds")));
+        assert!(!seeds.is_empty(), "{id} has no seeds");
+    }
+}
+
+#[test]
+fn every_invariant_file_is_on_its_list() {
+    for id in IDS {
+        let folder = format!("harness/contracts/{}/invariants", id.replace('-', "_"));
+        let list = read(format!("{folder}/mod.rs"));
+        for name in names_in(&root().join(&folder)) {
+            let name = name.trim_end_matches(".rs");
+            assert!(name == "mod" || list.contains(&format!("    {name},")), "{folder}: {name}");
+        }
+    }
+}
+
+#[test]
+fn every_invariant_says_what_why_and_when_not() {
+    for lists in contracts() {
+        let mut seen = BTreeSet::new();
+        for (id, doc) in &lists.invariants {
+            assert!(seen.insert(id), "{}/{id} is there twice", lists.id);
+            for heading in Doc::HEADINGS {
+                assert!(!doc.section(heading).is_empty(), "{}/{id}: ### {heading}", lists.id);
+            }
+            assert!(doc.claim().len() <= 120, "{}/{id}: the claim is long", lists.id);
+        }
+    }
+}
+
+#[test]
+fn every_fault_has_a_source_and_a_short_summary() {
+    for lists in contracts() {
+        let mut seen = BTreeSet::new();
+        let planted =
+            lists.faults.iter().filter(|(.., source)| !source.starts_with("any contract"));
+        assert!(planted.count() >= 14, "{} has few faults", lists.id);
+        for (id, summary, source) in &lists.faults {
+            assert!(seen.insert(id), "{}/{id} is there twice", lists.id);
+            assert!(!source.is_empty() && !summary.is_empty(), "{}/{id}", lists.id);
+            assert!(
+                !summary.ends_with('.') && summary.len() <= 110,
+                "{}/{id}: {summary}",
+                lists.id
+            );
+        }
+        assert!(lists.options.iter().all(|meaning| meaning.len() > 10), "{}", lists.id);
+    }
+}
+
+#[test]
+fn every_rust_file_opens_with_a_sentence_and_keeps_the_line_width() {
+    for folder in ["harness", "targets", "tests", "fuzz"] {
+        for path in files(folder, "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            let first = text.lines().next().unwrap_or("");
+            let fuzz_target = folder == "fuzz";
+            assert!(first.starts_with("//! ") || fuzz_target, "{}: {first}", path.display());
+            let long = text.lines().position(|line| line.chars().count() > 100);
+            let allowed = fuzz_target || long.is_none();
+            assert!(allowed, "{}:{}", path.display(), long.unwrap_or(0) + 1);
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stands_in_one_module() {
+    for path in files("harness", "rs") {
+        let text = fs::read_to_string(&path).unwrap();
+        let uses = text.contains("unsafe {") || text.contains("unsafe fn");
+        assert!(!uses || path.ends_with("tensor/cuda.rs"), "{}", path.display());
+    }
+}
