@@ -76,8 +76,10 @@ macro_rules! pitfalls {
 pitfalls! {
     LogSpaceSign = "log-space-sign", "a sign or a direction wrong among logarithms";
     StabilityConstant = "stability-constant", "a stability constant missing or of the wrong size";
-    DecodingStringProcessing = "decoding-string-processing", "text lost or invented between tokens and reward";
-    RewardDecodingMismatch = "reward-decoding-mismatch", "the reward reads other text than the decoder gives";
+    DecodingStringProcessing = "decoding-string-processing",
+        "text lost or invented between tokens and reward";
+    RewardDecodingMismatch = "reward-decoding-mismatch",
+        "the reward reads other text than the decoder gives";
     ReferenceDrift = "reference-drift", "the reference policy moves";
     GradientFlow = "gradient-flow", "the value is right and the gradient is not";
     Configuration = "configuration", "an option without effect, or with another one";
@@ -86,7 +88,8 @@ pitfalls! {
     Aggregation = "aggregation", "means of means, wrong denominators";
     ProbabilityRatio = "probability-ratio", "ratios and clipping";
     Sampling = "sampling", "the sampled distribution is not the scored one";
-    PurityShapeDtype = "purity-shape-dtype", "raises, changes its inputs, wrong shape or dtype, not deterministic";
+    PurityShapeDtype = "purity-shape-dtype",
+        "raises, changes its inputs, wrong shape or dtype, not deterministic";
 }
 
 /// The options of a contract: the conventions in which honest implementations differ.
@@ -216,7 +219,9 @@ pub fn round<R: Record>(case: &mut R, dtype: Dtype) {
 macro_rules! choice {
     (
         $(#[$meta:meta])*
-        pub enum $name:ident { $( $(#[doc = $doc:literal])* $variant:ident = $text:literal ),+ $(,)? }
+        pub enum $name:ident {
+            $( $(#[doc = $doc:literal])* $variant:ident = $text:literal ),+ $(,)?
+        }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

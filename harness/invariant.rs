@@ -54,7 +54,8 @@ pub enum Stop {
     Vacuous,
     /// The invariant is broken: what was found, both numbers in it.
     Broken(String),
-    /// A call failed. The probe keeps the case and the failure for the laws about totality and form.
+    /// A call failed. The probe keeps the case and the failure for the laws about totality and
+    /// form.
     Failed,
 }
 

@@ -1,8 +1,8 @@
 //! Property-based testing and fuzzing for RL post-training pipelines.
 //!
-//! shakedown attacks the components of a pipeline (rewards, decoders, advantages, log-probabilities,
-//! losses) with adversarial inputs and checks what must hold. What fails is shrunk to the smallest
-//! case, compared with known bugs, and kept.
+//! shakedown attacks the components of a pipeline (rewards, decoders, advantages,
+//! log-probabilities, losses) with adversarial inputs and checks what must hold. What fails is
+//! shrunk to the smallest case, compared with known bugs, and kept.
 //!
 //! # Words
 //!
@@ -14,8 +14,8 @@
 //! - A [place](place::Place) is a device and a dtype: `cpu/f32`.
 //! - An [invariant](invariant::Invariant) is something that must hold; the oracle is the definition
 //!   in plain f64; a [fault](fault::Fault) is a known wrong behaviour.
-//! - A [finding](report::Finding) is an invariant that a component breaks, on its smallest case, with
-//!   the faults that it behaves like.
+//! - A [finding](report::Finding) is an invariant that a component breaks, on its smallest case,
+//!   with the faults that it behaves like.
 //!
 //! # In a test
 //!
@@ -33,14 +33,14 @@
 //!
 //! ```should_panic
 //! # use shakedown::contracts::group_advantage::GroupAdvantage;
-//! // The same where GRPO is declared: not zero-sum, not shift-invariant, `every-row-its-own-group`.
-//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
+//! // The same where GRPO is declared: not zero-sum, not shift-invariant,
+//! `every-row-its-own-group`. shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
 //! #   .without_corpora()
 //!     .run();
 //! ```
 //!
-//! [`Suite`] makes one listed test of each component, invariant and place. [`cases`] gives the cases
-//! of a contract to `proptest!`. A component that is no function on host arrays goes through
+//! [`Suite`] makes one listed test of each component, invariant and place. [`cases`] gives the
+//! cases of a contract to `proptest!`. A component that is no function on host arrays goes through
 //! [`check_component`].
 //!
 //! # Features

@@ -83,7 +83,8 @@ impl Visit for Catalogue {
     type Output = String;
 
     fn visit<C: Contract>(self) -> String {
-        let mut text = format!("{} · {} stage\n\n{}\n", C::ID, C::STAGE.name(), Doc(C::DOC).body());
+        let mut text = format!("{} · {} stage\n\n", C::ID, C::STAGE.name());
+        let _ = writeln!(text, "{}", Doc(C::DOC).body());
         let source = Doc(C::DOC).section("Source");
         if !source.is_empty() {
             let _ = writeln!(text, "\nsource: {source}");

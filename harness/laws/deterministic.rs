@@ -4,15 +4,15 @@
 //! The same call twice gives the same result.
 //!
 //! ### Why it matters
-//! A component that keeps state between calls, or samples where it should compute, cannot be compared
-//! with anything, and a training run with it cannot be repeated.
+//! A component that keeps state between calls, or samples where it should compute, cannot be
+//! compared with anything, and a training run with it cannot be repeated.
 //!
 //! ### Does not hold for
 //! Components that sample on purpose; no contract has them here.
 //!
 //! ### Bugs it has caught
-//! verl #4708: a mode that one call leaves behind for the next. unsloth-zoo #892: gradients that were
-//! accumulated before.
+//! verl #4708: a mode that one call leaves behind for the next. unsloth-zoo #892: gradients that
+//! were accumulated before.
 
 use crate::broken;
 use crate::contract::{Contract, Pitfall};

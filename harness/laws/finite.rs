@@ -4,8 +4,8 @@
 //! The output is finite.
 //!
 //! ### Why it matters
-//! One NaN in one advantage makes the loss NaN, the gradient NaN, and every weight NaN after the next
-//! step. It comes from a division by a deviation of 0, or from inf · 0 in a backward pass.
+//! One NaN in one advantage makes the loss NaN, the gradient NaN, and every weight NaN after the
+//! next step. It comes from a division by a deviation of 0, or from inf · 0 in a backward pass.
 //!
 //! ### Does not hold for
 //! Inputs whose exact result is infinite; a contract does not generate them.

@@ -11,8 +11,8 @@
 //! Components on host arrays, which the compiler keeps from writing into their inputs.
 //!
 //! ### Bugs it has caught
-//! slime #2114: `kl *= -beta` on the tensor that is logged. OpenRLHF's `log_probs_from_logits` divides
-//! its argument by the temperature in place.
+//! slime #2114: `kl *= -beta` on the tensor that is logged. OpenRLHF's `log_probs_from_logits`
+//! divides its argument by the temperature in place.
 
 use crate::broken;
 use crate::contract::{Contract, Pitfall};

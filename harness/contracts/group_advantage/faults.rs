@@ -3,8 +3,8 @@
 use ndarray::Array1;
 
 use super::{
-    Baseline, EpsilonMode, GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, Options, Scale,
-    Singleton, members, reference,
+    Baseline, EpsilonMode, GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, Options,
+    Scale, Singleton, members, reference,
 };
 use crate::fault::{Behaviour, Fault, misbehaviours};
 use crate::place::Dtype;
@@ -110,9 +110,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
             "rl-post-training skill, pitfall stability-constant",
             "{}",
             &[
-                |case, options, _| {
-                    scaled(case, options, |r, options| deviation(r, options.ddof))
-                },
+                |case, options, _| scaled(case, options, |r, options| deviation(r, options.ddof)),
                 // In f32 the mean of equal rewards is not always the reward: 0/0 or ±0.7.
                 |case, options, _| {
                     by_group(case, |r| {
@@ -218,9 +216,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
             "REINFORCE++ normalisation where a group's is declared",
             "{}",
             &[
-                |case, options, dtype| {
-                    reference::advantages(&one_group(case), options, dtype)
-                },
+                |case, options, dtype| reference::advantages(&one_group(case), options, dtype),
                 |case, options, dtype| {
                     let options = Options { ddof: 0, ..options.clone() };
                     reference::advantages(&one_group(case), &options, dtype)
@@ -314,8 +310,8 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
             "mean - r for r - mean: good completions are pushed down",
             "rl-post-training skill, pitfall log-space-sign",
             "{}",
-            &[|case, options, dtype| {
-                GroupAdvantageOutput { advantages: -right(case, options, dtype).advantages }
+            &[|case, options, dtype| GroupAdvantageOutput {
+                advantages: -right(case, options, dtype).advantages,
             }],
         ),
         fault(
@@ -335,27 +331,29 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
             "the median of the group is subtracted for its mean",
             "robust statistics without a word about it",
             "{}",
-            &[|case, options, _| {
-                by_group(case, |r| {
-                    let mut sorted = r.to_vec();
-                    sorted.sort_by(f64::total_cmp);
-                    let middle = sorted.len() / 2;
-                    let median = match sorted.len() % 2 {
-                        1 => sorted[middle],
-                        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
-                    };
-                    r.iter().map(|x| (x - median) / divisor(r, options)).collect()
-                })
-            },
-            // torch.median takes the lower of the two in the middle.
-            |case, options, _| {
-                by_group(case, |r| {
-                    let mut sorted = r.to_vec();
-                    sorted.sort_by(f64::total_cmp);
-                    let median = sorted[(sorted.len() - 1) / 2];
-                    r.iter().map(|x| (x - median) / divisor(r, options)).collect()
-                })
-            }],
+            &[
+                |case, options, _| {
+                    by_group(case, |r| {
+                        let mut sorted = r.to_vec();
+                        sorted.sort_by(f64::total_cmp);
+                        let middle = sorted.len() / 2;
+                        let median = match sorted.len() % 2 {
+                            1 => sorted[middle],
+                            _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+                        };
+                        r.iter().map(|x| (x - median) / divisor(r, options)).collect()
+                    })
+                },
+                // torch.median takes the lower of the two in the middle.
+                |case, options, _| {
+                    by_group(case, |r| {
+                        let mut sorted = r.to_vec();
+                        sorted.sort_by(f64::total_cmp);
+                        let median = sorted[(sorted.len() - 1) / 2];
+                        r.iter().map(|x| (x - median) / divisor(r, options)).collect()
+                    })
+                },
+            ],
         ),
         fault(
             "range-for-deviation",
@@ -446,21 +444,18 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
             "a group without deviation gets its raw rewards instead of 0",
             "an early return on std = 0",
             "{}",
-            &[
-                |case, options, dtype| {
-                    let mut output = right(case, options, dtype);
-                    for rows in members(case).iter().filter(|rows| rows.len() > 1) {
-                        let rewards: Vec<f64> =
-                            rows.iter().map(|row| scored(case, *row)).collect();
-                        if largest(&rewards) == smallest(&rewards) {
-                            rows.iter().for_each(|row| {
-                                output.advantages[*row] = scored(case, *row);
-                            });
-                        }
+            &[|case, options, dtype| {
+                let mut output = right(case, options, dtype);
+                for rows in members(case).iter().filter(|rows| rows.len() > 1) {
+                    let rewards: Vec<f64> = rows.iter().map(|row| scored(case, *row)).collect();
+                    if largest(&rewards) == smallest(&rewards) {
+                        rows.iter().for_each(|row| {
+                            output.advantages[*row] = scored(case, *row);
+                        });
                     }
-                    output
-                },
-            ],
+                }
+                output
+            }],
         ),
         fault(
             "constant-group-gets-one",
@@ -501,15 +496,16 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
             "a reward that could not be scored counts as 0 and shifts its siblings",
             "trl #5773, #5775, #5902 (1c7c7f988)",
             "{unscored: exclude}",
-            &[|case, options, dtype| {
-                unscored_as_zero(case, options, dtype)
-            }, |case, options, dtype| {
-                let mut output = unscored_as_zero(case, options, dtype);
-                for (advantage, reward) in output.advantages.iter_mut().zip(&case.rewards) {
-                    *advantage = if reward.is_nan() { 0.0 } else { *advantage };
-                }
-                output
-            }],
+            &[
+                |case, options, dtype| unscored_as_zero(case, options, dtype),
+                |case, options, dtype| {
+                    let mut output = unscored_as_zero(case, options, dtype);
+                    for (advantage, reward) in output.advantages.iter_mut().zip(&case.rewards) {
+                        *advantage = if reward.is_nan() { 0.0 } else { *advantage };
+                    }
+                    output
+                },
+            ],
         ),
         fault(
             "unscored-spoils-its-group",
@@ -654,7 +650,11 @@ fn in_f32(case: &GroupAdvantageCase, options: &Options, epsilon: f32) -> GroupAd
         let r: Vec<f32> = r.iter().map(|x| *x as f32).collect();
         let count = r.len() as f32;
         if r.len() == 1 {
-            return vec![if options.singleton == Singleton::Reward { f64::from(r[0]) } else { 0.0 }];
+            return vec![if options.singleton == Singleton::Reward {
+                f64::from(r[0])
+            } else {
+                0.0
+            }];
         }
         let mean = r.iter().sum::<f32>() / count;
         let squares = r.iter().map(|x| (x - mean).powi(2)).sum::<f32>();

@@ -108,10 +108,8 @@ pub(super) fn draw(
     }
     let case = GroupAdvantageCase { rewards: rewards.into(), groups: groups.into() };
     let [lo, hi] = options.reward_range;
-    let fallback = GroupAdvantageCase {
-        rewards: vec![(lo + hi) / 2.0, hi].into(),
-        groups: vec![0, 0].into(),
-    };
+    let fallback =
+        GroupAdvantageCase { rewards: vec![(lo + hi) / 2.0, hi].into(), groups: vec![0, 0].into() };
     Ok(repaired(case, options, dtype)
         .or_else(|| repaired(fallback, options, dtype))
         .expect("two different rewards of one group are always valid"))
@@ -196,17 +194,12 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GroupAdvantageCase
     pairs(&[(&[1.0], 0), (&[2.0], 1)]);
     pairs(&[(&[0.5, 1.0, 0.0], 0), (&[2.0, 0.0, 0.5], 1)]);
     pairs(&[(&[0.0, 1.0], 0), (&[lo, hi], 1)]);
-    pairs(&[
-        (&[1.0, 0.0, 0.0, 2.0], 0),
-        (&[0.5, 0.5, 0.5], 1),
-        (&[0.0, 3.0, 1.0, 1.0], 2),
-    ]);
+    pairs(&[(&[1.0, 0.0, 0.0, 2.0], 0), (&[0.5, 0.5, 0.5], 1), (&[0.0, 3.0, 1.0, 1.0], 2)]);
     let mut cases: Vec<GroupAdvantageCase> = batches
         .into_iter()
         .map(|batch| {
-            let rewards: Array1<f64> = batch.iter().flat_map(|(rewards, _)| rewards).copied().collect();
-            let groups =
-                batch.iter().flat_map(|(rewards, id)| vec![*id; rewards.len()]).collect();
+            let rewards = batch.iter().flat_map(|(rewards, _)| rewards).copied().collect();
+            let groups = batch.iter().flat_map(|(rewards, id)| vec![*id; rewards.len()]).collect();
             GroupAdvantageCase { rewards, groups }
         })
         .collect();
@@ -223,7 +216,8 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GroupAdvantageCase
 /// Rows, groups, changes of group between neighbours, distinct rewards, ids, then the numbers.
 pub(super) fn measure(case: &GroupAdvantageCase) -> Measure {
     let changes = case.groups.windows(2).into_iter().filter(|pair| pair[0] != pair[1]).count();
-    let ids: u128 = case.groups.iter().map(|id| u128::from(id.unsigned_abs()) * 2 + u128::from(*id < 0)).sum();
+    let size = |id: &i64| 2 * u128::from(id.unsigned_abs()) + u128::from(*id < 0);
+    let ids: u128 = case.groups.iter().map(size).sum();
     let numbers: u64 = case.rewards.iter().map(|r| complexity(*r)).sum();
     Measure(vec![
         case.rewards.len() as u64,
@@ -355,8 +349,7 @@ pub(super) fn classes() -> Vec<Class<GroupAdvantage>> {
             || options.epsilon > 0.0
             || !matches!(options.scale, Scale::Std | Scale::BatchStd)
     };
-    let unscored: fn(&Options, Dtype) -> bool =
-        |options, _| options.unscored == Unscored::Exclude;
+    let unscored: fn(&Options, Dtype) -> bool = |options, _| options.unscored == Unscored::Exclude;
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
     vec![
         class("two-completions", "a group of two", |c, _| any_group(c, |g| g.len() == 2), always),
@@ -435,9 +428,7 @@ pub(super) fn classes() -> Vec<Class<GroupAdvantage>> {
         class(
             "shifted",
             "varied rewards that are all far from 0, compared with their spread",
-            |c, _| {
-                any_group(c, |g| spread(g) > 0.0 && g.iter().all(|r| r.abs() > 2.0 * spread(g)))
-            },
+            |c, _| any_group(c, |g| spread(g) > 0.0 && g.iter().all(|r| r.abs() > 2.0 * spread(g))),
             always,
         ),
         class(

@@ -49,9 +49,8 @@ pub(super) fn advantages(case: &GroupAdvantageCase, options: &Options) -> Vec<Ex
     let scored = |rows: &[usize]| -> Vec<usize> {
         rows.iter().copied().filter(|row| !case.rewards[*row].is_nan()).collect()
     };
-    let rewards_of = |rows: &[usize]| -> Vec<f64> {
-        rows.iter().map(|row| case.rewards[*row]).collect()
-    };
+    let rewards_of =
+        |rows: &[usize]| -> Vec<f64> { rows.iter().map(|row| case.rewards[*row]).collect() };
     let everyone = scored(&(0..case.rewards.len()).collect::<Vec<_>>());
     let batch = statistics(&rewards_of(&everyone), options.ddof);
 
@@ -91,10 +90,9 @@ fn singleton(reward: f64, batch: &Statistics, batch_size: usize, options: &Optio
             let divisor = protected(batch.deviation.unwrap_or(0.0), options);
             quotient(reward, reward.abs(), batch.magnitude, divisor)
         }
-        Singleton::Reward => Number {
-            slack: reward.abs() * options.epsilon,
-            ..Number::new(reward, reward.abs())
-        },
+        Singleton::Reward => {
+            Number { slack: reward.abs() * options.epsilon, ..Number::new(reward, reward.abs()) }
+        }
     }
 }
 

@@ -65,8 +65,7 @@ fn normalised<F: Float + Sum>(rewards: &[F], groups: &Array1<i64>, options: &Opt
             .filter(|other| of_group(other) && *other != row)
             .map(|other| rewards[other])
             .collect();
-        let lonely =
-            group.len() == 1 || (options.scale == Scale::BatchStd && scored.len() == 1);
+        let lonely = group.len() == 1 || (options.scale == Scale::BatchStd && scored.len() == 1);
         let difference = match (options.baseline, lonely) {
             (Baseline::None, _) => *reward,
             (_, true) if options.singleton != Singleton::Reward => continue,

@@ -42,7 +42,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             let allowed = largest + bounds[[row]];
             if advantage.abs() > allowed {
                 broken!(
-                    "advantages[{row}] of group {number} is {}, expected at most {} for {size} rows",
+                    "advantages[{row}] of group {number} is {}, expected at most {} for {size} \
+                     rows",
                     rounded(advantage),
                     rounded(largest),
                 );

@@ -31,7 +31,13 @@ const LARGEST_GROUP: usize = 16;
 const LARGEST_ADVANTAGE: f64 = 0.05;
 
 pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["epsilon-missing", "residue-of-a-rounded-mean", "constant-group-keeps-its-reward", "constant-group-gets-one", "baseline-missing"];
+pub(super) const CATCHES: &[&str] = &[
+    "epsilon-missing",
+    "residue-of-a-rounded-mean",
+    "constant-group-keeps-its-reward",
+    "constant-group-gets-one",
+    "baseline-missing",
+];
 
 pub(super) fn applies(options: &Options, place: Place) -> bool {
     options.baseline != Baseline::None && matches!(place.dtype, Dtype::F32 | Dtype::F64)
@@ -48,7 +54,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         checked = true;
         for row in rows {
             let advantage = returned.output.advantages[row];
-                if apart(advantage, 0.0, LARGEST_ADVANTAGE) {
+            if apart(advantage, 0.0, LARGEST_ADVANTAGE) {
                 broken!(
                     "all rewards of group {number} are {}, but advantages[{row}] is {}, expected 0 \
                      ± {LARGEST_ADVANTAGE}",

@@ -14,7 +14,7 @@
 //! Stability constants of 0.1 and 1 (rl-post-training skill); missing square roots.
 
 use super::super::{Baseline, EpsilonMode, GroupAdvantage, Options, Scale};
-use super::several;
+use super::{deviation, several};
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
@@ -23,7 +23,8 @@ use crate::text::rounded;
 use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"];
+pub(super) const CATCHES: &[&str] =
+    &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
     options.scale == Scale::Std
@@ -35,12 +36,7 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let options = probe.options;
     let mut checked = false;
     for (number, rows) in several(probe.case)? {
-        let deviation = |values: &ndarray::Array1<f64>| {
-            let mean = rows.iter().map(|row| values[*row]).sum::<f64>() / rows.len() as f64;
-            let squares: f64 = rows.iter().map(|row| (values[*row] - mean).powi(2)).sum();
-            (squares / (rows.len() as f64 - f64::from(options.ddof))).sqrt()
-        };
-        let sigma = deviation(&probe.case.rewards);
+        let sigma = deviation(&probe.case.rewards, &rows, options.ddof);
         let divisor = match options.epsilon_mode {
             EpsilonMode::Add => sigma + options.epsilon,
             EpsilonMode::Clamp => sigma.max(options.epsilon),
@@ -51,8 +47,12 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         }
         checked = true;
         let others = rows.len() as f64;
-        let stretch = if options.baseline == Baseline::LeaveOneOut { others / (others - 1.0) } else { 1.0 };
-        let (found, expected) = (deviation(&returned.output.advantages), stretch * sigma / divisor);
+        let stretch =
+            if options.baseline == Baseline::LeaveOneOut { others / (others - 1.0) } else { 1.0 };
+        let (found, expected) = (
+            deviation(&returned.output.advantages, &rows, options.ddof),
+            stretch * sigma / divisor,
+        );
         if apart(found, expected, allowed) {
             broken!(
                 "the advantages of group {number} have deviation {}, expected {} ± {allowed:.1e} \

@@ -24,7 +24,8 @@ use crate::text::rounded;
 use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["own-reward-in-the-baseline", "leave-one-out-divided-by-the-group-size"];
+pub(super) const CATCHES: &[&str] =
+    &["own-reward-in-the-baseline", "leave-one-out-divided-by-the-group-size"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
     options.baseline == Baseline::LeaveOneOut && options.scale == Scale::None
@@ -38,7 +39,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         let mean = rows.iter().map(|row| probe.case.rewards[*row]).sum::<f64>() / size;
         for row in rows {
             let centred = probe.case.rewards[row] - mean;
-            let (found, expected) = (returned.output.advantages[row], size / (size - 1.0) * centred);
+            let (found, expected) =
+                (returned.output.advantages[row], size / (size - 1.0) * centred);
             let allowed = 2.0 * bounds[[row]];
             if apart(found, expected, allowed) {
                 broken!(

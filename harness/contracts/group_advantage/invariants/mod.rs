@@ -1,12 +1,12 @@
 //! What must hold of `group-advantage`: the laws that apply, and one file for each of its own.
 
-use ndarray::ArrayD;
+use ndarray::{Array1, ArrayD};
 
 use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
 use crate::invariant::{Invariant, Outcome, Stop};
 use crate::text::rounded;
-use crate::{broken, laws};
 use crate::tolerance::apart;
+use crate::{broken, laws};
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {
@@ -50,6 +50,13 @@ fn several(case: &GroupAdvantageCase) -> Result<Vec<(i64, Vec<usize>)>, Stop> {
         .filter(|(_, rows)| rows.len() > 1)
         .collect();
     if groups.is_empty() { Err(Stop::Vacuous) } else { Ok(groups) }
+}
+
+/// The deviation of some rows' values.
+fn deviation(values: &Array1<f64>, rows: &[usize], ddof: u8) -> f64 {
+    let mean = rows.iter().map(|row| values[*row]).sum::<f64>() / rows.len() as f64;
+    let squares: f64 = rows.iter().map(|row| (values[*row] - mean).powi(2)).sum();
+    (squares / (rows.len() as f64 - f64::from(ddof))).sqrt()
 }
 
 /// Every advantage is what it was before, but for groups of one.

@@ -16,7 +16,7 @@
 //! Divisions by the variance; `std` missing where it is declared.
 
 use super::super::{EpsilonMode, GroupAdvantage, Options, Scale};
-use super::several;
+use super::{deviation, several};
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe};
@@ -28,7 +28,8 @@ pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
 pub(super) const CATCHES: &[&str] = &["divided-by-the-variance", "not-divided"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.scale == Scale::None || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add)
+    options.scale == Scale::None
+        || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add)
 }
 
 pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
@@ -43,12 +44,10 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     for (number, rows) in several(probe.case)? {
         let stretch = match probe.options.scale {
             Scale::None => factor,
+            // Without ε only 0/0 would differ, and a constant group has advantages 0 all the same.
+            _ if epsilon == 0.0 => 1.0,
             _ => {
-                let rewards = || rows.iter().map(|row| probe.case.rewards[*row]);
-                let count = rows.len() as f64;
-                let mean = rewards().sum::<f64>() / count;
-                let squares: f64 = rewards().map(|r| (r - mean).powi(2)).sum();
-                let sigma = (squares / (count - f64::from(ddof))).sqrt();
+                let sigma = deviation(&probe.case.rewards, &rows, ddof);
                 factor * (sigma + epsilon) / (factor * sigma + epsilon)
             }
         };
@@ -57,8 +56,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             let allowed = bounds.0[[row]] * stretch + bounds.1[[row]];
             if apart(to, stretch * from, allowed) {
                 broken!(
-                    "with all rewards times {factor}, advantages[{row}] of group {number} goes from {} \
-                     to {}, expected {} ± {allowed:.1e}",
+                    "with all rewards times {factor}, advantages[{row}] of group {number} goes from \
+                     {} to {}, expected {} ± {allowed:.1e}",
                     rounded(from),
                     rounded(to),
                     rounded(stretch * from),

@@ -21,7 +21,8 @@ use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["baseline-missing", "mean-over-std-precedence", "every-row-its-own-group"];
+pub(super) const CATCHES: &[&str] =
+    &["baseline-missing", "mean-over-std-precedence", "every-row-its-own-group"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
     options.baseline != Baseline::None
@@ -34,9 +35,10 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         let amount = *probe.pick.one(&amounts);
         let mut shifted = probe.case.clone();
         shifted.rewards += amount;
-        let exact = shifted.rewards.iter().zip(&probe.case.rewards).all(|(to, from)| {
-            from.is_nan() || (*to - amount == *from && *to - *from == amount)
-        });
+        let exact =
+            shifted.rewards.iter().zip(&probe.case.rewards).all(|(to, from)| {
+                from.is_nan() || (*to - amount == *from && *to - *from == amount)
+            });
         if !exact {
             continue;
         }

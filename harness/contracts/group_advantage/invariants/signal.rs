@@ -34,14 +34,16 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let mut checked = false;
     for (number, rows) in several(probe.case)? {
         let rewards = || rows.iter().map(|row| probe.case.rewards[*row]);
-        let (least, most) = (rewards().fold(f64::INFINITY, f64::min), rewards().fold(f64::NEG_INFINITY, f64::max));
+        let (least, most) =
+            (rewards().fold(f64::INFINITY, f64::min), rewards().fold(f64::NEG_INFINITY, f64::max));
         if most - least <= noise * most.abs().max(least.abs()) {
             continue;
         }
         checked = true;
         if rows.iter().all(|row| returned.output.advantages[*row] == 0.0) {
             broken!(
-                "the rewards of group {number} differ (from {} to {}), but its advantages are all 0",
+                "the rewards of group {number} differ (from {} to {}), but its advantages are \
+                 all 0",
                 rounded(least),
                 rounded(most),
             );

@@ -21,7 +21,8 @@ use crate::place::Place;
 use crate::text::rounded;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["one-row-unbiased-deviation", "singleton-keeps-its-reward", "singleton-gets-zero"];
+pub(super) const CATCHES: &[&str] =
+    &["one-row-unbiased-deviation", "singleton-keeps-its-reward", "singleton-gets-zero"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
     options.baseline != Baseline::None && options.singleton != Singleton::Avoid
@@ -39,7 +40,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         let (found, number) = (returned.output.advantages[row], expected[0].numbers[[row]]);
         if !probe.tolerance.accepts(found, number, expected[0].terms) {
             broken!(
-                "row {row} is alone in its group with reward {}; advantages[{row}] is {}, expected {}",
+                "row {row} is alone in its group with reward {}; advantages[{row}] is {}, expected \
+                 {}",
                 rounded(probe.case.rewards[row]),
                 rounded(found),
                 rounded(number.value),

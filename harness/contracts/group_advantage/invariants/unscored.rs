@@ -39,7 +39,10 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     for row in (0..rewards.len()).filter(|row| rewards[*row].is_nan()) {
         let advantage = whole.output.advantages[row];
         if advantage != 0.0 {
-            broken!("row {row} is unscored; advantages[{row}] is {}, expected 0", rounded(advantage));
+            broken!(
+                "row {row} is unscored; advantages[{row}] is {}, expected 0",
+                rounded(advantage)
+            );
         }
     }
     if scored.is_empty() || probe.options.layout == Layout::Contiguous {
@@ -52,8 +55,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         let allowed = 2.0 * bounds[[row]];
         if apart(found, expected, allowed) {
             broken!(
-                "advantages[{row}] is {} beside unscored rows and {} without them; allowed difference \
-                 {allowed:.1e}",
+                "advantages[{row}] is {} beside unscored rows and {} without them; allowed \
+                 difference {allowed:.1e}",
                 rounded(found),
                 rounded(expected),
             );
