@@ -59,8 +59,13 @@ pub fn group_advantage(rewards: &Tensor, groups: &Tensor, options: &Options) -> 
     let mut advantages = quotient(&difference, &divisor);
 
     if options.baseline != Baseline::None {
-        let batch_of_one = options.scale == Scale::BatchStd && scored.sum(None).int64_value(&[]) == 1;
-        let alone = if batch_of_one { scored.shallow_clone() } else { group.sum_dim_intlist(1, false, None).eq(1) };
+        let batch_of_one =
+            options.scale == Scale::BatchStd && scored.sum(None).int64_value(&[]) == 1;
+        let alone = if batch_of_one {
+            scored.shallow_clone()
+        } else {
+            group.sum_dim_intlist(1, false, None).eq(1)
+        };
         let lone = match options.singleton {
             Singleton::Zero | Singleton::Avoid => rewards.zeros_like(),
             Singleton::Reward if options.scale == Scale::BatchStd && !batch_of_one => {

@@ -39,12 +39,7 @@ fn wanted(asked: Option<&[Place]>, driver: bool) -> bool {
     }
 }
 
-fn why_not(
-    index: usize,
-    devices: i64,
-    loaded: Result<(), &str>,
-    driver: bool,
-) -> Option<String> {
+fn why_not(index: usize, devices: i64, loaded: Result<(), &str>, driver: bool) -> Option<String> {
     let count = usize::try_from(devices).unwrap_or(0);
     match (loaded, driver) {
         _ if index < count => None,

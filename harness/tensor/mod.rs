@@ -176,9 +176,8 @@ impl Inputs {
 fn same(a: &Value, b: &Value) -> bool {
     match (a.floats(), b.floats()) {
         (Some(x), Some(y)) => {
-            let same = |(x, y): (&f64, &f64)| {
-                x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan())
-            };
+            let same =
+                |(x, y): (&f64, &f64)| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
             x.shape() == y.shape() && x.iter().zip(y).all(same)
         }
         _ => a == b,
@@ -194,7 +193,9 @@ fn outputs<O: Record<Tensor>>(output: &O) -> Result<HashMap<String, Value>, Fail
             Kind::Double | Kind::Float | Kind::Half | Kind::BFloat16 => {
                 Ok((name.to_owned(), on_host(name, &tensor)?))
             }
-            other => Err(malformed(format!("`{name}` has dtype {other:?}, expected a float dtype"))),
+            other => {
+                Err(malformed(format!("`{name}` has dtype {other:?}, expected a float dtype")))
+            }
         })
         .collect()
 }
@@ -272,12 +273,16 @@ fn first_line(error: &TchError) -> String {
     error.to_string().lines().next().unwrap_or("").to_owned()
 }
 
-/// A failure without the C++ backtrace of libtorch, whose addresses change from run to run.
+/// tch panics with an error of libtorch, which ends in a backtrace whose addresses change from run
+/// to run: only the error itself.
 fn brief(failure: Failure) -> Failure {
     match failure {
         Failure::Raised { message, traceback } => {
-            let end = message.find("\\nException raised from").unwrap_or(message.len());
-            Failure::Raised { message: message[..end].to_owned(), traceback }
+            let error = message.split_once("Torch(\"").and_then(|(_, error)| {
+                let (error, _backtrace) = error.split_once("\\nException raised from")?;
+                Some(format!("an error of libtorch: {error}"))
+            });
+            Failure::Raised { message: error.unwrap_or(message), traceback }
         }
         other => other,
     }

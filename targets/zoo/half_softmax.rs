@@ -11,9 +11,7 @@ pub(super) const BUG: Bug = Bug {
     place: Place::CPU_BF16,
     found_by: &[],
     fault: "log-softmax-in-half-precision",
-    check: |bug, budget| {
-        bug.check_on::<TokenLogProbs>(log_probs, Options::default(), budget)
-    },
+    check: |bug, budget| bug.check_on::<TokenLogProbs>(log_probs, Options::default(), budget),
 };
 
 fn log_probs(case: &TokenLogProbsCase<Tensor>) -> Tensor {

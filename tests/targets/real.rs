@@ -1,13 +1,18 @@
 //! The functions of an installed TRL, checked as `targets/python/trl.yaml` declares them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Mutex;
 
 use shakedown::check::{Budget, run};
 use shakedown::contract::Contract;
 use shakedown::contracts::{Visit, visit};
 use shakedown::manifest::{Declared, Manifest};
 use shakedown::report::{ComponentReport, Finding, InvariantStatus, Status};
+
+/// Python processes at a time: each of them imports TRL, which takes seconds.
+const PROCESSES: usize = 2;
 
 /// Reports of one component, one for each of its places.
 struct Check<'a> {
@@ -52,16 +57,27 @@ fn the_functions_of_trl_give_what_is_written_up() {
     };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/trl.yaml");
     let manifest = Manifest::read(&path).unwrap_or_else(|error| panic!("{error}"));
-    let mut text = Vec::new();
-    for declared in &manifest.components {
-        let check = Check { manifest: &manifest, declared };
-        for report in visit(declared.contract, check).unwrap() {
-            let reason = report.reason.as_deref().unwrap_or("");
-            let checked = matches!(report.status, Status::Pass | Status::Fail);
-            assert!(checked, "{} with {python:?}: {reason}", report.name);
-            text.push(summary(&report));
+    let waiting = Mutex::new(manifest.components.iter().enumerate());
+    let texts = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let next = waiting.lock().unwrap().next();
+            let Some((index, declared)) = next else { break };
+            let check = Check { manifest: &manifest, declared };
+            for (at, report) in visit(declared.contract, check).unwrap().iter().enumerate() {
+                let reason = report.reason.as_deref().unwrap_or("");
+                let checked = matches!(report.status, Status::Pass | Status::Fail);
+                assert!(checked, "{} with {python:?}: {reason}", report.name);
+                texts.lock().unwrap().insert((index, at), summary(report));
+            }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..PROCESSES {
+            scope.spawn(work);
+        }
+    });
+    let text: Vec<String> = texts.into_inner().unwrap().into_values().collect();
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../../snapshots");
     settings.set_prepend_module_to_snapshot(false);

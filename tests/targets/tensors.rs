@@ -20,7 +20,9 @@ fn report<C: Contract>(function: impl TensorFunction<C> + 'static, place: &str) 
 }
 
 /// The invariants that a function breaks, and what is said of the first.
-fn findings<C: Contract>(function: impl TensorFunction<C> + 'static) -> (Vec<&'static str>, String) {
+fn findings<C: Contract>(
+    function: impl TensorFunction<C> + 'static,
+) -> (Vec<&'static str>, String) {
     let report = report::<C>(function, "cpu/f32");
     let broken = report.findings.iter().map(|finding| finding.invariant).collect();
     let found = report.findings.first().map_or(String::new(), |finding| finding.found.clone());
