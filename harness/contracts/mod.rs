@@ -31,4 +31,5 @@ macro_rules! contracts {
 
 contracts! {
     group_advantage::GroupAdvantage,
+    token_log_probs::TokenLogProbs,
 }

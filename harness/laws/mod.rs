@@ -71,6 +71,13 @@ pub(crate) fn floats<R: Record>(record: &R) -> Vec<(&'static str, ArrayD<f64>)> 
         .collect()
 }
 
+/// The same without the gradients, which the law `gradient` alone speaks about.
+pub(crate) fn outputs<R: Record>(record: &R) -> Vec<(&'static str, ArrayD<f64>)> {
+    let mut fields = floats(record);
+    fields.retain(|(name, _)| !name.starts_with("grad_"));
+    fields
+}
+
 /// Two numbers at the same place that are further apart than allowed.
 pub struct Difference {
     /// `[1, 0]`.

@@ -19,7 +19,7 @@ use ndarray::Axis;
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Rows, difference, floats};
+use crate::laws::{Rows, difference, outputs};
 use crate::text::rounded;
 
 /// The law, for the contract `C`.
@@ -42,7 +42,8 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
     let whole = probe.finite_output()?;
     let order = C::permutation(probe.case, probe.options, &mut probe.pick);
     let permuted = probe.call(&C::take(probe.case, &order))?;
-    for ((name, whole), (_, permuted)) in floats(&whole.output).into_iter().zip(floats(&permuted)) {
+    for ((name, whole), (_, permuted)) in outputs(&whole.output).into_iter().zip(outputs(&permuted))
+    {
         let allowed = 2.0 * probe.bounds(name);
         let (whole, allowed) = (whole.select(Axis(0), &order), allowed.select(Axis(0), &order));
         if let Some(found) = difference(&permuted, &whole, &allowed) {

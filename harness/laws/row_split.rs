@@ -19,7 +19,7 @@ use ndarray::Axis;
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Rows, difference, floats};
+use crate::laws::{Rows, difference, outputs};
 use crate::text::rounded;
 
 /// At most this many parts of a batch are called on their own.
@@ -51,7 +51,7 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
             other => other?,
         };
         checked = true;
-        for ((name, whole), (_, alone)) in floats(&whole.output).into_iter().zip(floats(&alone)) {
+        for ((name, whole), (_, alone)) in outputs(&whole.output).into_iter().zip(outputs(&alone)) {
             let allowed = 2.0 * probe.bounds(name).select(Axis(0), rows);
             if let Some(found) = difference(&alone, &whole.select(Axis(0), rows), &allowed) {
                 broken!(

@@ -1,0 +1,56 @@
+//! A logit of -inf is a token that is not there.
+//!
+//! ### Claim
+//! A token with logit -inf leaves the others the log-probabilities that they have in a vocabulary
+//! without it.
+//!
+//! ### Why it matters
+//! Forbidden and padded tokens have -inf. One 0 · inf makes the position NaN, and a -inf replaced
+//! by a number gives probability to tokens that cannot come.
+//!
+//! ### Does not hold for
+//! The scored token itself, which is never forbidden here; vocabularies of two.
+//!
+//! ### Bugs it has caught
+//! Means and entropies over the whole vocabulary, which are NaN or -inf beside one forbidden token.
+
+use ndarray::Axis;
+
+use super::super::generate::with_vocabulary;
+use super::super::{Options, TokenLogProbs, vocabulary};
+use super::{another_token, unchanged, with_tokens};
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
+pub(super) const CATCHES: &[&str] =
+    &["minus-infinity-replaced-by-a-number", "minus-infinity-gives-nan"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+    let (case, options) = (probe.case, probe.options);
+    let size = vocabulary(case);
+    if size < 3 {
+        return Err(Stop::Vacuous);
+    }
+    let removed = probe.pick.below(size);
+    let mut forbidden = with_tokens(case, options, |row, column, token| match token == removed {
+        true => another_token(case, (row, column), removed),
+        false => token,
+    });
+    forbidden.logits.index_axis_mut(Axis(2), removed).fill(f64::NEG_INFINITY);
+    let kept: Vec<usize> = (0..size).filter(|entry| *entry != removed).collect();
+    let without = with_vocabulary(&forbidden, &kept);
+    let expected = probe.call(&without)?;
+    if !crate::invariant::is_finite(&expected) {
+        return Err(Stop::Vacuous);
+    }
+    let found = probe.call(&forbidden)?;
+    let allowed = 2.0 * probe.bounds_in(&probe.expected_of(&forbidden), "log_probs");
+    let change = format!("with -inf for token {removed}, compared with a vocabulary without it");
+    unchanged(&expected, &found, &allowed, &change)
+}

@@ -1,0 +1,38 @@
+//! Renaming the tokens of the vocabulary changes nothing.
+//!
+//! ### Claim
+//! Permuting the vocabulary, and the tokens with it, changes no log-probability.
+//!
+//! ### Why it matters
+//! Token ids are names. A component to which token 0 or the last one is special mistakes ids for
+//! positions, drops a padded entry, or reads one index too far.
+//!
+//! ### Does not hold for
+//! Nothing: it holds for every implementation.
+//!
+//! ### Bugs it has caught
+//! Ids off by one; a normaliser over all entries but the last.
+
+use super::super::generate::with_vocabulary;
+use super::super::{Options, TokenLogProbs, vocabulary};
+use super::unchanged;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
+pub(super) const CATCHES: &[&str] =
+    &["token-ids-off-by-one", "first-or-last-entry-left-out", "normalised-within-a-shard"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+    let before = probe.finite_output()?;
+    let order = probe.pick.shuffled(vocabulary(probe.case));
+    let after = probe.call(&with_vocabulary(probe.case, &order))?;
+    let allowed = 2.0 * probe.bounds("log_probs");
+    let change = format!("with the vocabulary in the order {order:?}");
+    unchanged(&before.output, &after, &allowed, &change)
+}
