@@ -9,7 +9,14 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "OpenRLHF #634 (dfd840cb)",
     place: Place::CPU_BF16,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "gradient",
+        "probabilities-sum-to-one",
+        "uniform",
+        "shift-invariant",
+        "gradient-sums-to-zero",
+    ],
     fault: "log-softmax-in-half-precision",
     check: |bug, budget| bug.check_on::<TokenLogProbs>(log_probs, Options::default(), budget),
 };

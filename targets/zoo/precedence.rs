@@ -11,7 +11,15 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "prime-rl #390 (748158fa6)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "zero-sum",
+        "constant-group",
+        "declared-scale",
+        "shift-invariant",
+        "scales-with-the-rewards",
+        "bounded",
+    ],
     fault: "mean-over-std-precedence",
     check: |bug, budget| {
         let options = Options {

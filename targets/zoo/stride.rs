@@ -11,7 +11,17 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "AReaL #225 (0b0d4eda9)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "row-permutation",
+        "row-split",
+        "zero-sum",
+        "constant-group",
+        "declared-scale",
+        "shift-invariant",
+        "scales-with-the-rewards",
+        "bounded",
+    ],
     fault: "group-stride-applied-twice",
     check: |bug, budget| {
         let options = Options {

@@ -6,7 +6,7 @@ use ndarray::Axis;
 
 use self::behaviour::{
     Function, among, at_temperature, by_position, capped, clamped, divided_gradient, finite_or,
-    from_rounded, gradient, in_half, in_order, less, mapped, moved, normalised_at, overflowing,
+    from_rounded, gradient, in_half, normaliser_in_half, in_order, less, mapped, moved, normalised_at, overflowing,
     plus_epsilon, right, right_at, smoothed, stored, times, underflowing, weighted, wider,
     with_token, with_tokens_at, within,
 };
@@ -137,6 +137,8 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
             &[
                 |case, options, _| in_half(case, options, Dtype::Bf16),
                 |case, options, _| in_half(case, options, Dtype::F16),
+                |case, options, _| normaliser_in_half(case, options, Dtype::Bf16),
+                |case, options, _| normaliser_in_half(case, options, Dtype::F16),
                 |case, options, dtype| stored(case, options, dtype, Dtype::Bf16),
                 |case, options, dtype| stored(case, options, dtype, Dtype::F16),
                 |case, options, dtype| from_rounded(case, options, dtype, Dtype::Bf16),
