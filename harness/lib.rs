@@ -33,8 +33,8 @@
 //!
 //! ```should_panic
 //! # use shakedown::contracts::group_advantage::GroupAdvantage;
-//! // The same where GRPO is declared: not zero-sum, not shift-invariant,
-//! `every-row-its-own-group`. shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
+//! // The same where GRPO is declared: not zero-sum, not shift-invariant.
+//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
 //! #   .without_corpora()
 //!     .run();
 //! ```

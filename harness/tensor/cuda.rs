@@ -24,7 +24,7 @@ pub(super) fn load_if_wanted() {
 
 /// Why there is no such CUDA device here; `None` where there is.
 pub(super) fn lacks(index: usize) -> Option<String> {
-    let loaded = load();
+    let loaded = load().as_ref().err().map(String::as_str); // before libtorch is asked
     why_not(index, ::tch::Cuda::device_count(), loaded, has_driver())
 }
 
@@ -39,16 +39,16 @@ fn wanted(asked: Option<&[Place]>, driver: bool) -> bool {
     }
 }
 
-fn why_not(index: usize, devices: i64, loaded: Result<(), &str>, driver: bool) -> Option<String> {
+fn why_not(index: usize, devices: i64, not_loaded: Option<&str>, driver: bool) -> Option<String> {
     let count = usize::try_from(devices).unwrap_or(0);
-    match (loaded, driver) {
+    match (not_loaded, driver) {
         _ if index < count => None,
         _ if count > 0 => Some(format!(
             "there is no CUDA device {index}: libtorch finds {count}, numbered from 0"
         )),
-        (Err(why), _) => Some(format!("this libtorch has no CUDA half: {why}")),
-        (Ok(()), false) => Some("this machine has no NVIDIA driver".to_owned()),
-        (Ok(()), true) => Some(
+        (Some(why), _) => Some(format!("this libtorch has no CUDA half: {why}")),
+        (None, false) => Some("this machine has no NVIDIA driver".to_owned()),
+        (None, true) => Some(
             "libtorch finds no CUDA device, although this machine has an NVIDIA driver; was a \
              gradient taken in this process before its first tensor component was made?"
                 .to_owned(),
@@ -57,9 +57,9 @@ fn why_not(index: usize, devices: i64, loaded: Result<(), &str>, driver: bool) -
 }
 
 /// Loads the CUDA half, once in a process.
-fn load() -> Result<(), &'static str> {
+fn load() -> &'static Result<(), String> {
     static LOADED: OnceLock<Result<(), String>> = OnceLock::new();
-    LOADED.get_or_init(open).as_ref().map(|()| ()).map_err(String::as_str)
+    LOADED.get_or_init(open)
 }
 
 #[cfg(unix)]
@@ -94,13 +94,15 @@ mod tests {
 
     #[test]
     fn a_missing_device_is_explained() {
-        assert_eq!(why_not(1, 2, Ok(()), true), None);
+        assert_eq!(why_not(1, 2, None, true), None);
         // A libtorch that links its CUDA half needs no second one.
-        assert_eq!(why_not(0, 1, Err("not found"), true), None);
-        let why = |index, devices, loaded, driver| why_not(index, devices, loaded, driver).unwrap();
-        assert!(why(2, 2, Ok(()), true).contains("no CUDA device 2"));
-        assert!(why(0, 0, Err("not found"), true).ends_with("no CUDA half: not found"));
-        assert!(why(0, 0, Ok(()), false).contains("no NVIDIA driver"));
-        assert!(why(0, -1, Ok(()), true).contains("before its first tensor component"));
+        assert_eq!(why_not(0, 1, Some("not found"), true), None);
+        let why = |index, devices, not_loaded, driver| {
+            why_not(index, devices, not_loaded, driver).unwrap()
+        };
+        assert!(why(2, 2, None, true).contains("no CUDA device 2"));
+        assert!(why(0, 0, Some("not found"), true).ends_with("no CUDA half: not found"));
+        assert!(why(0, 0, None, false).contains("no NVIDIA driver"));
+        assert!(why(0, -1, None, true).contains("before its first tensor component"));
     }
 }

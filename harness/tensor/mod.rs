@@ -83,12 +83,14 @@ where
     type Returned = R;
 }
 
-/// A component made of a function on tensors.
+/// A component made of a function on tensors. libtorch gets one thread: the tensors are small.
+///
+/// Make the first one before libtorch takes a gradient in this process, or CUDA places may be missed.
 pub fn tch<C: Contract>(function: impl TensorFunction<C>) -> Tch<C, impl TensorFunction<C>> {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
         cuda::load_if_wanted();
-        ::tch::set_num_threads(1); // the tensors are small
+        ::tch::set_num_threads(1);
     });
     Tch { function, contract: PhantomData }
 }

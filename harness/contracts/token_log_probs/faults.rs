@@ -5,24 +5,20 @@ mod behaviour;
 use ndarray::Axis;
 
 use self::behaviour::{
-    Function, among, at_temperature, by_position, capped, clamped, divided_gradient, finite_or,
-    from_rounded, gradient, in_half, normaliser_in_half, in_order, less, mapped, moved, normalised_at, overflowing,
-    plus_epsilon, right, right_at, smoothed, stored, times, underflowing, weighted, wider,
-    with_token, with_tokens_at, within,
+    among, at_temperature, by_position, capped, clamped, divided_gradient, finite_or, from_rounded,
+    gradient, in_half, in_order, less, mapped, moved, normalised_at, normaliser_in_half, overflowing, plus_epsilon,
+    right, right_at, smoothed, stored, times, underflowing, weighted, wider, with_token,
+    with_tokens_at, within,
 };
 use super::generate::argmax;
 use super::{TokenLogProbs, columns, scored};
-use crate::fault::{Behaviour, Fault, misbehaviours};
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
 use crate::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
-    let fault = |id, summary, source, options, variants: &'static [Function]| Fault {
-        id,
-        summary,
-        source,
-        options,
-        behaviour: Behaviour::Gives(variants),
+    let fault = |id, summary, source, options, variants: &'static [Function<TokenLogProbs>]| {
+        Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
     };
     let mut faults = vec![
         fault(

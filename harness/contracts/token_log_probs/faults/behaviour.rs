@@ -8,9 +8,6 @@ use crate::contracts::token_log_probs::{
 };
 use crate::place::Dtype;
 
-/// What a fault gives.
-pub(super) type Function = fn(&TokenLogProbsCase, &Options, Dtype) -> TokenLogProbsOutput;
-
 /// One scored position.
 pub(super) struct At<'a> {
     /// The column of the output.
