@@ -7,7 +7,7 @@
 //! explained. So two bugs in one component are both named.
 
 use crate::check::{Budget, Subject};
-use crate::component::{Failure, Gradients};
+use crate::component::{Failure, Gradients, Returned};
 use crate::contract::{Contract, round};
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
@@ -88,7 +88,7 @@ impl<C: Contract> Diagnoser<C> {
             }
             *calls += 1;
             let (given, failure) = match subject.call(&case, place, gradient) {
-                Ok(returned) => (numbers::<C>(&returned.output, &expected), None),
+                Ok(returned) => (numbers::<C>(&returned, &expected), None),
                 Err(failure) => (None, Some(failure)),
             };
             failure.iter().for_each(|failure| patience.spend(failure));
@@ -113,7 +113,8 @@ impl<C: Contract> Diagnoser<C> {
         let number = Number { value: b, scale: scale + b.abs(), slack: 0.0 };
         a == b
             || (a.is_nan() && b.is_nan())
-            || (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms) + RELATIVE * b.abs()
+            || (b.is_finite()
+                && (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms) + RELATIVE * b.abs())
     }
 
     /// Fills in the faults that explain the component's wrong numbers.
@@ -185,6 +186,7 @@ impl<C: Contract> Diagnoser<C> {
             let Some(given) = given else { continue };
             let mut output = fault(case, &self.options, self.place.dtype);
             round(&mut output, self.place.dtype);
+            let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
             let planted = numbers::<C>(&output, expected)
                 .unwrap_or_else(|| cells(expected).map(|(number, _)| number.value).collect());
             let (mut acts, mut agrees) = (false, true);
@@ -281,17 +283,22 @@ fn cells(expected: &[Expected]) -> impl Iterator<Item = (Number, usize)> + '_ {
     expected.iter().flat_map(|field| field.numbers.iter().map(|number| (*number, field.terms)))
 }
 
-/// The numbers of an output in the same sequence; those of an absent optional field are what is
-/// expected. `None` where a field is missing or of another shape.
-fn numbers<C: Contract>(output: &C::Output, expected: &[Expected]) -> Option<Vec<f64>> {
-    let fields = floats(output);
+/// The numbers of an output in the same sequence. A gradient that was asked for and did not come
+/// is 0; one that nobody gave is what is expected. `None` where a field is missing or of another
+/// shape.
+fn numbers<C: Contract>(returned: &Returned<C>, expected: &[Expected]) -> Option<Vec<f64>> {
+    let fields = floats(&returned.output);
     let mut numbers = Vec::new();
     for expected in expected {
+        let leaf = expected.field.strip_prefix("grad_");
         match fields.iter().find(|(name, _)| *name == expected.field) {
             Some((_, found)) if found.shape() == expected.numbers.shape() => {
                 numbers.extend(found.iter());
             }
-            None if expected.field.starts_with("grad_") => {
+            None if leaf.is_some_and(|leaf| returned.no_gradient.iter().any(|no| no == leaf)) => {
+                numbers.extend(expected.numbers.iter().map(|_| 0.0));
+            }
+            None if leaf.is_some() => {
                 numbers.extend(expected.numbers.iter().map(|number| number.value));
             }
             _ => return None,

@@ -9,6 +9,7 @@ use crate::error::{Error, nearest};
 use crate::invariant::{Doc, Invariant};
 use crate::record::Record as _;
 use crate::report::ExitCode;
+use crate::text::count;
 
 pub(super) fn list(contract: Option<&str>) -> Done {
     let (mut to, _) = output();
@@ -91,7 +92,8 @@ impl Visit for Catalogue {
         let field = |field: &crate::record::Field| {
             let kind = format!("{:?}", field.kind).to_lowercase();
             let optional = if field.optional { ", optional" } else { "" };
-            format!("{} ({kind}, {} dimensions{optional})", field.name, field.ndim)
+            let dimensions = count(field.ndim as u64, "dimension");
+            format!("{} ({kind}, {dimensions}{optional})", field.name)
         };
         let inputs: Vec<String> = C::Case::fields().iter().map(field).collect();
         let outputs: Vec<String> = C::Output::fields().iter().map(field).collect();
@@ -175,12 +177,13 @@ fn explain_invariant<C: Contract>(invariant: &Invariant<C>) -> String {
 
 fn explain_pitfall(name: &str) -> Option<String> {
     let pitfall = Pitfall::ALL.iter().find(|pitfall| pitfall.id() == name)?;
-    let mut text =
-        format!("{name} · pitfall\n\n{}\n\ninvariants that point to it\n", pitfall.meaning());
+    let mut text = format!("{name} · pitfall\n\n{}\n", pitfall.meaning());
+    let mut heading = "\ninvariants that point to it\n";
     for id in contracts::IDS {
         let names = contracts::visit(id, PointingTo(*pitfall)).expect("the name is known");
         for name in names {
-            let _ = writeln!(text, "  {id}/{name}");
+            let _ = writeln!(text, "{heading}  {id}/{name}");
+            heading = "";
         }
     }
     Some(text)

@@ -66,8 +66,7 @@ pub(super) fn advantages(case: &GroupAdvantageCase, options: &Options) -> Vec<Ex
             numbers[*row] = if alone && options.baseline != Baseline::None {
                 singleton(rewards[place], &batch, everyone.len(), options)
             } else {
-                let others: Vec<f64> = without(&rewards, place);
-                advantage(rewards[place], &group, &batch, &others, options)
+                advantage(place, &rewards, &group, &batch, options)
             };
         }
     }
@@ -97,16 +96,19 @@ fn singleton(reward: f64, batch: &Statistics, batch_size: usize, options: &Optio
 }
 
 fn advantage(
-    reward: f64,
+    place: usize,
+    rewards: &[f64],
     group: &Statistics,
     batch: &Statistics,
-    others: &[f64],
     options: &Options,
 ) -> Number {
-    let others_of = statistics(others, options.ddof);
+    let reward = rewards[place];
+    let others = || without(rewards, place);
     let (difference, terms) = match options.baseline {
         Baseline::Mean => (reward - group.mean, group.magnitude),
-        Baseline::LeaveOneOut => (reward - others_of.mean, group.magnitude),
+        Baseline::LeaveOneOut => {
+            (reward - statistics(&others(), options.ddof).mean, group.magnitude)
+        }
         Baseline::None => (reward, 0.0),
     };
     let undivided = Number::new(difference, terms + difference.abs());
@@ -124,15 +126,19 @@ fn advantage(
             }
             None => UNDEFINED,
         },
-        Scale::LooStd => match others_of.deviation {
-            None => undivided,
-            Some(0.0) if others.iter().all(|r| sums_exactly(*r)) => undivided,
-            // Whether the rounded deviation of equal rewards is 0 depends on the order of sums.
-            Some(0.0) => Number::OPEN,
-            Some(deviation) => {
-                quotient(difference, terms, others_of.magnitude, protected(deviation, options))
+        Scale::LooStd => {
+            let others = others();
+            let Statistics { deviation, magnitude, .. } = statistics(&others, options.ddof);
+            match deviation {
+                None => undivided,
+                Some(0.0) if others.iter().all(|r| sums_exactly(*r)) => undivided,
+                // Whether the rounded deviation of equal rewards is 0 depends on the order of sums.
+                Some(0.0) => Number::OPEN,
+                Some(deviation) => {
+                    quotient(difference, terms, magnitude, protected(deviation, options))
+                }
             }
-        },
+        }
     }
 }
 

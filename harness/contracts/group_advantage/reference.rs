@@ -2,11 +2,11 @@
 
 use std::iter::Sum;
 
-use ndarray::Array1;
 use num_traits::Float;
 
 use super::{
     Baseline, EpsilonMode, GroupAdvantageCase, GroupAdvantageOutput, Options, Scale, Singleton,
+    members,
 };
 use crate::place::Dtype;
 
@@ -16,14 +16,15 @@ pub(super) fn advantages(
     options: &Options,
     dtype: Dtype,
 ) -> GroupAdvantageOutput {
+    let groups = members(case);
     let advantages = match dtype.arithmetic() {
         Dtype::F64 => {
             let rewards: Vec<f64> = case.rewards.to_vec();
-            normalised(&rewards, &case.groups, options)
+            normalised(&rewards, &groups, options)
         }
         _ => {
             let rewards: Vec<f32> = case.rewards.iter().map(|r| *r as f32).collect();
-            normalised(&rewards, &case.groups, options).into_iter().map(f64::from).collect()
+            normalised(&rewards, &groups, options).into_iter().map(f64::from).collect()
         }
     };
     GroupAdvantageOutput { advantages: advantages.into() }
@@ -53,50 +54,52 @@ impl<F: Float + Sum> Spread<F> {
     }
 }
 
-fn normalised<F: Float + Sum>(rewards: &[F], groups: &Array1<i64>, options: &Options) -> Vec<F> {
+fn normalised<F: Float + Sum>(rewards: &[F], groups: &[Vec<usize>], options: &Options) -> Vec<F> {
     let scored: Vec<F> = rewards.iter().copied().filter(|r| !r.is_nan()).collect();
     let batch = Spread::of(&scored, options.ddof);
     let mut advantages = vec![F::zero(); rewards.len()];
-    for (row, reward) in rewards.iter().enumerate().filter(|(_, reward)| !reward.is_nan()) {
-        let of_group = |other: &usize| groups[*other] == groups[row] && !rewards[*other].is_nan();
-        let group: Vec<F> =
-            (0..rewards.len()).filter(of_group).map(|other| rewards[other]).collect();
-        let others: Vec<F> = (0..rewards.len())
-            .filter(|other| of_group(other) && *other != row)
-            .map(|other| rewards[other])
-            .collect();
+    for rows in groups {
+        let rows: Vec<usize> = rows.iter().copied().filter(|row| !rewards[*row].is_nan()).collect();
+        let group: Vec<F> = rows.iter().map(|row| rewards[*row]).collect();
+        let spread = Spread::of(&group, options.ddof);
         let lonely = group.len() == 1 || (options.scale == Scale::BatchStd && scored.len() == 1);
-        let difference = match (options.baseline, lonely) {
-            (Baseline::None, _) => *reward,
-            (_, true) if options.singleton != Singleton::Reward => continue,
-            (_, true) => *reward,
-            (Baseline::Mean, _) => Spread::of(&group, 0).distance(*reward),
-            (Baseline::LeaveOneOut, _) => Spread::of(&others, 0).distance(*reward),
-        };
-        let deviation = match options.scale {
-            Scale::None => None,
-            Scale::Std => Spread::of(&group, options.ddof).deviation,
-            Scale::BatchStd => batch.deviation,
-            Scale::LooStd => Spread::of(&others, options.ddof)
-                .deviation
-                .filter(|deviation| *deviation > F::zero()),
-        };
-        // A lone row keeps its reward, except that a batch deviation still divides it.
-        let keeps = lonely
-            && options.baseline != Baseline::None
-            && (options.scale != Scale::BatchStd || scored.len() == 1);
-        advantages[row] = match deviation.filter(|_| !keeps) {
-            None => difference,
-            Some(_) if difference == F::zero() => F::zero(),
-            Some(deviation) => {
-                let epsilon = F::from(options.epsilon).expect("ε is a number");
-                let divisor = match options.epsilon_mode {
-                    EpsilonMode::Add => deviation + epsilon,
-                    EpsilonMode::Clamp => deviation.max(epsilon),
-                };
-                difference / divisor
-            }
-        };
+        for (place, row) in rows.iter().enumerate() {
+            let reward = group[place];
+            let others = || {
+                let others = group.iter().enumerate().filter(|(other, _)| *other != place);
+                Spread::of(&others.map(|(_, reward)| *reward).collect::<Vec<F>>(), options.ddof)
+            };
+            let difference = match (options.baseline, lonely) {
+                (Baseline::None, _) => reward,
+                (_, true) if options.singleton != Singleton::Reward => continue,
+                (_, true) => reward,
+                (Baseline::Mean, _) => spread.distance(reward),
+                (Baseline::LeaveOneOut, _) => others().distance(reward),
+            };
+            let deviation = match options.scale {
+                Scale::None => None,
+                Scale::Std => spread.deviation,
+                Scale::BatchStd => batch.deviation,
+                Scale::LooStd => others().deviation.filter(|deviation| *deviation > F::zero()),
+            };
+            // A lone row keeps its reward, except that a batch deviation still divides it.
+            let keeps = lonely
+                && options.baseline != Baseline::None
+                && (options.scale != Scale::BatchStd || scored.len() == 1);
+            advantages[*row] = match deviation.filter(|_| !keeps) {
+                None => difference,
+                Some(_) if difference == F::zero() => F::zero(),
+                Some(deviation) => difference / protected(deviation, options),
+            };
+        }
     }
     advantages
+}
+
+fn protected<F: Float>(deviation: F, options: &Options) -> F {
+    let epsilon = F::from(options.epsilon).expect("ε is a number");
+    match options.epsilon_mode {
+        EpsilonMode::Add => deviation + epsilon,
+        EpsilonMode::Clamp => deviation.max(epsilon),
+    }
 }

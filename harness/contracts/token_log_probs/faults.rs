@@ -5,24 +5,20 @@ mod behaviour;
 use ndarray::Axis;
 
 use self::behaviour::{
-    Function, among, at_temperature, by_position, capped, clamped, divided_gradient, finite_or,
-    from_rounded, gradient, in_half, in_order, less, mapped, moved, normalised_at, overflowing,
-    plus_epsilon, right, right_at, smoothed, stored, times, underflowing, weighted, wider,
-    with_token, with_tokens_at, within,
+    among, at_temperature, by_position, capped, clamped, divided_gradient, finite_or, from_rounded,
+    gradient, in_half, in_order, less, mapped, moved, normalised_at, overflowing, plus_epsilon,
+    right, right_at, smoothed, stored, through, times, underflowing, weighted, wider, with_token,
+    with_tokens_at, within,
 };
 use super::generate::argmax;
 use super::{TokenLogProbs, columns, scored};
-use crate::fault::{Behaviour, Fault, misbehaviours};
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
 use crate::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
-    let fault = |id, summary, source, options, variants: &'static [Function]| Fault {
-        id,
-        summary,
-        source,
-        options,
-        behaviour: Behaviour::Gives(variants),
+    let fault = |id, summary, source, options, variants: &'static [Function<TokenLogProbs>]| {
+        Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
     };
     let mut faults = vec![
         fault(
@@ -141,6 +137,8 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
                 |case, options, dtype| stored(case, options, dtype, Dtype::F16),
                 |case, options, dtype| from_rounded(case, options, dtype, Dtype::Bf16),
                 |case, options, dtype| from_rounded(case, options, dtype, Dtype::F16),
+                |case, options, dtype| through(case, options, dtype, Dtype::Bf16),
+                |case, options, dtype| through(case, options, dtype, Dtype::F16),
             ],
         ),
         fault(
@@ -337,6 +335,23 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
                     overflowing(case, options, |_, own, sum| f64::from(own / sum).ln())
                 },
             ],
+        ),
+        fault(
+            "minimum-subtracted-for-maximum",
+            "the minimum is subtracted before exp, which overflows beyond 88 in f32",
+            "rl-post-training skill, pitfall stability-constant: min for max",
+            "{}",
+            &[|case, options, _| {
+                by_position(case, options, |at| {
+                    let least = at.z.iter().copied().fold(f64::INFINITY, f64::min);
+                    let below: Vec<f64> = at.z.iter().map(|z| z - least).collect();
+                    let exponentials: Vec<f32> = below.iter().map(|x| x.exp() as f32).collect();
+                    let sum: f32 = exponentials.iter().sum();
+                    let softmax: Vec<f64> =
+                        exponentials.iter().map(|e| f64::from(e / sum)).collect();
+                    (below[at.token] - f64::from(sum).ln(), at.gradient(&softmax, 1.0))
+                })
+            }],
         ),
         fault(
             "logarithm-of-the-softmax",

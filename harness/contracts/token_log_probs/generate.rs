@@ -273,13 +273,19 @@ fn from_parts(
     }
 }
 
-/// Rows, columns, vocabulary, distinct logits, tokens, then the numbers.
+/// Rows, columns, vocabulary, distinct logits, tokens, the numbers, and how early the complex ones
+/// stand.
 pub(super) fn measure(case: &TokenLogProbsCase) -> Measure {
     let (rows, length, size) = case.logits.dim();
     let tokens: u64 = case.tokens.iter().map(|token| token.unsigned_abs()).sum();
-    let numbers: u64 = case.logits.iter().map(|logit| complexity(*logit)).sum();
-    let distinct = distinct(case).len();
-    Measure(vec![rows as u64, length as u64, size as u64, distinct as u64, tokens, numbers])
+    let (mut numbers, mut early) = (0, 0);
+    for (place, logit) in case.logits.iter().enumerate() {
+        let complexity = complexity(*logit);
+        numbers += complexity;
+        early += complexity * (case.logits.len() - 1 - place) as u64;
+    }
+    let distinct = distinct(case).len() as u64;
+    Measure(vec![rows as u64, length as u64, size as u64, distinct, tokens, numbers, early])
 }
 
 fn distinct(case: &TokenLogProbsCase) -> Vec<f64> {
@@ -337,7 +343,26 @@ pub(super) fn simpler(case: &TokenLogProbsCase) -> Vec<TokenLogProbsCase> {
             candidates.push(changed);
         }
     }
+    if values.len() <= FEW {
+        later(case, &mut candidates);
+    }
     candidates
+}
+
+/// Complex numbers change places with simpler ones behind them: so that two cases which differ
+/// only in where a number stands have one minimum.
+fn later(case: &TokenLogProbsCase, candidates: &mut Vec<TokenLogProbsCase>) {
+    let places: Vec<((usize, usize, usize), f64)> =
+        case.logits.indexed_iter().map(|(place, logit)| (place, *logit)).collect();
+    for (from, (first, complex)) in places.iter().enumerate() {
+        for (second, simple) in places[from + 1..].iter().rev() {
+            if complexity(*simple) < complexity(*complex) {
+                let mut changed = case.clone();
+                changed.logits.swap(*first, *second);
+                candidates.push(changed);
+            }
+        }
+    }
 }
 
 /// Simpler numbers, and integers a share closer to 0: so that the search for the smallest margin

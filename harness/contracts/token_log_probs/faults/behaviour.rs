@@ -8,9 +8,6 @@ use crate::contracts::token_log_probs::{
 };
 use crate::place::Dtype;
 
-/// What a fault gives.
-pub(super) type Function = fn(&TokenLogProbsCase, &Options, Dtype) -> TokenLogProbsOutput;
-
 /// One scored position.
 pub(super) struct At<'a> {
     /// The column of the output.
@@ -338,6 +335,19 @@ pub(super) fn from_rounded(
 ) -> TokenLogProbsOutput {
     let logits = case.logits.mapv(|x| half.round(x));
     right(&TokenLogProbsCase { logits, ..case.clone() }, options, dtype)
+}
+
+/// Right values of logits that passed through a half format, stored in it. The gradient is left
+/// open: it depends on what the backward pass keeps.
+pub(super) fn through(
+    case: &TokenLogProbsCase,
+    options: &Options,
+    dtype: Dtype,
+    half: Dtype,
+) -> TokenLogProbsOutput {
+    let mut output = from_rounded(case, options, dtype, half);
+    output.log_probs.mapv_inplace(|x| half.round(x));
+    TokenLogProbsOutput { grad_logits: None, ..output }
 }
 
 /// log(p + ε).

@@ -1,8 +1,8 @@
 //! Near one-hot, the dominant token is nearly sure and the others are a margin below it.
 //!
 //! ### Claim
-//! Where one logit leads by a margin, its token has log-probability about 0, and another token the
-//! distance of its logit to the largest, over the temperature.
+//! Near one-hot, a token's log-probability is the distance of its logit to the largest, over the
+//! temperature. The dominant token is at about 0.
 //!
 //! ### Why it matters
 //! A trained policy is near one-hot at most tokens. There an ε inside a logarithm, a clamp and an

@@ -17,12 +17,12 @@
 use ndarray::Axis;
 
 use super::super::{Options, TokenLogProbs};
-use super::near;
 use crate::broken;
 use crate::contract::{Contract, Pitfall};
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
 pub(super) const CATCHES: &[&str] =
@@ -43,7 +43,7 @@ pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let allowed = probe.bounds_in(&expected, "grad_logits").sum_axis(Axis(2));
     for ((row, column), sum) in gradient.sum_axis(Axis(2)).indexed_iter() {
         let allowed = allowed[[row, column]];
-        if !near(*sum, 0.0, allowed) {
+        if apart(*sum, 0.0, allowed) {
             broken!(
                 "grad_logits[{row}, {column}] sums to {} over the vocabulary, expected 0 ± \
                  {allowed:.1e}",

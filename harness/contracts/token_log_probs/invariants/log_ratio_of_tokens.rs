@@ -1,8 +1,7 @@
 //! Two tokens differ as their logits do.
 //!
 //! ### Claim
-//! At one position, the log-probabilities of two tokens differ by the difference of their logits,
-//! divided by the temperature.
+//! Log-probabilities at one position differ as their logits do, divided by the temperature.
 //!
 //! ### Why it matters
 //! The normaliser cancels, so what is left is the temperature itself. Log-probabilities taken at
@@ -16,12 +15,13 @@
 //! trl #3029 and unsloth-zoo #832: the temperature not applied.
 
 use super::super::{Options, TokenLogProbs, scored};
-use super::{another_token, near, with_tokens};
+use super::{another_token, with_tokens};
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
 pub(super) const CATCHES: &[&str] = &[
@@ -54,7 +54,7 @@ pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
         let expected = difference / options.temperature;
         let found = after.log_probs[[row, column]] - before.output.log_probs[[row, column]];
         let allowed = allowed[[row, column]];
-        if !near(found, expected, allowed) {
+        if apart(found, expected, allowed) {
             broken!(
                 "at [{row}, {column}] the logits of tokens {b} and {a} differ by {}, their \
                  log-probabilities by {}, expected {} ± {allowed:.1e}",

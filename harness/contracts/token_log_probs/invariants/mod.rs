@@ -5,6 +5,7 @@ use ndarray::ArrayD;
 use super::{Options, TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput};
 use crate::invariant::{Invariant, Outcome};
 use crate::text::rounded;
+use crate::tolerance::apart;
 use crate::{broken, laws};
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -60,11 +61,6 @@ crate::invariants! {
     gradient_sums_to_zero,
 }
 
-/// Whether two numbers are equal, or no further apart than allowed; NaN never is.
-fn near(found: f64, expected: f64, allowed: f64) -> bool {
-    found == expected || (found - expected).abs() <= allowed
-}
-
 /// Every log-probability is what it was before.
 fn unchanged(
     before: &TokenLogProbsOutput,
@@ -75,7 +71,7 @@ fn unchanged(
     for (((row, column), from), (to, allowed)) in
         before.log_probs.indexed_iter().zip(after.log_probs.iter().zip(allowed))
     {
-        if !near(*to, *from, *allowed) {
+        if apart(*to, *from, *allowed) {
             broken!(
                 "{change}, log_probs[{row}, {column}] is {}, expected {} ± {allowed:.1e}",
                 rounded(*to),

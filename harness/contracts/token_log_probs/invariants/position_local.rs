@@ -14,12 +14,12 @@
 //! trl #2058 and #5905: logits not shifted against the tokens. open-instruct #1549: shifted twice.
 
 use super::super::{Options, TokenLogProbs, TokenLogProbsCase, scored, vocabulary};
-use super::near;
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 /// At most this many positions are kept, one after the other.
 const POSITIONS: usize = 3;
@@ -56,7 +56,7 @@ pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
         let after = probe.call(&others_changed(case, options, (row, column)))?;
         let allowed = 2.0 * bounds[[row, column]];
         let (from, to) = (before.output.log_probs[[row, column]], after.log_probs[[row, column]]);
-        if !near(to, from, allowed) {
+        if apart(to, from, allowed) {
             broken!(
                 "with other logits and tokens everywhere else, log_probs[{row}, {column}] is {}, \
                  expected {} ± {allowed:.1e}",

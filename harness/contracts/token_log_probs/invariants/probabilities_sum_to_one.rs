@@ -16,12 +16,13 @@
 
 use super::super::generate::argmax;
 use super::super::{Options, TokenLogProbs, position, scored, vocabulary};
-use super::{near, with_tokens};
+use super::with_tokens;
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 /// The largest vocabulary that is gone through token by token.
 const LARGEST: usize = 8;
@@ -65,7 +66,7 @@ pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     }
     for ((row, column), sum) in sums.indexed_iter() {
         let allowed = allowed[[row, column]];
-        if !near(*sum, 1.0, allowed) {
+        if apart(*sum, 1.0, allowed) {
             broken!(
                 "at [{row}, {column}] the probabilities of the {size} tokens sum to {}, expected \
                  1 ± {allowed:.1e}",

@@ -15,12 +15,12 @@
 //! Logarithms to base 2; sums and means over the vocabulary.
 
 use super::super::{Options, TokenLogProbs, position, scored};
-use super::near;
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 use crate::text::rounded;
+use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
 pub(super) const CATCHES: &[&str] = &[
@@ -48,7 +48,7 @@ pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
         let count = possible().count();
         let (found, expected) = (returned.output.log_probs[[row, column]], -(count as f64).ln());
         let allowed = bounds[[row, column]];
-        if !near(found, expected, allowed) {
+        if apart(found, expected, allowed) {
             broken!(
                 "{count} tokens are equally likely, but log_probs[{row}, {column}] is {}, expected \
                  {} ± {allowed:.1e}",
