@@ -28,8 +28,9 @@ const AGREEMENT: f64 = 0.6;
 /// … or the fault must explain this share of the component's wrong numbers.
 const EXPLAINED: f64 = 0.9;
 
-/// Two numbers that are this near, relatively, come from the same mistake.
-const RELATIVE: f64 = 1e-3;
+/// Numbers come from the same mistake when they differ by at most twice this share of what the
+/// mistake makes: a wrong formula may amplify rounding, as a division by ε does.
+const AMPLIFIED: f64 = 0.01;
 
 /// Faults named for one component at the most.
 const FAULTS: usize = 3;
@@ -107,14 +108,15 @@ impl<C: Contract> Diagnoser<C> {
             || (number.value.is_finite() && !found.is_finite())
     }
 
-    /// Whether two numbers are the same, within the rounding that both may have.
-    fn alike(&self, a: f64, b: f64, number: Number, terms: usize) -> bool {
+    /// Whether a component gives what a fault gives, within the rounding that both may have.
+    fn alike(&self, given: f64, planted: f64, number: Number, terms: usize) -> bool {
+        if !planted.is_finite() || !number.value.is_finite() {
+            return given == planted || (given.is_nan() && planted.is_nan());
+        }
         let scale = if number.scale.is_finite() { number.scale } else { 1.0 };
-        let number = Number { value: b, scale: scale + b.abs(), slack: 0.0 };
-        a == b
-            || (a.is_nan() && b.is_nan())
-            || (b.is_finite()
-                && (a - b).abs() <= 2.0 * self.tolerance.bound(number, terms) + RELATIVE * b.abs())
+        let amplified = AMPLIFIED * (planted - number.value).abs();
+        let number = Number { value: planted, scale: scale + planted.abs(), slack: amplified };
+        (given - planted).abs() <= 2.0 * self.tolerance.bound(number, terms)
     }
 
     /// Fills in the faults that explain the component's wrong numbers.

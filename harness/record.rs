@@ -20,12 +20,16 @@ pub trait Slot<A: Arrays>: Sized {
     fn get(&self) -> Option<A::Any>;
     /// The field made of a value; the error says what was expected and found.
     fn put(value: Option<A::Any>) -> Result<Self, String>;
-    /// The kind and the number of dimensions, and whether the field may be absent.
-    fn shape_of() -> (Kind, usize, bool);
     /// The floats of a host array, for rounding in place.
     fn floats_mut(&mut self) -> Option<&mut [f64]> {
         None
     }
+}
+
+/// What the type of a field says of it. The host's arrays only: a tensor knows at run time.
+pub trait Typed {
+    /// The kind and the number of dimensions, and whether the field may be absent.
+    fn shape_of() -> (Kind, usize, bool);
 }
 
 /// What a field holds.
@@ -136,13 +140,15 @@ macro_rules! host_slot {
                 }
             }
 
-            fn shape_of() -> (Kind, usize, bool) {
-                (Kind::$kind, D::NDIM.unwrap_or(0), false)
-            }
-
             fn floats_mut(&mut self) -> Option<&mut [f64]> {
                 let floats: fn(&mut Self) -> Option<&mut [f64]> = $floats;
                 floats(self)
+            }
+        }
+
+        impl<D: Dimension> Typed for ndarray::Array<$element, D> {
+            fn shape_of() -> (Kind, usize, bool) {
+                (Kind::$kind, D::NDIM.unwrap_or(0), false)
             }
         }
     };
@@ -161,13 +167,15 @@ impl<A: Arrays, S: Slot<A>> Slot<A> for Option<S> {
         value.map(|value| S::put(Some(value))).transpose()
     }
 
+    fn floats_mut(&mut self) -> Option<&mut [f64]> {
+        self.as_mut().and_then(S::floats_mut)
+    }
+}
+
+impl<S: Typed> Typed for Option<S> {
     fn shape_of() -> (Kind, usize, bool) {
         let (kind, ndim, _) = S::shape_of();
         (kind, ndim, true)
-    }
-
-    fn floats_mut(&mut self) -> Option<&mut [f64]> {
-        self.as_mut().and_then(S::floats_mut)
     }
 }
 
@@ -230,11 +238,16 @@ macro_rules! record {
             type Over<B: $crate::record::Arrays> = $name<B>;
 
             fn fields() -> Vec<$crate::record::Field> {
-                vec![$({
-                    let (kind, ndim, optional) =
-                        <$type as $crate::record::Slot<A>>::shape_of();
-                    $crate::record::Field { name: stringify!($field), kind, ndim, optional }
-                }),+]
+                fn of<A: $crate::record::Arrays>() -> Vec<$crate::record::Field>
+                where
+                    $( $type: $crate::record::Typed ),+
+                {
+                    vec![$({
+                        let (kind, ndim, optional) = <$type as $crate::record::Typed>::shape_of();
+                        $crate::record::Field { name: stringify!($field), kind, ndim, optional }
+                    }),+]
+                }
+                of::<$crate::record::Host>()
             }
 
             fn values(&self) -> Vec<(&'static str, Option<A::Any>)> {

@@ -35,13 +35,15 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
         ),
         fault(
             "group-stride-applied-twice",
-            "only the first group is normalised, the others keep their raw rewards",
+            "only groups 0, G, 2G, … of G rows are normalised, the others keep their raw rewards",
             "AReaL #225 (0b0d4eda9)",
-            "{}",
+            "{layout: contiguous}",
             &[|case, options, dtype| {
                 let mut output = right(case, options, dtype);
-                for rows in members(case).iter().skip(1) {
-                    rows.iter().for_each(|row| output.advantages[*row] = scored(case, *row));
+                for (number, rows) in members(case).iter().enumerate() {
+                    if number % rows.len() != 0 {
+                        rows.iter().for_each(|row| output.advantages[*row] = scored(case, *row));
+                    }
                 }
                 output
             }],

@@ -6,9 +6,9 @@ use ndarray::Axis;
 
 use self::behaviour::{
     among, at_temperature, by_position, capped, clamped, divided_gradient, finite_or, from_rounded,
-    gradient, in_half, in_order, less, mapped, moved, normalised_at, overflowing, plus_epsilon,
-    right, right_at, smoothed, stored, through, times, underflowing, weighted, wider, with_token,
-    with_tokens_at, within,
+    gradient, in_half, in_order, less, mapped, moved, normalised_at, normaliser_in_half,
+    overflowing, plus_epsilon, right, right_at, smoothed, stored, through, times, underflowing,
+    weighted, wider, with_token, with_tokens_at, within,
 };
 use super::generate::argmax;
 use super::{TokenLogProbs, columns, scored};
@@ -133,6 +133,8 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
             &[
                 |case, options, _| in_half(case, options, Dtype::Bf16),
                 |case, options, _| in_half(case, options, Dtype::F16),
+                |case, options, _| normaliser_in_half(case, options, Dtype::Bf16),
+                |case, options, _| normaliser_in_half(case, options, Dtype::F16),
                 |case, options, dtype| stored(case, options, dtype, Dtype::Bf16),
                 |case, options, dtype| stored(case, options, dtype, Dtype::F16),
                 |case, options, dtype| from_rounded(case, options, dtype, Dtype::Bf16),

@@ -314,6 +314,23 @@ pub(super) fn in_half(
     })
 }
 
+/// The logit less the normaliser, both rounded to a half format: nothing is left near 0.
+pub(super) fn normaliser_in_half(
+    case: &TokenLogProbsCase,
+    options: &Options,
+    half: Dtype,
+) -> TokenLogProbsOutput {
+    by_position(case, options, |at| {
+        let z: Vec<f64> =
+            at.logits.iter().map(|x| half.round(half.round(*x) / at.temperature)).collect();
+        let normaliser = half.round(log_sum(&z));
+        let log_probs: Vec<f64> = z.iter().map(|z| half.round(z - normaliser)).collect();
+        let softmax: Vec<f64> =
+            log_probs.iter().map(|log_prob| half.round(log_prob.exp())).collect();
+        (log_probs[at.token], at.gradient(&softmax, 1.0))
+    })
+}
+
 /// Right values, stored in a half format.
 pub(super) fn stored(
     case: &TokenLogProbsCase,

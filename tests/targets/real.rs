@@ -1,0 +1,86 @@
+//! The functions of an installed TRL, checked as `targets/python/trl.yaml` declares them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Mutex;
+
+use shakedown::check::{Budget, run};
+use shakedown::contract::Contract;
+use shakedown::contracts::{Visit, visit};
+use shakedown::manifest::{Declared, Manifest};
+use shakedown::report::{ComponentReport, Finding, InvariantStatus, Status};
+
+/// Python processes at a time: each of them imports TRL, which takes seconds.
+const PROCESSES: usize = 2;
+
+/// Reports of one component, one for each of its places.
+struct Check<'a> {
+    manifest: &'a Manifest,
+    declared: &'a Declared,
+}
+
+impl Visit for Check<'_> {
+    type Output = Vec<ComponentReport>;
+
+    fn visit<C: Contract>(self) -> Vec<ComponentReport> {
+        let mut subject = self.manifest.subject::<C>(self.declared).unwrap();
+        subject.corpora = None;
+        let places = self.declared.places(None).into_iter();
+        places.map(|place| run(&mut subject, place, &Budget::default(), &|_| ()).unwrap()).collect()
+    }
+}
+
+/// What came of a component at a place, in words that are the same in every run.
+fn summary(report: &ComponentReport) -> String {
+    let ComponentReport { name, place, .. } = report;
+    let held = report.invariants.iter().filter(|one| one.status == InvariantStatus::Pass).count();
+    let mut text = format!("{name} · {place}: {held} invariants hold");
+    for Finding { invariant, found, case, diagnosis, .. } in &report.findings {
+        let found = found.lines().next().unwrap_or("");
+        write!(text, "\n  {invariant}: {found}\n    case {case}").unwrap();
+        for diagnosis in diagnosis {
+            write!(text, "\n    as `{}`: {}", diagnosis.fault, diagnosis.summary).unwrap();
+        }
+    }
+    for warning in &report.warnings {
+        write!(text, "\n  warning: {warning}").unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_functions_of_trl_give_what_is_written_up() {
+    let Some(python) = std::env::var_os("SHAKEDOWN_PYTHON") else {
+        println!("left out: real libraries (`tests/run` brings the Python that has them)");
+        return;
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/trl.yaml");
+    let manifest = Manifest::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let waiting = Mutex::new(manifest.components.iter().enumerate());
+    let texts = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let next = waiting.lock().unwrap().next();
+            let Some((index, declared)) = next else { break };
+            let check = Check { manifest: &manifest, declared };
+            for (at, report) in visit(declared.contract, check).unwrap().iter().enumerate() {
+                let reason = report.reason.as_deref().unwrap_or("");
+                let checked = matches!(report.status, Status::Pass | Status::Fail);
+                assert!(checked, "{} with {python:?}: {reason}", report.name);
+                texts.lock().unwrap().insert((index, at), summary(report));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..PROCESSES {
+            scope.spawn(work);
+        }
+    });
+    let text: Vec<String> = texts.into_inner().unwrap().into_values().collect();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("trl", text.join("\n\n")));
+}

@@ -1,0 +1,68 @@
+//! The references on tensors keep every invariant, under drawn options, at every place.
+
+use arbitrary::Unstructured;
+use proptest::prelude::Rng;
+use shakedown::check::{Budget, Subject, run};
+use shakedown::component::Component;
+use shakedown::contract::{Contract, Options};
+use shakedown::place::{Device, Dtype, Place};
+use shakedown::report::{Paint, Status, write_component};
+use shakedown_targets::{advantage, log_probs};
+
+/// The default options, and drawn ones.
+const OPTION_SETS: u64 = 30;
+
+/// Cases of one contract, over all option sets and CPU places.
+const CASES: u64 = 20_000;
+
+fn places() -> Vec<Place> {
+    let cuda = |dtype| Place { device: Device::Cuda(0), dtype };
+    Place::from_env().unwrap().unwrap_or_else(|| {
+        let cpu = [Place::CPU_F32, Place::CPU_BF16, Place::CPU_F64];
+        cpu.into_iter().chain([cuda(Dtype::F32), cuda(Dtype::Bf16)]).collect()
+    })
+}
+
+fn options<C: Contract>(set: u64) -> C::Options {
+    if set == 0 {
+        return C::Options::default();
+    }
+    let mut bytes = [0; 64];
+    shakedown::stream::rng(set, C::ID).fill_bytes(&mut bytes);
+    C::Options::draw(&mut Unstructured::new(&bytes)).unwrap()
+}
+
+fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(component: fn(C::Options) -> K) {
+    let mut total = 0;
+    let mut skipped = Vec::new();
+    for place in places() {
+        for set in 0..OPTION_SETS {
+            let options = options::<C>(set);
+            let mut subject = Subject::new(C::ID, component(options.clone()));
+            subject.options = options.clone();
+            let budget = Budget { cases: CASES / OPTION_SETS / 3 + 1, seed: set, time: None };
+            let report = run(&mut subject, place, &budget, &|_| ()).unwrap();
+            if report.status == Status::Skipped {
+                skipped.push(format!("{place}: {}", report.reason.unwrap()));
+                break;
+            }
+            let mut text = Vec::new();
+            write_component(&mut text, &report, Paint::default()).unwrap();
+            let text = String::from_utf8_lossy(&text);
+            assert_eq!(report.status, Status::Pass, "{options:?}\n{text}");
+            total += report.cases;
+        }
+    }
+    println!("{}: {total} cases; skipped: {skipped:?}", C::ID);
+    assert!(total >= CASES || Place::from_env().unwrap().is_some(), "only {total} cases");
+}
+
+#[test]
+fn group_advantage_keeps_every_invariant() {
+    keeps_every_invariant(advantage::component);
+}
+
+#[test]
+fn token_log_probs_keeps_every_invariant() {
+    keeps_every_invariant(log_probs::component);
+}
