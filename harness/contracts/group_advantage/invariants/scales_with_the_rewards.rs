@@ -56,8 +56,8 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             let allowed = bounds.0[[row]] * stretch + bounds.1[[row]];
             if apart(to, stretch * from, allowed) {
                 broken!(
-                    "with all rewards times {factor}, advantages[{row}] of group {number} goes from \
-                     {} to {}, expected {} ± {allowed:.1e}",
+                    "with all rewards times {factor}, advantages[{row}] of group {number} goes \
+                     from {} to {}, expected {} ± {allowed:.1e}",
                     rounded(from),
                     rounded(to),
                     rounded(stretch * from),
