@@ -230,8 +230,23 @@ pub fn run<C: Contract>(
     }
     conclude(subject, checked, place, budget, &mut report)?;
     subject.journal = None;
+    if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
+        report.status = Status::Skipped;
+        report.reason = Some(nothing_checked(&report.invariants));
+    }
     report.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok(report)
+}
+
+/// Why a check that exercised nothing is no pass.
+fn nothing_checked(invariants: &[InvariantReport]) -> String {
+    let reason = |one: &InvariantReport| Some(format!("{} {}", one.id, one.reason.as_deref()?));
+    let mut reasons: Vec<String> = invariants.iter().filter_map(reason).collect();
+    if let [_, _, _, more @ ..] = &reasons[..] {
+        let others = format!("and {} others", more.len());
+        reasons.splice(3.., (!more.is_empty()).then_some(others));
+    }
+    format!("nothing was checked: {}", reasons.join("; "))
 }
 
 /// The invariants to check; those that are not are reported as skipped, with the reason.

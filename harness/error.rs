@@ -79,7 +79,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     known
         .into_iter()
         .map(|one| (strsim::jaro_winkler(&lowered, &one.to_lowercase().replace('_', "-")), one))
-        .filter(|(similarity, _)| *similarity > 0.7)
+        .filter(|(similarity, _)| *similarity > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map_or(String::new(), |(_, one)| format!("; did you mean `{one}`?"))
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::component::Failure;
+use crate::text::count;
 
 /// Calls that hang.
 const HANGS: u64 = 3;
@@ -44,10 +45,12 @@ impl Patience {
 /// `hung 3 times and died 12 times`.
 impl fmt::Display for Patience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hung = format!("hung {}", count(self.hangs, "time"));
+        let died = format!("died {}", count(self.deaths, "time"));
         match (self.hangs, self.deaths) {
-            (hangs, 0) => write!(f, "hung {hangs} times"),
-            (0, deaths) => write!(f, "died {deaths} times"),
-            (hangs, deaths) => write!(f, "hung {hangs} times and died {deaths} times"),
+            (_, 0) => f.write_str(&hung),
+            (0, _) => f.write_str(&died),
+            _ => write!(f, "{hung} and {died}"),
         }
     }
 }

@@ -182,9 +182,10 @@ fn failure_text(reports: &[ComponentReport]) -> Option<String> {
         }
     }
     let checked = |report: &ComponentReport| report.invariants.iter().any(|i| i.cases > 0);
+    let is_elsewhere = |r: &ComponentReport| r.status == Status::Skipped && r.invariants.is_empty();
     if failed {
         Some(format!("\n{}", String::from_utf8_lossy(&text)))
-    } else if reports.iter().any(checked) || reports.iter().all(|r| r.status == Status::Skipped) {
+    } else if reports.iter().any(checked) || reports.iter().all(is_elsewhere) {
         None
     } else {
         Some("nothing was checked".to_owned())

@@ -26,6 +26,11 @@ fn write_number(text: &mut String, x: f64) {
     };
 }
 
+/// `1 case`, `2 cases`.
+pub fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A number rounded to a few digits, for statements whose last digits mean nothing.
 pub fn rounded(x: f64) -> String {
     let magnitude = x.abs();

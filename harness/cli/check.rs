@@ -12,7 +12,7 @@ use crate::case_file::write_atomically;
 use crate::check::{Budget, run as check_component};
 use crate::contract::Contract;
 use crate::contracts::{self, Visit};
-use crate::error::Error;
+use crate::error::{Error, nearest};
 use crate::manifest::{Declared, Manifest};
 use crate::place::Place;
 use crate::report::{ComponentReport, Report, SCHEMA, write_component, write_summary};
@@ -97,11 +97,12 @@ fn select<'a>(manifest: &'a Manifest, patterns: &[String]) -> Result<Vec<Task<'a
     }
     if tasks.is_empty() {
         let names: Vec<&str> = manifest.components.iter().map(|c| c.name.as_str()).collect();
-        return Err(Error::new(format!(
-            "--only {} matches nothing; the components are {}",
-            patterns.join(" --only "),
-            names.join(", ")
-        )));
+        let patterns = patterns.join(" --only ");
+        let near = nearest(&patterns, names.iter().copied());
+        let names = names.join("`, `");
+        let message =
+            format!("`--only {patterns}` matches nothing; the components are `{names}`{near}");
+        return Err(Error::new(message));
     }
     Ok(tasks)
 }

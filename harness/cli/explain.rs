@@ -6,9 +6,11 @@ use super::{Done, output};
 use crate::contract::{Contract, Options, Pitfall};
 use crate::contracts::{self, Visit};
 use crate::error::{Error, nearest};
+use crate::fault::Fault;
 use crate::invariant::{Doc, Invariant};
 use crate::record::Record as _;
 use crate::report::ExitCode;
+use crate::text::count;
 
 pub(super) fn list(contract: Option<&str>) -> Done {
     let (mut to, _) = output();
@@ -91,7 +93,8 @@ impl Visit for Catalogue {
         let field = |field: &crate::record::Field| {
             let kind = format!("{:?}", field.kind).to_lowercase();
             let optional = if field.optional { ", optional" } else { "" };
-            format!("{} ({kind}, {} dimensions{optional})", field.name, field.ndim)
+            let dimensions = count(field.ndim as u64, "dimension");
+            format!("{} ({kind}, {dimensions}{optional})", field.name)
         };
         let inputs: Vec<String> = C::Case::fields().iter().map(field).collect();
         let outputs: Vec<String> = C::Output::fields().iter().map(field).collect();
@@ -120,44 +123,50 @@ impl Visit for Catalogue {
     }
 }
 
-/// What stands under a name in a contract: invariant, fault, option or class.
+/// What stands under a name in a contract: invariants, faults, options and classes.
 struct Explain<'a> {
     name: &'a str,
 }
 
 impl Visit for Explain<'_> {
-    type Output = Option<String>;
+    type Output = Vec<String>;
 
-    fn visit<C: Contract>(self) -> Option<String> {
+    /// All that has the name: `singleton` is an invariant, an option and a class of inputs.
+    fn visit<C: Contract>(self) -> Vec<String> {
         let name = self.name;
         let head = |kind: &str| format!("{}/{name} · {kind}\n", C::ID);
-        if let Some(invariant) = C::invariants().iter().find(|invariant| invariant.id == name) {
-            return Some(head("invariant") + &explain_invariant(invariant));
+        let mut texts = Vec::new();
+        for invariant in C::invariants().iter().filter(|invariant| invariant.id == name) {
+            texts.push(head("invariant") + &explain_invariant(invariant));
         }
-        if let Some(fault) = C::faults().iter().find(|fault| fault.id == name) {
-            let caught: Vec<&str> = C::invariants()
-                .iter()
-                .filter(|invariant| invariant.catches.contains(&name))
-                .map(|invariant| invariant.id)
-                .collect();
-            let mut text = head("fault");
-            let _ = writeln!(text, "\n{}\n\nseen: {}", fault.summary, fault.source);
-            if fault.options != "{}" {
-                let _ = writeln!(text, "shows under the options {}", fault.options);
-            }
-            if !caught.is_empty() {
-                let _ = writeln!(text, "caught by: {}", caught.join(", "));
-            }
-            let _ = writeln!(text, "try it: target `builtin:{}/fault/{name}` in a manifest", C::ID);
-            return Some(text);
+        for fault in C::faults().iter().filter(|fault| fault.id == name) {
+            texts.push(head("fault") + &explain_fault(fault));
         }
-        if let Some(option) = C::Options::docs().iter().find(|option| option.name == name) {
+        for option in C::Options::docs().iter().filter(|option| option.name == name) {
             let meaning = format!("\n{}\n\ndefault: {}\n", option.meaning, option.default);
-            return Some(head("option") + &meaning);
+            texts.push(head("option") + &meaning);
         }
-        let class = C::classes().into_iter().find(|class| class.id == name)?;
-        Some(head("input class") + &format!("\n{}\n", class.meaning))
+        for class in C::classes().iter().filter(|class| class.id == name) {
+            texts.push(head("class of inputs") + &format!("\n{}\n", class.meaning));
+        }
+        texts
     }
+}
+
+fn explain_fault<C: Contract>(fault: &Fault<C>) -> String {
+    let invariants = C::invariants();
+    let catch = invariants.iter().filter(|invariant| invariant.catches.contains(&fault.id));
+    let caught: Vec<&str> = catch.map(|invariant| invariant.id).collect();
+    let mut text = format!("\n{}\n\nseen: {}\n", fault.summary, fault.source);
+    if fault.options != "{}" {
+        let _ = writeln!(text, "shows under the options {}", fault.options);
+    }
+    if !caught.is_empty() {
+        let _ = writeln!(text, "caught by: {}", caught.join(", "));
+    }
+    let target = format!("builtin:{}/fault/{}", C::ID, fault.id);
+    let _ = writeln!(text, "try it: target `{target}` in a manifest");
+    text
 }
 
 fn explain_invariant<C: Contract>(invariant: &Invariant<C>) -> String {
@@ -175,12 +184,13 @@ fn explain_invariant<C: Contract>(invariant: &Invariant<C>) -> String {
 
 fn explain_pitfall(name: &str) -> Option<String> {
     let pitfall = Pitfall::ALL.iter().find(|pitfall| pitfall.id() == name)?;
-    let mut text =
-        format!("{name} · pitfall\n\n{}\n\ninvariants that point to it\n", pitfall.meaning());
+    let mut text = format!("{name} · pitfall\n\n{}\n", pitfall.meaning());
+    let mut heading = "\ninvariants that point to it\n";
     for id in contracts::IDS {
         let names = contracts::visit(id, PointingTo(*pitfall)).expect("the name is known");
         for name in names {
-            let _ = writeln!(text, "  {id}/{name}");
+            let _ = writeln!(text, "{heading}  {id}/{name}");
+            heading = "";
         }
     }
     Some(text)

@@ -9,6 +9,7 @@ mod values;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -40,7 +41,7 @@ enum Verb {
         /// A contract
         contract: Option<String>,
     },
-    /// Explain a contract, an invariant, a fault, an option or a pitfall
+    /// Explain a contract, an invariant, a fault, an option, a class of inputs or a pitfall
     Explain {
         /// CONTRACT, CONTRACT/ID, or the ID alone
         id: String,
@@ -91,19 +92,19 @@ struct CheckArguments {
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Random cases for each component, after the corners
-    #[arg(long, value_name = "N", default_value_t = crate::check::DEFAULT_CASES)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>, default_value_t = crate::check::DEFAULT_CASES)]
     cases: u64,
     /// Stop drawing cases for a component after this time: 500ms, 30s, 5m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// The seed of the random cases
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>, default_value_t = 0)]
     seed: u64,
     /// Check at these places instead: cpu/f32,cuda/bf16
     #[arg(long, value_name = "PLACES", value_parser = places)]
     places: Option<Places>,
     /// Components checked at a time; 0 for one a core
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>, default_value_t = 0)]
     jobs: usize,
     /// Also print each component's outputs on a few small inputs beside the oracle's
     #[arg(long)]
@@ -119,6 +120,10 @@ struct Places(Vec<Place>);
 
 fn places(text: &str) -> Result<Places, Error> {
     Place::list(text).map(Places)
+}
+
+fn whole<N: FromStr>(text: &str) -> Result<N, &'static str> {
+    text.parse().map_err(|_| "expected a whole number ≥ 0")
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

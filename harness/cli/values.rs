@@ -12,6 +12,7 @@ use crate::text::{index, rounded};
 /// The table of one component at one place; suspicious lines begin with `?`.
 pub(super) fn table<C: Contract>(subject: &mut Subject<C>, place: Place) -> String {
     let mut text = format!("\n  values of {} at {place}, beside the oracle's\n", subject.name);
+    let _ = writeln!(text, "      {:<20} {:>14} {:>14}", "", "given", "oracle");
     let tolerance = subject.tolerance_at(place);
     for mut case in C::samples(&subject.options, place.dtype) {
         round(&mut case, place.dtype);

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use super::{ComponentReport, Finding, InvariantStatus, Report, Status};
+use crate::text::count;
 
 /// The styles of the report; empty ones print no escape codes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,16 +44,16 @@ pub fn write_component(
     let ComponentReport { name, place, status, .. } = report;
     let title = Paint::write(paint.strong, name);
     let head = format!("{} · {title} · {place}", report.stage.name());
-    let count = |status| report.invariants.iter().filter(|i| i.status == status).count();
+    let with = |status| report.invariants.iter().filter(|i| i.status == status).count();
     match status {
         Status::Pass => {
-            let (held, known) = (count(InvariantStatus::Pass), count(InvariantStatus::Known));
+            let (held, known) = (with(InvariantStatus::Pass), with(InvariantStatus::Known));
             let known = if known > 0 { format!(", {known} known to fail") } else { String::new() };
             let mark = Paint::write(paint.good, "✓");
             writeln!(
                 to,
-                "{mark} {head}   {held} invariants hold on {} cases{known}",
-                report.cases
+                "{mark} {head}   {held} invariants hold on {}{known}",
+                count(report.cases, "case")
             )?;
         }
         Status::Skipped => {
@@ -97,7 +98,8 @@ fn write_finding(
     let id = Paint::write(paint.strong, invariant);
     writeln!(
         to,
-        "  {mark} {id}   broken by case {cases_to_failure}, shrunk in {shrink_calls} calls"
+        "  {mark} {id}   broken by case {cases_to_failure}, shrunk in {}",
+        count(*shrink_calls, "call")
     )?;
     let mut line = |label: &str, text: &str| -> io::Result<()> {
         let label = Paint::write(paint.aside, &format!("{label:<10}"));
@@ -146,20 +148,22 @@ fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
 /// # Errors
 /// The writer's.
 pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
-    let count = |status| report.components.iter().filter(|c| c.status == status).count();
+    let with = |status| report.components.iter().filter(|c| c.status == status).count();
     let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
     let cases: u64 = report.components.iter().map(|c| c.cases).sum();
-    let (passed, failed) = (count(Status::Pass), count(Status::Fail));
-    let style = if failed + count(Status::Error) == 0 { paint.good } else { paint.bad };
+    let (passed, failed) = (with(Status::Pass), with(Status::Fail));
+    let style = if failed + with(Status::Error) == 0 { paint.good } else { paint.bad };
     let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
     for (status, word) in [(Status::Error, "could not run"), (Status::Skipped, "skipped")] {
-        if count(status) > 0 {
-            parts.push(format!("{} {word}", count(status)));
+        if with(status) > 0 {
+            parts.push(format!("{} {word}", with(status)));
         }
     }
     let line = format!(
-        "{}, {findings} findings on {cases} cases (seed {})",
+        "{}, {} on {} (seed {})",
         parts.join(", "),
+        count(findings as u64, "finding"),
+        count(cases, "case"),
         report.seed
     );
     writeln!(to, "{}", Paint::write(style, &line))

@@ -129,12 +129,14 @@ impl Report {
         for component in &self.components {
             let Component { name, status, reason, cases, calls, .. } = component;
             assert!(self.elapsed_ms >= component.elapsed_ms, "{name} took longer than the run");
-            assert_eq!((&*component.contract, &*component.stage), ("group-advantage", "advantage"));
+            assert!(!component.contract.is_empty() && !component.stage.is_empty(), "{name}");
             assert!(component.place.contains('/'), "{}", component.place);
             assert!(component.warnings.iter().all(|warning| !warning.is_empty()));
             let unfit = matches!(status, Status::Error | Status::Skipped);
             assert_eq!(unfit, reason.is_some(), "{name} is {status:?} because {reason:?}");
-            assert_eq!(unfit, *cases == 0 && *calls == 0 && component.invariants.is_empty());
+            let checked = component.invariants.iter().any(|invariant| invariant.cases > 0);
+            assert_eq!(unfit, !checked, "{name} is {status:?}");
+            assert_eq!(*cases == 0, *calls == 0, "{name}");
             assert!(component.classes.values().all(|count| count <= cases), "{name}");
             for Invariant { id, status, cases: checked, reason } in &component.invariants {
                 assert!(checked <= cases, "{id} was checked on {checked} of {cases} cases");
@@ -160,7 +162,7 @@ impl Finding {
         assert!(!self.claim.is_empty() && !self.found.is_empty() && !self.pitfall.is_empty());
         assert!((1..=component.cases).contains(&self.cases_to_failure), "{id}");
         assert!(self.shrink_calls <= component.calls, "{id}");
-        assert!(self.case["rewards"].is_array(), "{id}: {}", self.case);
+        assert!(self.case.is_object(), "{id}: {}", self.case);
         let file = self.case_file.as_ref().expect("a finding of a manifest has a file");
         assert!(folder.path(file).is_file(), "{file}");
         let Classes { fails, holds } = &self.classes;
