@@ -92,7 +92,13 @@ struct CheckArguments {
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Random cases for each component, after the corners
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>, default_value_t = crate::check::DEFAULT_CASES)]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = whole::<u64>,
+        default_value_t = crate::check::DEFAULT_CASES
+    )]
     cases: u64,
     /// Stop drawing cases for a component after this time: 500ms, 30s, 5m
     #[arg(long, value_name = "TIME", value_parser = duration)]

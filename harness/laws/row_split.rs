@@ -20,7 +20,7 @@ use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
 use crate::laws::{Rows, difference, outputs};
-use crate::text::rounded;
+use crate::text::pair;
 
 /// At most this many parts of a batch are called on their own.
 const PARTS: usize = 4;
@@ -54,12 +54,13 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
         for ((name, whole), (_, alone)) in outputs(&whole.output).into_iter().zip(outputs(&alone)) {
             let allowed = 2.0 * probe.bounds(name).select(Axis(0), rows);
             if let Some(found) = difference(&alone, &whole.select(Axis(0), rows), &allowed) {
+                let [left, right] = pair(found.left, found.right);
                 broken!(
                     "rows {rows:?} alone give {name}{} = {}, in the batch {}; allowed difference \
                      {:.1e}",
                     found.index,
-                    rounded(found.left),
-                    rounded(found.right),
+                    left,
+                    right,
                     found.allowed,
                 );
             }
