@@ -186,7 +186,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The outputs by name. Those of type `grad_<leaf>` are not the function's to give.
+/// The outputs by name. A `grad_<leaf>` is not the function's to give.
 fn outputs<O: Record<Tensor>>(output: &O) -> Result<HashMap<String, Value>, Failure> {
     let given = output.values().into_iter().filter_map(|(name, tensor)| Some((name, tensor?)));
     given
