@@ -1,5 +1,8 @@
 //! The functions of an installed TRL, checked as `targets/python/trl.yaml` declares them.
 
+#[path = "../support/snapshot.rs"]
+mod snapshot;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -78,9 +81,5 @@ fn the_functions_of_trl_give_what_is_written_up() {
         }
     });
     let text: Vec<String> = texts.into_inner().unwrap().into_values().collect();
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../../snapshots");
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!("trl", text.join("\n\n")));
+    snapshot::assert_snapshot("real", "trl", &text.join("\n\n"));
 }
