@@ -92,25 +92,22 @@ struct CheckArguments {
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Random cases for each component, after the corners
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        value_parser = whole::<u64>,
-        default_value_t = crate::check::DEFAULT_CASES
-    )]
+    #[arg(long, value_name = "N", default_value_t = crate::check::DEFAULT_CASES)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
     cases: u64,
     /// Stop drawing cases for a component after this time: 500ms, 30s, 5m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// The seed of the random cases
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
     seed: u64,
     /// Check at these places instead: cpu/f32,cuda/bf16
     #[arg(long, value_name = "PLACES", value_parser = places)]
     places: Option<Places>,
     /// Components checked at a time; 0 for one a core
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole::<usize>, allow_negative_numbers = true)]
     jobs: usize,
     /// Also print each component's outputs on a few small inputs beside the oracle's
     #[arg(long)]

@@ -85,7 +85,8 @@ where
 
 /// A component made of a function on tensors. libtorch gets one thread: the tensors are small.
 ///
-/// Make the first one before libtorch takes a gradient in this process, or CUDA places may be missed.
+/// Make the first one before libtorch takes a gradient in this process, or CUDA places may be
+/// missed.
 pub fn tch<C: Contract>(function: impl TensorFunction<C>) -> Tch<C, impl TensorFunction<C>> {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
