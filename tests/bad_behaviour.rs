@@ -571,7 +571,8 @@ fn write_manifest(folder: &Folder, python: &str, target: &str) {
          components:\n\
          - {{name: bad, contract: group-advantage, target: {target}}}\n\
          - {{name: right, contract: group-advantage, target: \"python:bad:right\"}}\n\
-         - {{name: builtin, contract: group-advantage, target: \"builtin:group-advantage/reference\"}}\n"
+         - {{name: builtin, contract: group-advantage, \
+           target: \"builtin:group-advantage/reference\"}}\n"
     );
     folder.write("manifest.yaml", text);
 }

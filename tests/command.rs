@@ -324,7 +324,8 @@ fn replay_says_fixed_still_failing_or_stale() {
 
     let failing = replay(&[&[&*case], &manifest[..]].concat());
     let expected = format!(
-        "still failing  {case} · wrong · cpu/f32: zero-sum: group 0 sums to 20000, expected 0 ± 9.5e-3\n"
+        "still failing  {case} · wrong · cpu/f32: zero-sum: group 0 sums to 20000, expected 0 ± \
+         9.5e-3\n"
     );
     assert_eq!((failing.code, &*failing.stderr, &*failing.stdout), (1, "", &*expected));
 
