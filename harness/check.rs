@@ -56,6 +56,8 @@ pub struct Subject<C: Contract> {
     /// The corpora folder, where findings and journals go and regressions are; `None` writes and
     /// reads nothing.
     pub corpora: Option<PathBuf>,
+    /// The manifest that declares it, for the commands that a report ends with.
+    pub manifest: Option<PathBuf>,
     /// Cases to begin with.
     pub first: Vec<C::Case>,
     /// The component itself.
@@ -75,6 +77,7 @@ impl<C: Contract> Subject<C> {
             known: BTreeMap::new(),
             only: Vec::new(),
             corpora: None,
+            manifest: None,
             first: Vec::new(),
             component: Box::new(component),
             journal: None,

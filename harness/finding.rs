@@ -92,6 +92,12 @@ pub(crate) fn write<C: Contract>(
         Ok(returned) => format!("  →  {}", one_line(&returned.output)),
         Err(_) => String::new(),
     };
+    let replay = match (&case_file, &subject.manifest) {
+        (Some(path), Some(manifest)) => {
+            format!("shakedown replay {path} --manifest {}", manifest.display())
+        }
+        _ => "run this test again".to_owned(),
+    };
     Ok(Finding {
         invariant: invariant.id,
         pitfall: invariant.pitfall,
@@ -102,6 +108,7 @@ pub(crate) fn write<C: Contract>(
         case: json(&file.case),
         shown: format!("{}{given}", one_line(&file.case)),
         case_file,
+        replay,
         classes,
         diagnosis,
     })

@@ -227,6 +227,7 @@ impl Manifest {
             known: self.reasons::<C>(declared, "known")?,
             only: Vec::new(),
             corpora: Some(self.corpora.clone()),
+            manifest: Some(self.path.clone()),
             first: Vec::new(),
             component,
             journal: None,

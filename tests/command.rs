@@ -329,11 +329,14 @@ fn replay_says_fixed_still_failing_or_stale() {
     );
     assert_eq!((failing.code, &*failing.stderr, &*failing.stdout), (1, "", &*expected));
 
-    let fixed = replay(&[&case]);
-    let expected = format!("fixed          {case} · builtin reference · cpu/f32\n");
-    assert_eq!((fixed.code, &*fixed.stderr, &*fixed.stdout), (0, "", &*expected));
-
+    let message = "it is of the component `wrong`: add --manifest with its manifest";
+    assert_fails(&replay(&[&case]), 2, message);
     let text = std::fs::read_to_string(folder.path(&case)).unwrap();
+    folder.write("kept.yaml", text.replace("component: wrong\n", ""));
+    let fixed = replay(&["kept.yaml"]);
+    let expected = "fixed          kept.yaml · builtin reference · cpu/f32\n";
+    assert_eq!((fixed.code, &*fixed.stderr, &*fixed.stdout), (0, "", expected));
+
     folder.write("stale.yaml", text.replace("reward_range: [-10.0, 10.0]", "reward_range: [3, 4]"));
     let stale = replay(&[&["stale.yaml"], &manifest[..]].concat());
     let expected = "stale          stale.yaml · wrong · cpu/f32: outside the contract: reward 1 is \
@@ -342,7 +345,12 @@ fn replay_says_fixed_still_failing_or_stale() {
 
     let all = replay(&[&[&*case, "stale.yaml"], &manifest[..]].concat());
     assert_eq!((all.code, all.stdout.lines().count()), (1, 2));
-    let some = replay(&[&*case, "stale.yaml"]);
+    folder.write(
+        "stale.yaml",
+        text.replace("reward_range: [-10.0, 10.0]", "reward_range: [3, 4]")
+            .replace("component: wrong\n", ""),
+    );
+    let some = replay(&["kept.yaml", "stale.yaml"]);
     assert_eq!((some.code, some.stdout.lines().count()), (0, 2));
 }
 
@@ -364,7 +372,7 @@ fn shrink_finds_the_minimum_of_a_large_case() {
     assert!(read("small.yaml").ends_with(small), "{}", read("small.yaml"));
     assert!(read("large.yaml").ends_with(large), "it was written over");
 
-    assert_fails(&shrink(&[]), 2, "large.yaml: builtin reference does not break `zero-sum`");
+    assert_fails(&shrink(&[]), 2, "it is of the component `wrong`: add --manifest");
     assert_eq!(shrink(&["--manifest", "manifest.yaml"]).code, 0);
     assert!(read("large.yaml").ends_with(small), "{}", read("large.yaml"));
 

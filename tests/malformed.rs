@@ -245,7 +245,10 @@ fn every_malformed_manifest_is_refused() {
 #[test]
 fn every_malformed_case_file_is_refused() {
     let folder = Folder::new();
-    let arguments = ["replay", "case.yaml"];
+    let arguments = ["replay", "case.yaml", "--manifest", "manifest.yaml"];
+    let manifest = "version: 1\ncomponents:\n- name: grpo\n  contract: group-advantage\n  \
+                    target: builtin:group-advantage/reference\n";
+    folder.write("manifest.yaml", manifest);
     folder.write("case.yaml", CASE);
     assert_eq!(folder.run(&arguments).code, 0, "the good case is good");
     let told: Vec<String> = case_files()

@@ -69,14 +69,20 @@ enum Verdict {
 
 /// The components that a case file speaks about, ready at its place.
 ///
-/// Without a manifest the builtin reference; with one the component that the file names, or all
-/// components of its contract where it names none or names one that is gone.
+/// Without a manifest the builtin reference, where the file names no component; with one the
+/// component that the file names, or all components of its contract where it names none or names
+/// one that is gone.
 fn subjects<C: Contract>(
     file: &CaseFile<C>,
     manifest: Option<&Manifest>,
 ) -> Result<Vec<(Subject<C>, Place)>, Error> {
     let mut subjects = Vec::new();
     let Some(manifest) = manifest else {
+        if let Some(name) = &file.component {
+            let message =
+                format!("it is of the component `{name}`: add --manifest with its manifest");
+            return Err(Error::new(message));
+        }
         let mut subject = Subject::new("builtin reference", Builtin::reference());
         subject.options = file.options.clone();
         return Ok(vec![(subject, file.place.unwrap_or(Place::CPU_F64))]);

@@ -126,6 +126,9 @@ pub struct Finding {
     pub shown: String,
     /// Where the case is kept.
     pub case_file: Option<String>,
+    /// How to call the component on it again.
+    #[serde(skip)]
+    pub replay: String,
     /// Which input classes break it.
     pub classes: Classes,
     /// Which known bugs it behaves like, the best first.

@@ -125,7 +125,7 @@ fn write_finding(
         line("holds on", &holds.join(", "))?;
     }
     if let Some(path) = &finding.case_file {
-        line("replay", &format!("shakedown replay {path}"))?;
+        line("replay", &finding.replay)?;
         line("keep", &format!("shakedown adopt {path} --why \"…\""))?;
     }
     line("why", &format!("shakedown explain {contract}/{invariant}"))
