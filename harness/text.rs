@@ -49,6 +49,16 @@ pub fn rounded(x: f64) -> String {
     }
 }
 
+/// Two numbers that differ, rounded where that shows the difference, else in full.
+pub fn pair(found: f64, expected: f64) -> [String; 2] {
+    let short = [rounded(found), rounded(expected)];
+    if short[0] == short[1] && found != expected {
+        [found, expected].map(|x| format!("{x}"))
+    } else {
+        short
+    }
+}
+
 /// An array in nested brackets.
 pub fn value(value: &Value) -> String {
     let mut text = String::new();
@@ -106,6 +116,12 @@ mod tests {
         assert_eq!(number(1e-9), "1e-9");
         assert_eq!(number(f64::NAN), "NaN");
         assert_eq!(number(f64::NEG_INFINITY), "-inf");
+    }
+
+    #[test]
+    fn a_pair_shows_where_it_differs() {
+        assert_eq!(pair(0.5, 0.25), ["0.5", "0.25"]);
+        assert_eq!(pair(0.499_900_012, 0.499_900_01), ["0.499900012", "0.49990001"]);
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub fn component(options: Options) -> impl Component<GroupAdvantage> {
 
 /// The advantage of each completion: its reward, less the baseline, over the scale of its group.
 ///
-/// A group whose rewards are all equal gets exactly 0, whatever ε: rewards are taken relative to one
-/// of them before they are averaged, so nothing is left of a rounded mean.
+/// A group whose rewards are all equal gets exactly 0, whatever ε: rewards are taken relative to
+/// one of them before they are averaged, so nothing is left of a rounded mean.
 ///
 /// # Shapes
 /// `N` completions: rewards `[N]`, groups `[N]`, the result `[N]`. Takes memory of the order `N²`.

@@ -42,8 +42,13 @@ pub trait Rows: Contract {
     /// The case of some of its rows, in that order.
     fn take(case: &Self::Case, rows: &[usize]) -> Self::Case;
 
-    /// The sets of rows that have no influence on each other, or `None` where all rows may have.
-    fn parts(case: &Self::Case, options: &Self::Options) -> Option<Vec<Vec<usize>>>;
+    /// Whether there are rows that have no influence on each other.
+    fn independent(_: &Self::Options) -> bool {
+        true
+    }
+
+    /// The sets of rows that have no influence on each other.
+    fn parts(case: &Self::Case) -> Vec<Vec<usize>>;
 
     /// An order of the rows that keeps the case valid.
     fn permutation(case: &Self::Case, _: &Self::Options, pick: &mut Pick) -> Vec<usize> {

@@ -64,11 +64,8 @@ pub(crate) fn compare(
     if let Some(((index, found), number)) = wrong {
         let index = text::index(&index);
         let bound = tolerance.bound(*number, expected.terms);
-        broken!(
-            "{name}{index} is {}, expected {} ± {bound:.1e}",
-            text::rounded(*found),
-            text::rounded(number.value),
-        );
+        let [found, expected] = text::pair(*found, number.value);
+        broken!("{name}{index} is {found}, expected {expected} ± {bound:.1e}");
     }
     Ok(())
 }

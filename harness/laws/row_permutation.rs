@@ -20,7 +20,7 @@ use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
 use crate::laws::{Rows, difference, outputs};
-use crate::text::rounded;
+use crate::text::pair;
 
 /// The law, for the contract `C`.
 pub fn law<C: Rows>() -> Invariant<C> {
@@ -47,12 +47,13 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
         let allowed = 2.0 * probe.bounds(name);
         let (whole, allowed) = (whole.select(Axis(0), &order), allowed.select(Axis(0), &order));
         if let Some(found) = difference(&permuted, &whole, &allowed) {
+            let [left, right] = pair(found.left, found.right);
             broken!(
                 "with the rows in the order {order:?}, {name}{} is {}, but that row gave {} \
                  before; allowed difference {:.1e}",
                 found.index,
-                rounded(found.left),
-                rounded(found.right),
+                left,
+                right,
                 found.allowed,
             );
         }

@@ -1,11 +1,11 @@
 //! CUDA places: libtorch's CUDA half is loaded at run time, so one binary serves all machines.
 //!
-//! Nothing refers to `libtorch_cuda.so`, so the linker leaves it out (`--as-needed`), also where the
-//! libtorch at hand has it. libtorch looks for that half once in a process, at the first gradient,
-//! the first seed or the first question whether CUDA is there, and keeps to what it found. So it is
-//! loaded when the first tensor component is made, where a GPU may be wanted: `SHAKEDOWN_PLACES`
-//! names a CUDA place, or is not set on a machine with an NVIDIA driver. That takes some 0.15 s and
-//! some memory; other processes do without.
+//! Nothing refers to `libtorch_cuda.so`, so the linker leaves it out (`--as-needed`), also where
+//! the libtorch at hand has it. libtorch looks for that half once in a process, at the first
+//! gradient, the first seed or the first question whether CUDA is there, and keeps to what it
+//! found. So it is loaded when the first tensor component is made, where a GPU may be wanted:
+//! `SHAKEDOWN_PLACES` names a CUDA place, or is not set on a machine with an NVIDIA driver. That
+//! takes some 0.15 s and some memory; other processes do without.
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -85,7 +85,8 @@ where
 
 /// A component made of a function on tensors. libtorch gets one thread: the tensors are small.
 ///
-/// Make the first one before libtorch takes a gradient in this process, or CUDA places may be missed.
+/// Make the first one before libtorch takes a gradient in this process, or CUDA places may be
+/// missed.
 pub fn tch<C: Contract>(function: impl TensorFunction<C>) -> Tch<C, impl TensorFunction<C>> {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
@@ -186,7 +187,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The outputs by name. Those of type `grad_<leaf>` are not the function's to give.
+/// The outputs by name. A `grad_<leaf>` is not the function's to give.
 fn outputs<O: Record<Tensor>>(output: &O) -> Result<HashMap<String, Value>, Failure> {
     let given = output.values().into_iter().filter_map(|(name, tensor)| Some((name, tensor?)));
     given

@@ -1,4 +1,5 @@
-//! OpenRLHF #634: bf16 logits are normalised in bf16, so equal policies have a ratio of 0.96 to 1.04.
+//! OpenRLHF #634: bf16 logits are normalised in bf16, so equal policies have a ratio of 0.96 to
+//! 1.04.
 
 use shakedown::contracts::token_log_probs::{Options, TokenLogProbs, TokenLogProbsCase};
 use shakedown::place::Place;

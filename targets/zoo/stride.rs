@@ -1,4 +1,5 @@
-//! AReaL #225: the loop over groups steps by the group's size, and its slice multiplies by it again.
+//! AReaL #225: the loop over groups steps by the group's size, and its slice multiplies by it
+//! again.
 
 use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,

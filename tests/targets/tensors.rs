@@ -3,7 +3,9 @@
 use shakedown::check::{Budget, Subject, run};
 use shakedown::contract::Contract;
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
-use shakedown::contracts::token_log_probs::{TokenLogProbs, TokenLogProbsCase};
+use shakedown::contracts::token_log_probs::{
+    TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput,
+};
 use shakedown::place::Place;
 use shakedown::report::{ComponentReport, Status};
 use shakedown::tensor::{TensorFunction, tch};
@@ -41,6 +43,15 @@ fn selective(case: &TokenLogProbsCase<Tensor>) -> Tensor {
 fn right_functions_have_no_findings() {
     assert_eq!(findings::<GroupAdvantage>(grpo), (vec![], String::new()));
     assert_eq!(findings::<TokenLogProbs>(selective), (vec![], String::new()));
+}
+
+#[test]
+fn a_function_may_return_the_record_of_its_outputs() {
+    let (broken, found) = findings::<TokenLogProbs>(|case| TokenLogProbsOutput::<Tensor> {
+        log_probs: selective(case),
+        grad_logits: Some(case.logits.zeros_like()), // not its to give: autograd has it
+    });
+    assert_eq!((broken, found), (vec![], String::new()));
 }
 
 #[test]
@@ -91,9 +102,9 @@ fn another_shape_is_not_well_formed() {
 
 #[test]
 fn a_tensor_without_content_is_not_well_formed() {
-    let (broken, found) = findings::<GroupAdvantage>(|_| Tensor::new());
+    let (broken, found) = findings::<TokenLogProbs>(|_| Tensor::new());
     assert_eq!(broken, ["well-formed"]);
-    assert_eq!(found, "`advantages`: missing");
+    assert_eq!(found, "`log_probs`: missing");
 }
 
 #[test]

@@ -278,8 +278,12 @@ impl Rows for GroupAdvantage {
         }
     }
 
-    fn parts(case: &GroupAdvantageCase, options: &Options) -> Option<Vec<Vec<usize>>> {
-        (options.scale != Scale::BatchStd).then(|| members(case))
+    fn independent(options: &Options) -> bool {
+        options.scale != Scale::BatchStd
+    }
+
+    fn parts(case: &GroupAdvantageCase) -> Vec<Vec<usize>> {
+        members(case)
     }
 
     fn permutation(case: &GroupAdvantageCase, options: &Options, pick: &mut Pick) -> Vec<usize> {

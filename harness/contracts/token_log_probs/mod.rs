@@ -207,8 +207,8 @@ impl Rows for TokenLogProbs {
         }
     }
 
-    fn parts(case: &TokenLogProbsCase, _: &Options) -> Option<Vec<Vec<usize>>> {
-        Some((0..case.tokens.nrows()).map(|row| vec![row]).collect())
+    fn parts(case: &TokenLogProbsCase) -> Vec<Vec<usize>> {
+        (0..case.tokens.nrows()).map(|row| vec![row]).collect()
     }
 }
 

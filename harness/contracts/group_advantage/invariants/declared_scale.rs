@@ -19,7 +19,7 @@ use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
-use crate::text::rounded;
+use crate::text::{pair, rounded};
 use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
@@ -54,11 +54,10 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             stretch * sigma / divisor,
         );
         if apart(found, expected, allowed) {
+            let [found, expected] = pair(found, expected);
             broken!(
-                "the advantages of group {number} have deviation {}, expected {} ± {allowed:.1e} \
-                 (its rewards have {})",
-                rounded(found),
-                rounded(expected),
+                "the advantages of group {number} have deviation {found}, expected {expected} ± \
+                 {allowed:.1e} (its rewards have {})",
                 rounded(sigma),
             );
         }

@@ -4,7 +4,7 @@ use ndarray::{Array1, ArrayD};
 
 use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
 use crate::invariant::{Invariant, Outcome, Stop};
-use crate::text::rounded;
+use crate::text::pair;
 use crate::tolerance::apart;
 use crate::{broken, laws};
 
@@ -86,12 +86,8 @@ fn unchanged_everywhere(
     for (row, (from, to)) in before.advantages.iter().zip(&after.advantages).enumerate() {
         let allowed = allowed[[row]];
         if apart(*to, *from, allowed) {
-            broken!(
-                "{} is {}, expected {} ± {allowed:.1e}",
-                describe(row),
-                rounded(*to),
-                rounded(*from),
-            );
+            let [found, expected] = pair(*to, *from);
+            broken!("{} is {found}, expected {expected} ± {allowed:.1e}", describe(row));
         }
     }
     Ok(())

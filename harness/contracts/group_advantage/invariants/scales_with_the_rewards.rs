@@ -21,7 +21,7 @@ use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe};
 use crate::place::Place;
-use crate::text::rounded;
+use crate::text::{pair, rounded};
 use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
@@ -55,12 +55,11 @@ pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             let (from, to) = (before.output.advantages[row], after.advantages[row]);
             let allowed = bounds.0[[row]] * stretch + bounds.1[[row]];
             if apart(to, stretch * from, allowed) {
+                let [found, expected] = pair(to, stretch * from);
                 broken!(
                     "with all rewards times {factor}, advantages[{row}] of group {number} goes \
-                     from {} to {}, expected {} ± {allowed:.1e}",
+                     from {} to {found}, expected {expected} ± {allowed:.1e}",
                     rounded(from),
-                    rounded(to),
-                    rounded(stretch * from),
                 );
             }
         }
