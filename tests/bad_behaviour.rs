@@ -10,6 +10,7 @@ mod report;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use folder::{Folder, Ran};
@@ -341,7 +342,7 @@ fn a_process_beside_the_manifest_is_found_from_anywhere() {
         return;
     }
     let folder = Folder::new();
-    let script = format!("#!/bin/sh\nexec python3 {PYTHON:?}/protocol.py right\n");
+    let script = format!("#!/bin/sh\nexec {:?} {PYTHON:?}/protocol.py right\n", *INTERPRETER);
     folder.write("below/component", script);
     make_executable(&folder.path("below/component"));
     let manifest = "version: 1\ncomponents:\n- name: here\n  contract: group-advantage\n  \
@@ -401,9 +402,8 @@ fn a_process_that_does_not_load_is_an_error() {
 
 /// An interpreter without `os.fork`.
 fn write_no_fork(folder: &Folder) -> String {
-    let python = shakedown::process::default_interpreter();
     let script = "import os, sys; del os.fork; exec(sys.argv[2])";
-    folder.write("no-fork", format!("#!/bin/sh\nexec {python:?} -c '{script}' \"$@\"\n"));
+    folder.write("no-fork", format!("#!/bin/sh\nexec {:?} -c '{script}' \"$@\"\n", *INTERPRETER));
     make_executable(&folder.path("no-fork"));
     "interpreter: ./no-fork".to_owned()
 }
@@ -533,6 +533,15 @@ fn is_running(process: &str) -> bool {
 
 // ---- What the tests share.
 
+/// The interpreter itself, not a script that looks for one; empty where there is none.
+static INTERPRETER: LazyLock<String> = LazyLock::new(|| {
+    let python = shakedown::process::default_interpreter();
+    let output = Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output();
+    let output = output.map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8(output).unwrap().trim().to_owned()
+});
+
+/// Whether there is an interpreter; says what is left out where there is none.
 fn has_python() -> bool {
     has("json")
 }
@@ -541,10 +550,8 @@ fn has_python() -> bool {
 fn has(module: &str) -> bool {
     let code =
         "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
-    let found = Command::new(shakedown::process::default_interpreter())
-        .args(["-c", code, module])
-        .output()
-        .is_ok_and(|output| output.status.success());
+    let found = Command::new(&*INTERPRETER).args(["-c", code, module]).output();
+    let found = found.is_ok_and(|output| output.status.success());
     if !found {
         println!("left out: there is no python3 with the module {module}");
     }
@@ -553,8 +560,7 @@ fn has(module: &str) -> bool {
 
 /// The target of `protocol.py`, behaving in some way.
 fn process(behaviour: &str) -> String {
-    format!("{{process: [python3, {PYTHON:?}/protocol.py, {behaviour}]}}")
-        .replace("\"/protocol.py", "/protocol.py\"")
+    format!("{{process: [{:?}, \"{PYTHON}/protocol.py\", {behaviour}]}}", *INTERPRETER)
 }
 
 #[cfg(unix)]
