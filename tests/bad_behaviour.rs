@@ -10,11 +10,12 @@ mod report;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use folder::{Folder, Ran};
 use report::{Component, Report, Status, check};
+use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 
 /// The folder of the components.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
@@ -358,7 +359,7 @@ fn a_process_that_breaks_the_stream_is_a_finding() {
     assert_finds(&process("prints"), &[("survives", words)]);
     assert_finds(&process("stops-half-way"), &[("survives", "exit status 0")]);
     assert_finds(&process("promises-too-much"), &[("survives", "no message")]);
-    assert_finds(&process("promises-a-huge-tensor"), &[("survives", "it promises 4398046511104")]);
+    assert_finds(&process("promises-terabytes"), &[("survives", "it promises 4398046511104")]);
 }
 
 #[test]
@@ -374,6 +375,7 @@ fn a_process_that_raises_is_a_finding() {
 #[test]
 fn a_process_that_hangs_is_a_finding() {
     assert_hangs(&process("hangs"));
+    assert_hangs(&process("promises-gigabytes"));
 }
 
 #[test]
@@ -495,6 +497,60 @@ fn a_worker_that_cannot_fork_goes_with_its_harness() {
     let python = format!("arrays: list, timeout_ms: 600000, {}", write_no_fork(&folder));
     let inputs = kill_in_a_call(&folder, &python, 20);
     assert_eq!(first_call(&folder), inputs);
+}
+
+#[test]
+fn an_import_that_hangs_goes_with_its_harness() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let code = "import os, time\nopen('pid.partial', 'w').write(str(os.getpid()))\n\
+                os.rename('pid.partial', 'pid')\ntime.sleep(600)\n";
+    folder.write("mine.py", code);
+    write_manifest(&folder, PATIENT, "python:mine.py:f");
+    let mut harness = folder.command(&["check", "manifest.yaml", "--only", "bad"]).spawn().unwrap();
+    wait_until("the import hangs", || folder.path("pid").exists());
+    harness.kill().unwrap();
+    harness.wait().unwrap();
+    let process = std::fs::read_to_string(folder.path("pid")).unwrap();
+    wait_until("the worker has gone", || !is_running(&process));
+}
+
+/// Says to this test program that it is the one that shall be aborted, and in which folder.
+const ABORTS_IN: &str = "SHAKEDOWN_TEST_ABORTS_IN";
+
+#[test]
+fn a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight() {
+    let last = GroupAdvantageCase {
+        rewards: vec![0.5, 2.0, 0.0, 0.5].into(),
+        groups: vec![0, 0, 0, 0].into(),
+    };
+    if let Some(folder) = std::env::var_os(ABORTS_IN) {
+        let aborts = move |case: &GroupAdvantageCase| {
+            if *case == last {
+                std::process::abort();
+            }
+            vec![0.0; case.rewards.len()]
+        };
+        let _ = shakedown::check::<GroupAdvantage>(aborts).corpora(folder).report();
+        return;
+    }
+    let folder = Folder::new();
+    let name = "a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name]).env(ABORTS_IN, folder.path("corpora")).output();
+    assert!(!output.unwrap().status.success(), "it was not aborted");
+
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&calls);
+    let records = move |case: &GroupAdvantageCase| {
+        seen.lock().unwrap().push(case.clone());
+        vec![0.0; case.rewards.len()]
+    };
+    let check = shakedown::check::<GroupAdvantage>(records).corpora(folder.path("corpora"));
+    check.report().unwrap();
+    assert_eq!(calls.lock().unwrap()[0], last);
 }
 
 #[test]
