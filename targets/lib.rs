@@ -2,8 +2,8 @@
 //!
 //! | contract | reference on tensors | historical bugs | real libraries |
 //! |---|---|---|---|
-//! | `group-advantage` | [`advantage`] | [`zoo`]: prime-rl #390, AReaL #225 | TRL, `python/trl.yaml` |
-//! | `token-log-probs` | [`log_probs`] | [`zoo`]: OpenRLHF #634 | TRL, `python/trl.yaml` |
+//! | `group-advantage` | [`advantage`] | [`zoo`]: prime-rl #390, AReaL #225 | TRL, `python/` |
+//! | `token-log-probs` | [`log_probs`] | [`zoo`]: OpenRLHF #634 | TRL, `python/` |
 
 pub mod advantage;
 pub mod log_probs;
