@@ -323,10 +323,8 @@ fn replay_says_fixed_still_failing_or_stale() {
     let replay = |more: &[&str]| folder.run(&[&["replay"], more].concat());
 
     let failing = replay(&[&[&*case], &manifest[..]].concat());
-    let expected = format!(
-        "still failing  {case} · wrong · cpu/f32: zero-sum: group 0 sums to 20000, expected 0 ± \
-         9.5e-3\n"
-    );
+    let found = "zero-sum: group 0 sums to 20000, expected 0 ± 9.5e-3";
+    let expected = format!("still failing  {case} · wrong · cpu/f32: {found}\n");
     assert_eq!((failing.code, &*failing.stderr, &*failing.stdout), (1, "", &*expected));
 
     let message = "it is of the component `wrong`: add --manifest with its manifest";

@@ -110,6 +110,8 @@ pub struct Process<C> {
     timeout: Duration,
     load_timeout: Duration,
     running: Option<Running>,
+    /// Whether it gives gradients, as it said when it was loaded last.
+    autograd: bool,
     contract: PhantomData<fn() -> C>,
 }
 
@@ -117,7 +119,6 @@ pub struct Process<C> {
 struct Running {
     worker: Worker,
     device: Device,
-    autograd: bool,
 }
 
 impl<C: Contract> Process<C> {
@@ -133,6 +134,7 @@ impl<C: Contract> Process<C> {
             timeout: python.timeout,
             load_timeout: python.load_timeout,
             running: None,
+            autograd: false,
             contract: PhantomData,
         }
     }
@@ -151,6 +153,7 @@ impl<C: Contract> Process<C> {
             timeout: python.timeout,
             load_timeout: python.load_timeout,
             running: None,
+            autograd: false,
             contract: PhantomData,
         }
     }
@@ -192,7 +195,7 @@ impl<C: Contract> Process<C> {
         Ok(self.running.as_mut().expect("it was just started"))
     }
 
-    fn load(&self, mut worker: Worker, device: Device) -> Result<Running, Refusal> {
+    fn load(&mut self, mut worker: Worker, device: Device) -> Result<Running, Refusal> {
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
         let reply = match worker.ask(self.load_message(device), self.load_timeout) {
@@ -211,8 +214,8 @@ impl<C: Contract> Process<C> {
             .map_err(|why| failed(format!("{program} answered no message: {why}")))?;
         match (reply.get("kind"), reply.get("problem")) {
             ("loaded", _) => {
-                let autograd = reply.get("autograd") == "true";
-                Ok(Running { worker, device, autograd })
+                self.autograd = reply.get("autograd") == "true";
+                Ok(Running { worker, device })
             }
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
             ("refused", _) => {
@@ -364,9 +367,12 @@ impl<C: Contract> Component<C> for Process<C> {
     }
 
     fn gradients(&self, _: Place) -> Gradients {
-        match &self.running {
-            Some(running) if running.autograd => Gradients::Returned,
-            _ => Gradients::None(format!("`arrays: {}` has no autograd", self.arrays.name())),
+        match self.autograd {
+            true => Gradients::Returned,
+            false if self.is_python() => {
+                Gradients::None(format!("`arrays: {}` has no autograd", self.arrays.name()))
+            }
+            false => Gradients::None("the process gives no gradients".to_owned()),
         }
     }
 }

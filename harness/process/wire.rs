@@ -174,9 +174,10 @@ pub(crate) fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> 
     if data > LARGEST_MESSAGE_BYTES {
         return Err(no_message(&format!("it promises {data} bytes")));
     }
-    let begin = bytes.len();
-    bytes.resize(begin + usize::try_from(data).map_err(|_| no_message("it is too long"))?, 0);
-    from.read_exact(&mut bytes[begin..])?;
+    // Memory is taken as the data comes: what was promised may never come.
+    if from.take(data).read_to_end(&mut bytes)? as u64 != data {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(Some(bytes))
 }
 

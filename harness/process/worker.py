@@ -61,12 +61,13 @@ def main():
         request = wire.receive()
         if request is None or request[0].kind == "stop":
             leave(0)
+        threading.Thread(target=leave_with_the_reader, args=(wire,), daemon=True).start()
         component = Component(request[0])
         wire.send(component.loaded())
         if hasattr(os, "fork") and component.arrays.can_fork():
+            wire.supervised = True
             supervise(wire, component)
         else:
-            threading.Thread(target=leave_with_the_reader, args=(wire.sink,), daemon=True).start()
             serve(wire, component)
     except Refused as refused:
         wire.send(refused.reply)
@@ -139,13 +140,14 @@ def wait(child, woken, sink):
             os.read(ready, 512)
 
 
-def leave_with_the_reader(sink):
-    """A hanging call must not outlive the harness, nor keep its GPU."""
+def leave_with_the_reader(wire):
+    """An import or a call that hangs must not outlive the harness, nor keep its GPU."""
     if hasattr(select, "poll"):  # not on Windows
         poll = select.poll()
-        poll.register(sink, 0)  # errors only: the reader has gone
+        poll.register(wire.sink, 0)  # errors only: the reader has gone
         poll.poll()
-        os._exit(0)
+        if not wire.supervised:
+            os._exit(0)
 
 
 def leave(code):
@@ -233,6 +235,7 @@ class Wire:
         self.source = open(source, "rb", buffering=1 << 16)
         self.sink = sink
         self.headers = {}
+        self.supervised = False  # whether `supervise` looks after the end of the harness
         self.state = mmap.mmap(-1, 1)  # shared with forked children
 
     def receive(self):

@@ -83,8 +83,9 @@ def misbehave(behaviour, advantages):
         sys.stdout.buffer.write(struct.pack("<Q", 1 << 60))
         sys.stdout.buffer.flush()
         time.sleep(600)
-    elif behaviour == "promises-a-huge-tensor":
-        entry = {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}
+    elif behaviour in ("promises-gigabytes", "promises-terabytes"):
+        count = 1 << (29 if behaviour == "promises-gigabytes" else 40)
+        entry = {"dtype": "F32", "shape": [count], "data_offsets": [0, 4 * count]}
         text = json.dumps({"__metadata__": {"kind": "returned"}, "advantages": entry}).encode()
         sys.stdout.buffer.write(struct.pack("<Q", len(text)) + text)
         sys.stdout.buffer.flush()
