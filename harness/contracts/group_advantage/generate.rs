@@ -45,14 +45,16 @@ pub(super) fn valid(
     if options.singleton == Singleton::Avoid && options.baseline != Baseline::None && lonely {
         return Err("a group of one completion".to_owned());
     }
-    let keeps_rewards = options.baseline == Baseline::None
+    let unbounded = options.baseline == Baseline::None
+        || options.scale == Scale::LooStd
         || (options.scale == Scale::BatchStd && options.singleton == Singleton::Reward);
-    if keeps_rewards {
-        // Where nothing is taken off, a deviation near 0 leaves a quotient that no dtype holds.
+    if unbounded {
+        // A deviation near 0 leaves a quotient that no dtype holds, where the divided difference is
+        // not of the deviation's own size.
         let expected = oracle::advantages(case, options);
         let held = |value: f64| value.abs() <= dtype.max() / 2.0;
         if !expected[0].numbers.iter().all(|number| held(number.value)) {
-            return Err("a deviation near 0 under a reward without baseline".to_owned());
+            return Err("a deviation near 0 under a larger difference".to_owned());
         }
     }
     Ok(())

@@ -38,8 +38,8 @@ impl Normaliser {
 /// What the definition gives, token by token.
 ///
 /// The scale is the magnitude of the two numbers that are subtracted, z of the token and the
-/// largest z, plus the result. Smaller logits have no part in it: their weight falls faster than
-/// their rounding error grows.
+/// largest z, plus the result, plus what the sum of the weights costs. Smaller logits have no
+/// part in it: their weight falls faster than their rounding error grows.
 pub(super) fn log_probs(case: &TokenLogProbsCase, options: &Options) -> Vec<Expected> {
     let shape = (case.tokens.nrows(), columns(case, options));
     let mut numbers = Array2::from_elem(shape, Number::new(0.0, 0.0));
@@ -48,10 +48,17 @@ pub(super) fn log_probs(case: &TokenLogProbsCase, options: &Options) -> Vec<Expe
         let normaliser = Normaliser::of(logits.iter().copied(), options.temperature);
         let z = logits[token] / options.temperature;
         let value = normaliser.log_prob(z);
-        let scale = z.abs() + normaliser.largest.abs() + value.abs();
+        let scale = summed(logits.len()) + z.abs() + normaliser.largest.abs() + value.abs();
         numbers[[row, column]] = Number::new(value, scale);
     }
     vec![Expected { field: "log_probs", numbers: numbers.into_dyn(), terms: vocabulary(case) }]
+}
+
+/// The scale of the logarithm of a sum of `count` weights of which the largest is 1. One after
+/// the other they may lose a unit roundoff each, and the tolerance allows for 1 + log2 of them.
+fn summed(count: usize) -> f64 {
+    let count = count as f64;
+    count / (1.0 + count.log2())
 }
 
 /// The gradient of the summed log-probabilities: (onehot - softmax) / temperature, and 0 where
@@ -71,7 +78,7 @@ pub(super) fn gradient(case: &TokenLogProbsCase, options: &Options) -> Vec<Expec
             // 1 - p of a sure token, without losing its digits.
             let value = if own { -log_prob.exp_m1() } else { -probability };
             let error = if probability > 0.0 {
-                probability * (1.0 + z.abs() + 2.0 * normaliser.largest.abs())
+                probability * (summed(logits.len()) + z.abs() + 2.0 * normaliser.largest.abs())
             } else {
                 0.0
             };
