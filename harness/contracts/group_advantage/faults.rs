@@ -666,10 +666,6 @@ fn in_f32(case: &GroupAdvantageCase, options: &Options, epsilon: f32) -> GroupAd
 }
 
 fn in_half(case: &GroupAdvantageCase, options: &Options, half: Dtype) -> GroupAdvantageOutput {
-    scaled_from(case, options, half)
-}
-
-fn scaled_from(case: &GroupAdvantageCase, options: &Options, half: Dtype) -> GroupAdvantageOutput {
     by_group(case, |r| {
         if r.len() == 1 && options.singleton != Singleton::Reward {
             return vec![0.0];
