@@ -421,14 +421,11 @@ macro_rules! record {
 /// Whether two records hold the same bits in every field.
 pub fn same_bits<R: Record>(a: &R, b: &R) -> bool {
     let (a, b) = (a.values(), b.values());
-    let same = |((left, a), (right, b)): (&(&str, Option<Value>), &(&str, Option<Value>))| {
-        left == right
-            && match (a, b) {
-                (Some(a), Some(b)) => a.same_bits(b),
-                (a, b) => a.is_none() && b.is_none(),
-            }
-    };
-    a.len() == b.len() && a.iter().zip(&b).all(same)
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|((left, a), (right, b))| match (a, b) {
+            (Some(a), Some(b)) => left == right && a.same_bits(b),
+            (a, b) => left == right && a.is_none() && b.is_none(),
+        })
 }
 
 /// The record in one line for people: `rewards [0, 1]  groups [0, 0]`, and of a list
@@ -450,6 +447,7 @@ fn branch_text(branch: &Branch, separator: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "the macro declares public records")]
 pub(crate) mod tests {
     use ndarray::{Ix0, Ix2, arr0, arr2};
 
