@@ -159,6 +159,18 @@ pub trait Contract: Sized + Send + Sync + 'static {
     /// The deterministic cases, the smallest first.
     fn corners(options: &Self::Options, dtype: Dtype) -> Vec<Self::Case>;
 
+    /// Small cases besides the corners from which shrinking may start: so that the smallest case
+    /// of a bug does not depend on the one that was found.
+    fn small(_: &Self::Options, _: Dtype) -> Vec<Self::Case> {
+        Vec::new()
+    }
+
+    /// Whether the component must raise for a case: `empty_mask: refuse`, and no token. No other
+    /// invariant speaks about such a case.
+    fn refuses(_: &Self::Case, _: &Self::Options) -> bool {
+        false
+    }
+
     /// Why a case is outside the contract, where it is.
     fn valid(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Result<(), String>;
 

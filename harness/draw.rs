@@ -37,6 +37,21 @@ pub fn normal(u: &mut Unstructured<'_>) -> Result<f64> {
     Ok(sum)
 }
 
+/// `count` numbers of which the first two dozen are drawn; the rest repeats them in another order,
+/// so that large cases do not take more bytes than a fuzzer can steer.
+pub fn repeating(
+    u: &mut Unstructured<'_>,
+    count: usize,
+    mut draw: impl FnMut(&mut Unstructured<'_>) -> Result<f64>,
+) -> Result<Vec<f64>> {
+    const DRAWN: usize = 24;
+    let mut numbers = (0..count.min(DRAWN)).map(|_| draw(u)).collect::<Result<Vec<f64>>>()?;
+    numbers.extend(
+        (DRAWN..count).map(|at| numbers[(at * 7 + at / DRAWN) % DRAWN]).collect::<Vec<_>>(),
+    );
+    Ok(numbers)
+}
+
 /// Numbers that binary cannot represent, zeros of both signs, units and small integers.
 pub const AWKWARD: [f64; 16] =
     [0.0, 1.0, -1.0, 0.1, 0.5, 2.0, -0.0, 0.81, 0.95, -0.1, 3.0, 0.3, 0.7, -2.0, 1e-3, 10.0];

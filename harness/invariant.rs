@@ -206,6 +206,7 @@ impl<C: Contract> Probe<'_, C> {
     /// # Errors
     /// The call failed.
     pub fn output(&mut self) -> Result<Rc<Returned<C>>, Stop> {
+        self.not_refused(self.case)?;
         if self.memo.output.is_none() {
             self.memo.output = Some(self.answer(self.case, false).map(Rc::new));
         }
@@ -218,11 +219,34 @@ impl<C: Contract> Probe<'_, C> {
     /// # Errors
     /// The call failed.
     pub fn gradient_output(&mut self) -> Result<Rc<Returned<C>>, Stop> {
+        self.not_refused(self.case)?;
         if self.memo.with_gradient.is_none() {
             self.memo.with_gradient = Some(self.answer(self.case, true).map(Rc::new));
         }
         let answer = self.memo.with_gradient.clone().expect("it was just filled");
         self.kept(answer)
+    }
+
+    /// Whether the component raises for the case, which it must have promised.
+    ///
+    /// # Errors
+    /// The case is not one that it refuses; or the call failed in another way.
+    pub fn raises(&mut self) -> Result<bool, Stop> {
+        if !C::refuses(self.case, self.options) {
+            return Err(Stop::Vacuous);
+        }
+        match self.answer(self.case, false) {
+            Ok(_) => Ok(false),
+            Err(Failure::Raised { .. }) => Ok(true),
+            Err(failure) => {
+                self.failed = Some((self.case.clone(), failure));
+                Err(Stop::Failed)
+            }
+        }
+    }
+
+    fn not_refused(&self, case: &C::Case) -> Result<(), Stop> {
+        if C::refuses(case, self.options) { Err(Stop::Vacuous) } else { Ok(()) }
     }
 
     fn kept(&mut self, answer: Result<Rc<Returned<C>>, Failure>) -> Result<Rc<Returned<C>>, Stop> {
@@ -261,6 +285,7 @@ impl<C: Contract> Probe<'_, C> {
         if !valid || !crate::record::same_bits(&stored, case) {
             return Err(Stop::Vacuous);
         }
+        self.not_refused(case)?;
         self.answer(case, gradient).map_err(|failure| {
             self.failed = Some((case.clone(), failure));
             Stop::Failed

@@ -55,6 +55,7 @@
 #![deny(unsafe_code)] // the one exception is in `tensor/cuda.rs`
 #![cfg_attr(not(feature = "tch"), forbid(unsafe_code))]
 
+pub mod aggregate;
 pub mod case_file;
 pub mod check;
 #[cfg(feature = "cli")]
@@ -68,10 +69,12 @@ pub mod error;
 pub mod fault;
 mod finding;
 pub mod fuzz;
+pub mod grid;
 pub mod invariant;
 mod journal;
 pub mod laws;
 pub mod manifest;
+pub mod masked;
 mod patience;
 pub mod pick;
 pub mod place;
@@ -81,6 +84,7 @@ pub mod report;
 pub mod shrink;
 pub mod stream;
 mod suite;
+pub mod tape;
 #[cfg(feature = "tch")]
 pub mod tensor;
 pub mod text;

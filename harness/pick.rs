@@ -21,6 +21,11 @@ impl Pick {
         pick
     }
 
+    /// The choices of a number.
+    pub fn seeded(seed: u64) -> Pick {
+        Pick(seed)
+    }
+
     fn mix(&mut self, bits: u64) {
         self.0 = (self.0 ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }

@@ -65,21 +65,20 @@ pub struct Minimal<Case> {
     pub case: Case,
     /// How many candidates were tried.
     pub tried: u64,
-    /// Whether the search ended before no simpler candidate failed.
-    pub stopped: bool,
 }
 
 /// Walks from a failing case to a minimal one. `fails` says whether a candidate still fails, or
-/// `None` to stop the search. Where one of the contract's own corners fails and is simpler, the
-/// walk goes there first: so the minimum does not depend on where it began.
+/// `None` to stop the search. Where one of the contract's own corners or small cases fails and is
+/// simpler, the walk goes there first: so the minimum does not depend on where it began.
 pub fn minimise<C: Contract>(
     case: &C::Case,
     options: &C::Options,
     dtype: Dtype,
     mut fails: impl FnMut(&C::Case) -> Option<bool>,
 ) -> Minimal<C::Case> {
-    let mut minimal = Minimal { case: case.clone(), tried: 0, stopped: false };
+    let mut minimal = Minimal { case: case.clone(), tried: 0 };
     let mut candidates = C::corners(options, dtype);
+    candidates.extend(C::small(options, dtype));
     candidates.iter_mut().for_each(|corner| round(corner, dtype));
     candidates.sort_by_cached_key(C::measure);
     let mut only_corners_tried = true;
@@ -98,10 +97,7 @@ pub fn minimise<C: Contract>(
         });
         match simpler {
             Some(Some(simpler)) => minimal.case = simpler,
-            Some(None) => {
-                minimal.stopped = true;
-                return minimal;
-            }
+            Some(None) => return minimal,
             None if only_corners_tried => {}
             None => return minimal,
         }

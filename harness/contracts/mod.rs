@@ -37,5 +37,6 @@ pub(crate) fn unknown(name: &str) -> String {
 
 contracts! {
     group_advantage::GroupAdvantage,
+    returns::Returns,
     token_log_probs::TokenLogProbs,
 }

@@ -5,20 +5,27 @@ pub mod deterministic;
 pub mod finite;
 pub mod gradient;
 pub mod in_time;
+pub mod masked_poison;
 pub mod oracle;
+pub mod padding;
 pub mod pure;
+pub mod refuses;
 pub mod row_permutation;
 pub mod row_split;
 pub mod survives;
 pub mod total;
 pub mod well_formed;
 
-use ndarray::{Array, ArrayD, Axis, Dimension, RemoveAxis};
+use ndarray::{Array2, ArrayD, Axis, Slice};
 
+use crate::broken;
 use crate::contract::Contract;
-use crate::invariant::Invariant;
+use crate::grid::{self, Grid};
+use crate::invariant::{Invariant, Outcome, Probe};
+use crate::masked::MaskedValues;
 use crate::pick::Pick;
 use crate::record::{Record, Value};
+use crate::text::pair;
 use crate::tolerance::apart;
 
 /// The laws that hold of every contract whatsoever, in the order in which they are checked.
@@ -34,34 +41,131 @@ pub fn universal<C: Contract>() -> Vec<Invariant<C>> {
     ]
 }
 
-/// Contracts whose inputs and outputs have rows along the first axis.
-pub trait Rows: Contract {
-    /// The number of rows.
-    fn rows(case: &Self::Case) -> usize;
-
-    /// The case of some of its rows, in that order.
-    fn take(case: &Self::Case, rows: &[usize]) -> Self::Case;
-
+/// Contracts whose rows are batches of independent things: completions, pairs, environments.
+pub trait Rows: Grid {
     /// Whether there are rows that have no influence on each other.
     fn independent(_: &Self::Options) -> bool {
         true
     }
 
     /// The sets of rows that have no influence on each other.
-    fn parts(case: &Self::Case) -> Vec<Vec<usize>>;
+    fn parts(case: &Self::Case) -> Vec<Vec<usize>> {
+        (0..Self::rows(case)).map(|row| vec![row]).collect()
+    }
 
     /// An order of the rows that keeps the case valid.
     fn permutation(case: &Self::Case, _: &Self::Options, pick: &mut Pick) -> Vec<usize> {
         pick.shuffled(Self::rows(case))
     }
+
+    /// The number of rows.
+    fn rows(case: &Self::Case) -> usize {
+        grid::length::<Self>(case, Self::ROW)
+    }
+
+    /// The case of some of its rows, in that order.
+    fn take(case: &Self::Case, rows: &[usize]) -> Self::Case {
+        grid::select::<Self, _>(case, Self::ROW, rows)
+    }
 }
 
-/// Some rows of an array, in that order.
-pub fn take_rows<T: Clone, D: Dimension + RemoveAxis>(
-    array: &Array<T, D>,
-    rows: &[usize],
-) -> Array<T, D> {
-    array.select(Axis(0), rows)
+/// Some rows of an output field; all of a field that has no rows.
+fn take_rows<C: Grid>(field: &str, array: &ArrayD<f64>, rows: &[usize]) -> ArrayD<f64> {
+    match grid::axis_of::<C>(field, C::ROW) {
+        Some(axis) => array.select(axis, rows),
+        None => array.clone(),
+    }
+}
+
+/// Contracts with a mask over rows and tokens.
+pub trait Masked: Grid {
+    /// Finite numbers that may stand under the mask: all pairs of them are valid.
+    const POISON: &'static [f64] = &[0.0, 1.0, -1.0, 0.5, -7.0, 1e3, -1e3];
+
+    /// The mask: true where the token counts.
+    fn mask(case: &Self::Case) -> &Array2<bool>;
+
+    /// The same, to be changed.
+    fn mask_mut(case: &mut Self::Case) -> &mut Array2<bool>;
+
+    /// What may stand under it.
+    fn masked_values(options: &Self::Options) -> MaskedValues;
+
+    /// Whether a mask may have gaps inside a row.
+    fn holes(options: &Self::Options) -> bool;
+
+    /// Whether batches without a token are generated.
+    fn empty_batches(_: &Self::Options) -> bool {
+        true
+    }
+
+    /// The case with `columns` more masked columns at its end.
+    fn padded(case: &Self::Case, columns: usize) -> Self::Case {
+        let tokens = grid::length::<Self>(case, 'T');
+        let kept: Vec<usize> = (0..tokens).chain(vec![tokens - 1; columns]).collect();
+        let mut padded = grid::select::<Self, _>(case, 'T', &kept);
+        Self::mask_mut(&mut padded).slice_axis_mut(Axis(1), Slice::from(tokens..)).fill(false);
+        padded
+    }
+
+    /// The case with other numbers under the mask.
+    fn poisoned(case: &Self::Case, options: &Self::Options, pick: &mut Pick) -> Self::Case {
+        let mask = Self::mask(case).clone();
+        let any = Self::masked_values(options) == MaskedValues::Any && pick.below(3) > 0;
+        let mut poisoned = case.clone();
+        poisoned.for_floats(&mut |name, floats| {
+            if floats.len() == mask.len() && grid::axis_of::<Self>(name, 'T').is_some() {
+                for (x, kept) in floats.iter_mut().zip(&mask) {
+                    let values = if any && pick.below(2) == 0 { &ANY[..] } else { Self::POISON };
+                    *x = if *kept { *x } else { *pick.one(values) };
+                }
+            }
+        });
+        poisoned
+    }
+}
+
+/// What stands under a mask where anything may.
+const ANY: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+
+/// The first column by which an output at unmasked tokens, or one without tokens, differs.
+pub(crate) fn unmasked_difference<C: Masked>(
+    probe: &mut Probe<'_, C>,
+    changed: &C::Case,
+    what: &str,
+) -> Outcome {
+    let mask = C::mask(probe.case).clone();
+    let before = probe.output()?;
+    let after = probe.call(changed)?;
+    let expected_after = probe.expected_of(changed);
+    let after = outputs(&after);
+    for (name, before) in outputs(&before.output) {
+        let Some((_, after)) = after.iter().find(|(known, _)| *known == name) else { continue };
+        let mut allowed = probe.bounds(name);
+        let mut after = after.clone();
+        let mut allowed_after = probe.bounds_in(&expected_after, name);
+        if let Some(axis) = grid::axis_of::<C>(name, 'T') {
+            let columns: Vec<usize> = (0..before.shape()[axis.index()]).collect();
+            after = after.select(axis, &columns);
+            allowed_after = allowed_after.select(axis, &columns);
+            for (allowed, kept) in allowed.iter_mut().zip(&mask) {
+                *allowed = if *kept { *allowed } else { f64::INFINITY };
+            }
+        }
+        allowed += &allowed_after;
+        allowed.zip_mut_with(&before, |allowed, x| {
+            *allowed = if x.is_finite() { *allowed } else { f64::INFINITY };
+        });
+        if let Some(found) = difference(&after, &before, &allowed) {
+            let [left, right] = pair(found.left, found.right);
+            broken!(
+                "{what} {name}{} is {left}, before it was {right}; allowed difference {:.1e}",
+                found.index,
+                found.allowed
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The float fields of a record that are present, by name.

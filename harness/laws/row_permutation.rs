@@ -14,12 +14,10 @@
 //! verl #1943, #1440: outputs left in the order by length. LLaMA-Factory #7576: scores of other
 //! rows.
 
-use ndarray::Axis;
-
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Rows, difference, outputs};
+use crate::laws::{Rows, difference, outputs, take_rows};
 use crate::text::pair;
 
 /// The law, for the contract `C`.
@@ -45,12 +43,12 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
     for ((name, whole), (_, permuted)) in outputs(&whole.output).into_iter().zip(outputs(&permuted))
     {
         let allowed = 2.0 * probe.bounds(name);
-        let (whole, allowed) = (whole.select(Axis(0), &order), allowed.select(Axis(0), &order));
+        let [whole, allowed] = [whole, allowed].map(|a| take_rows::<C>(name, &a, &order));
         if let Some(found) = difference(&permuted, &whole, &allowed) {
             let [left, right] = pair(found.left, found.right);
             broken!(
-                "with the rows in the order {order:?}, {name}{} is {}, but that row gave {} \
-                 before; allowed difference {:.1e}",
+                "with the rows in the order {order:?}, {name}{} is {}, but it was {} before; \
+                 allowed difference {:.1e}",
                 found.index,
                 left,
                 right,

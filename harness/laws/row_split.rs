@@ -14,12 +14,10 @@
 //! AReaL #225: a stride applied twice leaves all groups but the first as they were. trl
 //! 4db63af98: position `(i, t)` gets the advantage of row `t`.
 
-use ndarray::Axis;
-
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Rows, difference, outputs};
+use crate::laws::{Rows, difference, outputs, take_rows};
 use crate::text::pair;
 
 /// At most this many parts of a batch are called on their own.
@@ -53,8 +51,9 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
         };
         checked = true;
         for ((name, whole), (_, alone)) in outputs(&whole.output).into_iter().zip(outputs(&alone)) {
-            let allowed = 2.0 * probe.bounds(name).select(Axis(0), rows);
-            if let Some(found) = difference(&alone, &whole.select(Axis(0), rows), &allowed) {
+            let allowed = 2.0 * probe.bounds(name);
+            let [whole, allowed] = [whole, allowed].map(|a| take_rows::<C>(name, &a, rows));
+            if let Some(found) = difference(&alone, &whole, &allowed) {
                 let [left, right] = pair(found.left, found.right);
                 broken!(
                     "rows {rows:?} alone give {name}{} = {}, in the batch {}; allowed difference \

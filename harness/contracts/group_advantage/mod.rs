@@ -20,8 +20,9 @@ use ndarray::{Array1, Ix1};
 use crate::contract::{Class, Contract, Stage};
 use crate::draw::{chance, one};
 use crate::fault::Fault;
+use crate::grid::Grid;
 use crate::invariant::Invariant;
-use crate::laws::{self, Rows};
+use crate::laws::Rows;
 use crate::pick::Pick;
 use crate::place::Dtype;
 use crate::shrink::Measure;
@@ -266,18 +267,12 @@ impl Contract for GroupAdvantage {
     }
 }
 
+impl Grid for GroupAdvantage {
+    const AXES: &'static [(&'static str, &'static str)] =
+        &[("rewards", "N"), ("groups", "N"), ("advantages", "N")];
+}
+
 impl Rows for GroupAdvantage {
-    fn rows(case: &GroupAdvantageCase) -> usize {
-        case.rewards.len()
-    }
-
-    fn take(case: &GroupAdvantageCase, rows: &[usize]) -> GroupAdvantageCase {
-        GroupAdvantageCase {
-            rewards: laws::take_rows(&case.rewards, rows),
-            groups: laws::take_rows(&case.groups, rows),
-        }
-    }
-
     fn independent(options: &Options) -> bool {
         options.scale != Scale::BatchStd
     }

@@ -21,8 +21,9 @@ use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 use crate::contract::{Class, Contract, Stage};
 use crate::draw::{chance, one};
 use crate::fault::Fault;
+use crate::grid::Grid;
 use crate::invariant::Invariant;
-use crate::laws::{self, Rows};
+use crate::laws::Rows;
 use crate::place::Dtype;
 use crate::shrink::Measure;
 use crate::tolerance::Expected;
@@ -195,22 +196,12 @@ impl Contract for TokenLogProbs {
     }
 }
 
-impl Rows for TokenLogProbs {
-    fn rows(case: &TokenLogProbsCase) -> usize {
-        case.tokens.nrows()
-    }
-
-    fn take(case: &TokenLogProbsCase, rows: &[usize]) -> TokenLogProbsCase {
-        TokenLogProbsCase {
-            logits: laws::take_rows(&case.logits, rows),
-            tokens: laws::take_rows(&case.tokens, rows),
-        }
-    }
-
-    fn parts(case: &TokenLogProbsCase) -> Vec<Vec<usize>> {
-        (0..case.tokens.nrows()).map(|row| vec![row]).collect()
-    }
+impl Grid for TokenLogProbs {
+    const AXES: &'static [(&'static str, &'static str)] =
+        &[("logits", "NTV"), ("tokens", "NT"), ("log_probs", "NT"), ("grad_logits", "NTV")];
 }
+
+impl Rows for TokenLogProbs {}
 
 /// The number of columns of the output.
 fn columns(case: &TokenLogProbsCase, options: &Options) -> usize {

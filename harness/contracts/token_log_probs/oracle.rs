@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3};
 
 use super::{Options, TokenLogProbsCase, columns, position, scored, vocabulary};
-use crate::tolerance::{Expected, Number};
+use crate::tolerance::{Expected, Number, summed};
 
 /// The logarithm of a position's normaliser, in two parts that are never added: so that a
 /// log-probability near 0 keeps its digits.
@@ -52,13 +52,6 @@ pub(super) fn log_probs(case: &TokenLogProbsCase, options: &Options) -> Vec<Expe
         numbers[[row, column]] = Number::new(value, scale);
     }
     vec![Expected { field: "log_probs", numbers: numbers.into_dyn(), terms: vocabulary(case) }]
-}
-
-/// The scale of the logarithm of a sum of `count` weights of which the largest is 1. One after
-/// the other they may lose a unit roundoff each, and the tolerance allows for 1 + log2 of them.
-fn summed(count: usize) -> f64 {
-    let count = count as f64;
-    count / (1.0 + count.log2())
 }
 
 /// The gradient of the summed log-probabilities: (onehot - softmax) / temperature, and 0 where

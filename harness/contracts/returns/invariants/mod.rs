@@ -1,0 +1,28 @@
+//! What must hold of `returns`: the laws that apply, and one file for each of its own.
+
+use super::Returns;
+use crate::invariant::Invariant;
+use crate::laws;
+
+/// Every invariant of the contract, in the order in which they are checked.
+pub(super) fn all() -> Vec<Invariant<Returns>> {
+    let mut all = laws::universal();
+    all.extend([
+        laws::oracle::law().catching(&["gamma-not-applied", "masked-output-not-zeroed"]),
+        laws::row_permutation::law().catching(&["carry-crosses-rows"]),
+        laws::row_split::law().catching(&["carry-crosses-rows"]),
+        laws::padding::law().catching(&["pad-rewards-in-the-return"]),
+        laws::masked_poison::law()
+            .catching(&["pad-rewards-in-the-return", "masked-penalty-in-the-return"]),
+    ]);
+    all.extend(own());
+    all
+}
+
+crate::invariants! {
+    Returns;
+    recursion,
+    causal,
+    linear,
+    compact_equals_expanded,
+}

@@ -1,0 +1,198 @@
+//! The discounted return of each token: its reward and the discounted ones that follow.
+//!
+//! REINFORCE++ and PPO without a critic weigh each token by what came after it. The recursion runs
+//! from the end of a row to its start, and must neither take in what stands under the mask nor
+//! stop at a gap: a tool's output in the middle of a completion carries the return over.
+//!
+//! ### Source
+//! `R_t = r_t + γ·R_{t+1}`. verl REINFORCE++ (`skip`: masked tokens are no steps), OpenRLHF
+//! `get_cumulative_returns` (`zero`: they are steps without reward).
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array2, Ix2};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::{chance, one};
+use crate::fault::Fault;
+use crate::grid::{self, Grid};
+use crate::invariant::Invariant;
+use crate::laws::{Masked, Rows};
+use crate::masked::{MaskedOutput, MaskedTokens, MaskedValues};
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{options, record};
+
+record! {
+    /// The inputs of `returns`.
+    ///
+    /// # Shapes
+    /// `N` rows of `T` tokens: both `[N, T]`.
+    pub struct ReturnsCase {
+        /// The reward of each token.
+        pub rewards: A::Float<Ix2>,
+        /// True where the token counts.
+        pub mask: A::Bool<Ix2>,
+    }
+}
+
+record! {
+    /// The output of `returns`.
+    ///
+    /// # Shapes
+    /// `[N, T]`.
+    pub struct ReturnsOutput {
+        /// The return of each token.
+        pub returns: A::Float<Ix2>,
+    }
+}
+
+impl From<Array2<f64>> for ReturnsOutput {
+    fn from(returns: Array2<f64>) -> Self {
+        Self { returns }
+    }
+}
+
+impl From<Array2<f32>> for ReturnsOutput {
+    fn from(returns: Array2<f32>) -> Self {
+        returns.mapv(f64::from).into()
+    }
+}
+
+options! {
+    /// The options of `returns`.
+    pub struct Options {
+        /// The discount of one step, 0 to 1.
+        pub gamma: f64 = 1.0,
+        /// `skip` (masked tokens are no steps: the return carries over them) or `zero` (they are
+        /// steps with reward 0: time passes).
+        pub masked: MaskedTokens = MaskedTokens::Skip,
+        /// `true` or `false`: whether a mask may have gaps inside a row.
+        pub holes: bool = false,
+        /// `finite` or `any`: what may stand under the mask.
+        pub masked_values: MaskedValues = MaskedValues::Finite,
+        /// `zero` or `any`: what stands at masked positions of the output.
+        pub masked_output: MaskedOutput = MaskedOutput::Zero,
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        if (0.0..=1.0).contains(&self.gamma) {
+            Ok(())
+        } else {
+            Err(("gamma", format!("expected a number from 0 to 1, found {}", self.gamma)))
+        }
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        Ok(Options {
+            gamma: one(u, &[1.0, 0.99, 0.9, 0.5, 0.0])?,
+            masked: one(u, MaskedTokens::ALL)?,
+            holes: chance(u, 128)?,
+            masked_values: one(u, MaskedValues::ALL)?,
+            masked_output: one(u, MaskedOutput::ALL)?,
+        })
+    }
+}
+
+/// The contract: the discounted return of each token.
+#[derive(Clone, Copy, Debug)]
+pub struct Returns;
+
+impl Contract for Returns {
+    type Case = ReturnsCase;
+    type Output = ReturnsOutput;
+    type Options = Options;
+
+    const ID: &'static str = "returns";
+    const STAGE: Stage = Stage::Advantage;
+    const DOC: &'static str = include_str!("mod.rs");
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        _: Dtype,
+    ) -> arbitrary::Result<ReturnsCase> {
+        generate::draw(u, options)
+    }
+
+    fn corners(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
+        generate::corners(options, dtype)
+    }
+
+    fn small(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
+        grid::small::<Self>(&[("rewards", &[0.0, 1.0, 2.0])], options, dtype)
+    }
+
+    fn valid(case: &ReturnsCase, options: &Options, _: Dtype) -> Result<(), String> {
+        generate::valid(case, options)
+    }
+
+    fn simpler(case: &ReturnsCase, _: &Options, _: Dtype) -> Vec<ReturnsCase> {
+        grid::simpler::<Self>(case)
+    }
+
+    fn measure(case: &ReturnsCase) -> Measure {
+        grid::measure::<Self>(case)
+    }
+
+    fn shapes(case: &ReturnsCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("returns", case.rewards.shape().to_vec())]
+    }
+
+    fn oracle(case: &ReturnsCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::returns(case, options)
+    }
+
+    fn reference(case: &ReturnsCase, options: &Options, dtype: Dtype) -> ReturnsOutput {
+        reference::returns(case, options, dtype).into()
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+impl Grid for Returns {
+    const AXES: &'static [(&'static str, &'static str)] =
+        &[("rewards", "NT"), ("mask", "NT"), ("returns", "NT")];
+}
+
+impl Rows for Returns {}
+
+impl Masked for Returns {
+    fn mask(case: &ReturnsCase) -> &Array2<bool> {
+        &case.mask
+    }
+
+    fn mask_mut(case: &mut ReturnsCase) -> &mut Array2<bool> {
+        &mut case.mask
+    }
+
+    fn masked_values(options: &Options) -> MaskedValues {
+        options.masked_values
+    }
+
+    fn holes(options: &Options) -> bool {
+        options.holes
+    }
+}

@@ -1,0 +1,71 @@
+//! The definition of `returns` in plain f64: every return is a sum of its own, in T² steps.
+
+use ndarray::Array2;
+
+use super::{Options, ReturnsCase};
+use crate::masked::{MaskedTokens, outside};
+use crate::tolerance::{Expected, Number};
+
+/// What the definition gives.
+///
+/// A reward that is d steps ahead has passed through d products and sums on its way, each of which
+/// may round it once: its part of the scale is 1 + d times its magnitude.
+pub(super) fn returns(case: &ReturnsCase, options: &Options) -> Vec<Expected> {
+    let (rows, tokens) = case.rewards.dim();
+    let mut numbers = Array2::from_elem((rows, tokens), outside(options.masked_output));
+    for row in 0..rows {
+        for token in (0..tokens).filter(|token| case.mask[[row, *token]]) {
+            let (mut value, mut scale) = (0.0, 0.0);
+            let mut steps = 0;
+            for later in token..tokens {
+                if case.mask[[row, later]] {
+                    let term = options.gamma.powi(steps) * case.rewards[[row, later]];
+                    value += term;
+                    scale += (1.0 + f64::from(steps)) * term.abs();
+                }
+                steps += i32::from(case.mask[[row, later]] || options.masked == MaskedTokens::Zero);
+            }
+            numbers[[row, token]] = Number::new(value, scale);
+        }
+    }
+    vec![Expected { field: "returns", numbers: numbers.into_dyn(), terms: 1 }]
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array2, arr2};
+
+    use super::*;
+
+    fn values(case: &ReturnsCase, options: &Options) -> Vec<f64> {
+        returns(case, options)[0].numbers.iter().map(|number| number.value).collect()
+    }
+
+    #[test]
+    fn constant_rewards_give_a_geometric_series() {
+        let case = ReturnsCase {
+            rewards: Array2::from_elem((1, 6), 1.0),
+            mask: Array2::from_elem((1, 6), true),
+        };
+        for gamma in [0.5, 0.9] {
+            let found = values(&case, &Options { gamma, ..Options::default() });
+            for (token, found) in found.iter().enumerate() {
+                let left = 6 - token as i32;
+                assert!((found - (1.0 - gamma.powi(left)) / (1.0 - gamma)).abs() < 1e-14);
+            }
+        }
+        assert_eq!(values(&case, &Options::default()), [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn a_gap_costs_time_only_where_time_passes() {
+        let case = ReturnsCase {
+            rewards: arr2(&[[0.0, 0.0, 7.0, 7.0, 0.0, 1.0]]),
+            mask: arr2(&[[true, true, false, false, true, true]]),
+        };
+        let options = Options { gamma: 0.5, holes: true, ..Options::default() };
+        assert_eq!(values(&case, &options), [0.125, 0.25, 0.0, 0.0, 0.5, 1.0]);
+        let options = Options { masked: MaskedTokens::Zero, ..options };
+        assert_eq!(values(&case, &options), [0.03125, 0.0625, 0.0, 0.0, 0.5, 1.0]);
+    }
+}

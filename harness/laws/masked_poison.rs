@@ -1,0 +1,40 @@
+//! What stands under the mask is nobody's business.
+//!
+//! ### Claim
+//! Overwriting what stands under the mask changes nothing at unmasked tokens.
+//!
+//! ### Why it matters
+//! Pads, prompts and tool output hold whatever was in the buffer. A result that depends on it
+//! trains on noise, and does so only in batches with rows of unequal length.
+//!
+//! ### Does not hold for
+//! NaN and infinities under the mask where `masked_values: finite` is declared.
+//!
+//! ### Bugs it has caught
+//! trl #5594: masked after the arithmetic, so that NaN survives times 0. trl #7024 and slime #1372:
+//! rewards of pads in the return.
+
+use crate::contract::Pitfall;
+use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
+use crate::laws::{Masked, unmasked_difference};
+
+/// The law, for the contract `C`.
+pub fn law<C: Masked>() -> Invariant<C> {
+    Invariant {
+        id: "masked-poison",
+        doc: Doc(include_str!("masked_poison.rs")),
+        pitfall: Pitfall::MaskingAlignment,
+        catches: &[],
+        needs_gradient: false,
+        applies: |_, _| true,
+        check: check::<C>,
+    }
+}
+
+fn check<C: Masked>(probe: &mut Probe<'_, C>) -> Outcome {
+    if C::mask(probe.case).iter().all(|kept| *kept) {
+        return Err(Stop::Vacuous);
+    }
+    let poisoned = C::poisoned(probe.case, probe.options, &mut probe.pick);
+    unmasked_difference(probe, &poisoned, "with other numbers under the mask,")
+}

@@ -1,0 +1,38 @@
+//! Masked columns at the end change nothing.
+//!
+//! ### Claim
+//! Appending masked columns changes nothing at the tokens that were there.
+//!
+//! ### Why it matters
+//! How wide a batch is depends on its longest row. A result that depends on the width changes
+//! with the other rows, with the batch size and with sequence packing.
+//!
+//! ### Does not hold for
+//! Conventions that divide by the width of the mask: contracts ask for a constant instead.
+//!
+//! ### Bugs it has caught
+//! verl #3741 and understand-r1-zero 14046dc: a normaliser made of the batch's own width. trlx:
+//! mean and deviation of the padded matrix.
+
+use crate::contract::Pitfall;
+use crate::invariant::{Doc, Invariant, Outcome, Probe};
+use crate::laws::{Masked, unmasked_difference};
+
+/// The law, for the contract `C`.
+pub fn law<C: Masked>() -> Invariant<C> {
+    Invariant {
+        id: "padding",
+        doc: Doc(include_str!("padding.rs")),
+        pitfall: Pitfall::MaskingAlignment,
+        catches: &[],
+        needs_gradient: false,
+        applies: |_, _| true,
+        check: check::<C>,
+    }
+}
+
+fn check<C: Masked>(probe: &mut Probe<'_, C>) -> Outcome {
+    let columns = 1 + probe.pick.below(3);
+    let padded = C::padded(probe.case, columns);
+    unmasked_difference(probe, &padded, &format!("with {columns} masked columns more,"))
+}
