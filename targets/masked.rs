@@ -1,9 +1,8 @@
 //! Reductions under a mask: sums and means of what counts, and one loss from the losses of tokens.
 
+use shakedown::aggregate::Aggregate;
+use shakedown::masked::{EmptyMask, EmptyRows};
 use tch::Tensor;
-
-use crate::options::aggregate::Aggregate;
-use crate::options::masked::{EmptyMask, EmptyRows};
 
 /// The numbers where the mask is true, 0 elsewhere; differentiable.
 ///
@@ -29,7 +28,7 @@ pub fn mean(numbers: &Tensor, mask: &Tensor, empty: EmptyMask) -> Tensor {
 }
 
 /// How the losses of tokens become the loss of a batch: four options that every loss has.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduction {
     /// What is added up, and what it is divided by.
     pub aggregate: Aggregate,

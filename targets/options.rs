@@ -2,78 +2,12 @@
 //!
 //! Each module stands in for `shakedown::contracts::<module>` until that exists.
 
-/// As `shakedown::masked`.
-pub mod masked {
-    /// What a reduction over no token gives.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum EmptyMask {
-        /// 0, with gradient 0.
-        #[default]
-        Zero,
-        /// NaN.
-        Nan,
-        /// It raises.
-        Refuse,
-        /// Never asked for.
-        Avoid,
-    }
-
-    /// Whether a row without a token counts in the number of rows.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum EmptyRows {
-        /// It does not.
-        #[default]
-        Skip,
-        /// It does.
-        Count,
-    }
-
-    /// What stands at the masked positions of an output.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum MaskedOutput {
-        /// 0.
-        #[default]
-        Zero,
-        /// Anything.
-        Any,
-    }
-
-    /// What masked tokens are to a recursion over time.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum MaskedTokens {
-        /// No transitions.
-        #[default]
-        Skip,
-        /// Transitions with reward and value 0.
-        Zero,
-    }
-}
-
-/// As `shakedown::aggregate`.
-pub mod aggregate {
-    /// How one number a token becomes one number.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum Aggregate {
-        /// The sum over tokens, by the number of tokens.
-        #[default]
-        TokenMean,
-        /// The sum over tokens.
-        TokenSum,
-        /// The mean over rows of the mean over tokens.
-        SeqMeanTokenMean,
-        /// The mean over rows of the sum over tokens.
-        SeqMeanTokenSum,
-        /// The same, by a constant length.
-        SeqMeanTokenSumNorm,
-    }
-}
-
 /// The options of `outcome-advantage`.
 pub mod outcome_advantage {
-    pub use super::masked::MaskedOutput;
     pub use shakedown::contracts::group_advantage::{
         Baseline, EpsilonMode, Layout, Scale, Singleton, Unscored,
     };
+    pub use shakedown::masked::MaskedOutput;
 
     /// Whether a row without a token takes part in the statistics of its group.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -121,7 +55,7 @@ pub mod outcome_advantage {
 
 /// The options of `gae`.
 pub mod gae {
-    pub use super::masked::{EmptyMask, MaskedOutput, MaskedTokens};
+    pub use shakedown::masked::{EmptyMask, MaskedOutput, MaskedTokens};
 
     /// The options of `gae`.
     #[derive(Clone, Debug, PartialEq)]
@@ -175,29 +109,10 @@ pub mod rollout_gae {
     }
 }
 
-/// The options of `returns`.
-pub mod returns {
-    pub use super::masked::{MaskedOutput, MaskedTokens};
-
-    /// The options of `returns`.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Options {
-        pub gamma: f64,
-        pub masked: MaskedTokens,
-        pub masked_output: MaskedOutput,
-    }
-
-    impl Default for Options {
-        fn default() -> Self {
-            Options { gamma: 1.0, masked: MaskedTokens::Skip, masked_output: MaskedOutput::Zero }
-        }
-    }
-}
-
 /// The options of `whiten`.
 pub mod whiten {
-    pub use super::masked::{EmptyMask, MaskedOutput};
     pub use shakedown::contracts::group_advantage::EpsilonMode;
+    pub use shakedown::masked::{EmptyMask, MaskedOutput};
 
     /// The options of `whiten`.
     #[derive(Clone, Debug, PartialEq)]
@@ -320,9 +235,9 @@ pub mod kl_estimate {
 
 /// The options of `policy-loss`.
 pub mod policy_loss {
-    pub use super::aggregate::Aggregate;
     pub use super::kl_estimate::Estimator;
-    pub use super::masked::{EmptyMask, EmptyRows};
+    pub use shakedown::aggregate::Aggregate;
+    pub use shakedown::masked::{EmptyMask, EmptyRows};
 
     /// What is minimised.
     #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -417,8 +332,8 @@ pub mod policy_loss {
 
 /// The options of `value-loss`.
 pub mod value_loss {
-    pub use super::aggregate::Aggregate;
-    pub use super::masked::{EmptyMask, EmptyRows};
+    pub use shakedown::aggregate::Aggregate;
+    pub use shakedown::masked::{EmptyMask, EmptyRows};
 
     /// The options of `value-loss`.
     #[derive(Clone, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 use shakedown::contracts::token_log_probs;
 use tch::Tensor;
 
+use crate::arithmetic;
 use crate::completions::Completions;
 use crate::entropy::token_entropy;
 use crate::gae::gae;
@@ -76,6 +77,8 @@ impl Ppo {
         completions: &Completions,
     ) -> PpoLoss {
         let mask = &completions.mask;
+        // Once: a gradient of a half format that is added up from two loses digits.
+        let logits = &logits.to_kind(arithmetic(logits.kind()));
         let options = token_log_probs::Options::default();
         let log_probs = token_log_probs(logits, &completions.tokens, &options);
         let gae = gae(&completions.rewards, &old_values.detach(), mask, &self.gae);

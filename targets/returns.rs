@@ -1,11 +1,18 @@
 //! `returns` on tensors: the discounted sum of the rewards still to come.
 
+use shakedown::component::Component;
+use shakedown::contracts::returns::{Options, Returns};
+use shakedown::masked::MaskedTokens;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::masked::under;
-use crate::options::masked::MaskedTokens;
-use crate::options::returns::Options;
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<Returns> {
+    tch::<Returns>(move |case| returns(&case.rewards, &case.mask, &options))
+}
 
 /// The return of each token: its reward and, discounted, all later ones of its row.
 ///

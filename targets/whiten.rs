@@ -1,11 +1,11 @@
 //! `whiten` on tensors: numbers with mean 0 and variance 1, over all tokens that count.
 
 use shakedown::contracts::group_advantage::EpsilonMode;
+use shakedown::masked::EmptyMask;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
 use crate::masked::under;
-use crate::options::masked::EmptyMask;
 use crate::options::whiten::Options;
 
 /// The numbers less their mean, over their deviation; with `shift_mean: false` around their mean.
