@@ -7,7 +7,7 @@
 //! | `outcome-advantage` | [`outcome`] | | |
 //! | `gae` | [`gae`] | | |
 //! | `rollout-gae` | [`rollout_gae`] | | |
-//! | `returns` | [`returns`] | | |
+//! | `returns` | [`returns`] | [`zoo`]: verl #7278, trl #7024, slime #1372 | |
 //! | `whiten` | [`whiten`] | | |
 //! | `token-log-probs` | [`log_probs`] | [`zoo`]: OpenRLHF #634 | TRL, `python/` |
 //! | `token-entropy` | [`entropy`] | | |

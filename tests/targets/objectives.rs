@@ -4,6 +4,9 @@
 use shakedown_targets::completions::Completions;
 use shakedown_targets::dpo::{Dpo, Side};
 use shakedown_targets::grpo::Grpo;
+use shakedown_targets::kl::kl_estimate;
+use shakedown_targets::options::{kl_estimate, policy_loss};
+use shakedown_targets::policy::{Inputs, policy_loss};
 use shakedown_targets::ppo::Ppo;
 use shakedown_targets::reinforce::Reinforce;
 use tch::{Device, Kind, Tensor};
@@ -185,4 +188,42 @@ fn dpo_starts_at_ln_2_and_moves_both_sides_apart() {
     };
     assert_near(&chosen.grad(), &(-slope(&chosen, &better) * weight(&better)), "chosen");
     assert_near(&rejected.grad(), &(slope(&rejected, &worse) * weight(&worse)), "rejected");
+}
+
+#[test]
+fn what_is_clipped_away_neither_overflows_nor_spoils_the_gradient() {
+    let mask = Tensor::from_slice(&[true]).view([1, 1]);
+    let number = |x: f32| Tensor::from_slice(&[x]).view([1, 1]);
+    let dual = policy_loss::Options { dual_clip: Some(3.0), ..Default::default() };
+    let plain = policy_loss::Options::default();
+    for (log_ratio, advantage, options, loss, gradient) in [
+        (100.0, 2.0, &plain, -2.4, 0.0),
+        (-100.0, -2.0, &plain, 1.6, 0.0),
+        (100.0, -2.0, &dual, 6.0, 0.0),
+        (100.0, 0.0, &plain, 0.0, 0.0),
+        // e^90 is beyond f32, the loss is not.
+        (90.0, -1e-3, &plain, 1e-3 * 90.0_f64.exp(), 1e-3 * 90.0_f64.exp()),
+    ] {
+        let log_probs = number(log_ratio).set_requires_grad(true);
+        let inputs = Inputs {
+            log_probs: &log_probs,
+            old_log_probs: &number(0.0),
+            ref_log_probs: None,
+            advantages: &number(advantage),
+            mask: &mask,
+        };
+        let found = policy_loss(&inputs, options).loss;
+        found.backward();
+        for (found, expected) in [(found, loss), (log_probs.grad(), gradient)] {
+            let found = found.double_value(&[]);
+            let near = (found - expected).abs() <= 1e-5 * expected.abs();
+            assert!(near, "ρ = e^{log_ratio}, A = {advantage}: {found} is not {expected}");
+        }
+    }
+
+    let options = kl_estimate::Options { clamp: Some([-10.0, 10.0]), ..Default::default() };
+    let log_probs = number(-100.0).set_requires_grad(true);
+    let kl = kl_estimate(&log_probs, &number(0.0), &options);
+    kl.backward();
+    assert_eq!((kl.double_value(&[]), log_probs.grad().double_value(&[])), (10.0, 0.0));
 }
