@@ -38,10 +38,10 @@ impl Dpo {
     ///
     /// # Shapes
     /// `P` pairs of completions of `T` tokens over a vocabulary of `V`: logits `[P, T, V]`, scoring
-    /// the token at their own position; `T` may differ between the sides. As [`preference_loss`].
+    /// the token at their own position; `T` may differ between the sides. As [`preference_loss()`].
     ///
     /// # Units
-    /// As [`preference_loss`].
+    /// As [`preference_loss()`].
     ///
     /// # Errors
     /// Panics where the shapes do not fit.

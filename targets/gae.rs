@@ -9,7 +9,7 @@ use crate::options::whiten;
 use crate::returns::{discounted, steps};
 use crate::whiten::whiten;
 
-/// What [`gae`] gives.
+/// What [`gae()`] gives.
 #[derive(Debug)]
 pub struct Gae {
     /// How much better a token was than the value function thought.

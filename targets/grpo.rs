@@ -40,10 +40,10 @@ impl Grpo {
     /// token at their own position; scalars.
     ///
     /// # Units
-    /// As [`policy_loss`], with advantages in deviations of the outcomes of a group.
+    /// As [`policy_loss()`], with advantages in deviations of the outcomes of a group.
     ///
     /// # Errors
-    /// As [`outcome_advantage`] and [`policy_loss`].
+    /// As [`outcome_advantage()`] and [`policy_loss()`].
     ///
     /// # Source
     /// Shao et al. 2024, DeepSeekMath, with its mean over completions of the mean over tokens.

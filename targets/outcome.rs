@@ -1,4 +1,4 @@
-//! `outcome-advantage` on tensors: one outcome a completion, normalised in its group, at each token.
+//! `outcome-advantage` on tensors: an outcome a completion, normalised in its group, at each token.
 
 use shakedown::contracts::group_advantage;
 use tch::Tensor;
@@ -15,7 +15,7 @@ use crate::options::outcome_advantage::{EmptyRows, Options};
 /// `[N, T]`, 0 where masked.
 ///
 /// # Units
-/// As [`group_advantage`].
+/// As [`group_advantage()`].
 ///
 /// # Errors
 /// Panics where the shapes differ.

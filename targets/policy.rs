@@ -23,7 +23,7 @@ pub struct Inputs<'a> {
     pub mask: &'a Tensor,
 }
 
-/// What [`policy_loss`] gives: scalars, of which the loss alone has a gradient.
+/// What [`policy_loss()`] gives: scalars, of which the loss alone has a gradient.
 #[derive(Debug)]
 pub struct PolicyLoss {
     /// To be minimised.

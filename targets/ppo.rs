@@ -61,10 +61,10 @@ impl Ppo {
     /// token at their own position, values and old values `[N, T]`; scalars.
     ///
     /// # Units
-    /// As [`policy_loss`] and [`value_loss`], with advantages in deviations.
+    /// As [`policy_loss()`] and [`value_loss()`], with advantages in deviations.
     ///
     /// # Errors
-    /// As [`gae`], [`policy_loss`] and [`value_loss`].
+    /// As [`gae()`], [`policy_loss()`] and [`value_loss()`].
     ///
     /// # Source
     /// Schulman et al. 2017; the defaults are those of Huang et al. 2022, The 37 Implementation

@@ -18,7 +18,7 @@ pub struct Pairs<'a> {
     pub ref_rejected: &'a Tensor,
 }
 
-/// What [`preference_loss`] gives, of which the losses alone have a gradient.
+/// What [`preference_loss()`] gives, of which the losses alone have a gradient.
 #[derive(Debug)]
 pub struct PreferenceLoss {
     /// `[P]`, or a scalar with `reduction: mean`.

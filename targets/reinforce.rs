@@ -43,10 +43,10 @@ impl Reinforce {
     /// token at their own position; scalars.
     ///
     /// # Units
-    /// As [`policy_loss`], with advantages in deviations of the returns.
+    /// As [`policy_loss()`], with advantages in deviations of the returns.
     ///
     /// # Errors
-    /// As [`returns`], [`whiten`] and [`policy_loss`].
+    /// As [`returns()`], [`whiten()`] and [`policy_loss()`].
     ///
     /// # Source
     /// Williams 1992, with the whitened returns of the batch as the advantage.

@@ -6,7 +6,7 @@ use crate::arithmetic;
 use crate::masked::{Reduction, mean, under};
 use crate::options::value_loss::Options;
 
-/// What [`value_loss`] gives: scalars, of which the loss alone has a gradient.
+/// What [`value_loss()`] gives: scalars, of which the loss alone has a gradient.
 #[derive(Debug)]
 pub struct ValueLoss {
     /// To be minimised.

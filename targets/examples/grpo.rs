@@ -1,4 +1,4 @@
-//! GRPO on a softmax bandit with five arms: the expected reward rises towards the best of them.
+//! GRPO on a softmax bandit with five arms: the expected reward rises towards the best.
 
 mod table;
 

@@ -1,4 +1,4 @@
-//! PPO on a softmax bandit with five arms: the expected reward rises towards the best of them.
+//! PPO on a softmax bandit with five arms: the expected reward rises towards the best.
 
 mod table;
 

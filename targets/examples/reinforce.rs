@@ -1,4 +1,4 @@
-//! REINFORCE on a softmax bandit with five arms: the expected reward rises towards the best of them.
+//! REINFORCE on a softmax bandit with five arms: the expected reward rises towards the best.
 
 mod table;
 
