@@ -40,4 +40,5 @@ contracts! {
     returns::Returns,
     token_log_probs::TokenLogProbs,
     accumulated_loss::AccumulatedLoss,
+    policy_update::PolicyUpdate,
 }
