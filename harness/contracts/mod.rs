@@ -42,4 +42,5 @@ contracts! {
     token_log_probs::TokenLogProbs,
     kl_estimate::KlEstimate,
     accumulated_loss::AccumulatedLoss,
+    policy_update::PolicyUpdate,
 }
