@@ -37,6 +37,7 @@ pub(crate) fn unknown(name: &str) -> String {
 
 contracts! {
     group_advantage::GroupAdvantage,
+    outcome_advantage::OutcomeAdvantage,
     gae::Gae,
     returns::Returns,
     token_log_probs::TokenLogProbs,
