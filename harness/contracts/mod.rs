@@ -36,8 +36,10 @@ pub(crate) fn unknown(name: &str) -> String {
 }
 
 contracts! {
+    length_penalty::LengthPenalty,
     group_advantage::GroupAdvantage,
     gae::Gae,
+    rollout_gae::RolloutGae,
     returns::Returns,
     token_log_probs::TokenLogProbs,
 }
