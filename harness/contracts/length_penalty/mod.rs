@@ -11,6 +11,9 @@
 //! `get_soft_overlong_punishment`). `linear-unbounded`: the line goes on beyond `L` (verl's DAPO
 //! reward manager, NeMo-RL reward shaping). `cosine`: `min + ½(max − min)(1 + cos(π·min(n/L, 1)))`
 //! (TRL `get_cosine_scaled_reward`). `step`: 0 up to `L`, -1 beyond.
+//!
+//! No input is a float, so nothing tells a component the format of its place: one that answers in
+//! f32 whatever it is asked is declared at `cpu/f32`, not at `cpu/f64`.
 
 mod faults;
 mod generate;

@@ -13,12 +13,10 @@
 //! ### Bugs it has caught
 //! A quotient by the limit for one by the buffer; integer division.
 
-use ndarray::Array1;
-
 use super::super::{LengthPenalty, LengthPenaltyCase, Options, Shape};
 use crate::broken;
 use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
+use crate::invariant::{Outcome, Probe, Stop};
 use crate::place::Place;
 use crate::text::rounded;
 use crate::tolerance::apart;
@@ -34,21 +32,26 @@ pub(super) fn applies(options: &Options, _: Place) -> bool {
 
 pub(super) fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
     let Options { max_length, buffer, factor, .. } = *probe.options;
-    let knee = *probe.pick.one(&[max_length - buffer, max_length]);
-    let around: Vec<i64> = [knee - 1, knee, knee + 1].into_iter().filter(|n| *n >= 0).collect();
-    let around = LengthPenaltyCase { lengths: Array1::from_vec(around) };
-    let found = probe.call(&around)?.rewards;
-    let bounds = probe.bounds_in(&probe.expected_of(&around), "rewards");
-    for row in 1..found.len() {
-        let allowed = factor / buffer as f64 + bounds[row] + bounds[row - 1];
-        if apart(found[row], found[row - 1], allowed) {
+    let knees = [max_length - buffer, max_length];
+    let near = |length: i64| knees.iter().find(|knee| (**knee - 1..=**knee).contains(&length));
+    if probe.case.lengths.iter().all(|length| near(*length).is_none()) {
+        return Err(Stop::Vacuous);
+    }
+    let before = probe.output()?;
+    let longer = LengthPenaltyCase { lengths: &probe.case.lengths + 1 };
+    let after = probe.call(&longer)?;
+    let bounds = probe.bounds("rewards") + probe.bounds_in(&probe.expected_of(&longer), "rewards");
+    for (row, length) in probe.case.lengths.indexed_iter() {
+        let Some(knee) = near(*length) else { continue };
+        let [first, second] = [before.output.rewards[row], after.rewards[row]];
+        let allowed = factor / buffer as f64 + bounds[row];
+        if apart(second, first, allowed) {
             broken!(
-                "completions of {} and {} tokens get {} and {}, expected them within {allowed:.3}: \
-                 the knee is at {knee}",
-                around.lengths[row - 1],
-                around.lengths[row],
-                rounded(found[row - 1]),
-                rounded(found[row]),
+                "completions of {length} and {} tokens get {} and {}, expected them within \
+                 {allowed:.3}: the knee is at {knee}",
+                length + 1,
+                rounded(first),
+                rounded(second),
             );
         }
     }

@@ -1,7 +1,7 @@
 //! A critic that is right leaves nothing to be surprised about.
 //!
 //! ### Claim
-//! Where all values are v and all rewards of steps that go on are (1 − γ)·v, and v at an end, A = 0.
+//! Where every value is v, and every reward (1 − γ)·v, or v at an end, every advantage is 0.
 //!
 //! ### Why it matters
 //! Such a critic is right about every state, so every TD error is 0, whatever λ is and wherever
