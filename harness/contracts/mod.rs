@@ -40,4 +40,5 @@ contracts! {
     returns::Returns,
     token_log_probs::TokenLogProbs,
     kl_estimate::KlEstimate,
+    accumulated_loss::AccumulatedLoss,
 }
