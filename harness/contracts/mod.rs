@@ -40,5 +40,6 @@ contracts! {
     returns::Returns,
     token_log_probs::TokenLogProbs,
     kl_estimate::KlEstimate,
+    preference_loss::PreferenceLoss,
     accumulated_loss::AccumulatedLoss,
 }
