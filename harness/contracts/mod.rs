@@ -44,6 +44,7 @@ contracts! {
     returns::Returns,
     token_log_probs::TokenLogProbs,
     kl_estimate::KlEstimate,
+    preference_loss::PreferenceLoss,
     accumulated_loss::AccumulatedLoss,
     policy_update::PolicyUpdate,
 }
