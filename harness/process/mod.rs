@@ -343,6 +343,9 @@ impl<C: Contract> Component<C> for Process<C> {
         let mut message = Message::new("call");
         let options = serde_json::to_string(call.options).expect("options can be written");
         message.text("options", options);
+        let required: Vec<&str> =
+            C::shapes(call.case, call.options).iter().map(|(name, _)| *name).collect();
+        message.text("required", serde_json::to_string(&required).expect("names can be written"));
         if call.gradient {
             let leaves = values.iter().map(|(name, _)| *name);
             let leaves: Vec<&str> = leaves.filter(|name| is_named(C::LEAVES, name)).collect();
