@@ -39,6 +39,7 @@ contracts! {
     group_advantage::GroupAdvantage,
     returns::Returns,
     token_log_probs::TokenLogProbs,
+    token_entropy::TokenEntropy,
     kl_estimate::KlEstimate,
     preference_loss::PreferenceLoss,
     accumulated_loss::AccumulatedLoss,
