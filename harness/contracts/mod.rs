@@ -43,6 +43,7 @@ contracts! {
     rollout_gae::RolloutGae,
     returns::Returns,
     token_log_probs::TokenLogProbs,
+    token_entropy::TokenEntropy,
     kl_estimate::KlEstimate,
     preference_loss::PreferenceLoss,
     accumulated_loss::AccumulatedLoss,
