@@ -39,4 +39,5 @@ contracts! {
     group_advantage::GroupAdvantage,
     returns::Returns,
     token_log_probs::TokenLogProbs,
+    accumulated_loss::AccumulatedLoss,
 }
