@@ -15,6 +15,7 @@ use crate::invariant::Stop;
 use crate::laws::floats;
 use crate::patience::Patience;
 use crate::place::Place;
+use crate::record::Record as _;
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
 use crate::tolerance::{Expected, Number, Tolerance};

@@ -39,5 +39,6 @@ contracts! {
     group_advantage::GroupAdvantage,
     returns::Returns,
     token_log_probs::TokenLogProbs,
+    policy_loss::PolicyLoss,
     accumulated_loss::AccumulatedLoss,
 }
