@@ -301,8 +301,7 @@ fn cells(expected: &[Expected]) -> impl Iterator<Item = (Number, usize)> + '_ {
 }
 
 /// The numbers of an output in the same sequence. A gradient that nobody gave is what is expected.
-/// `None` where a field is missing or of another
-/// shape.
+/// `None` where a field is missing or of another shape.
 fn numbers<C: Contract>(returned: &Returned<C>, expected: &[Expected]) -> Option<Vec<f64>> {
     let fields = floats(&returned.output);
     let mut numbers = Vec::new();

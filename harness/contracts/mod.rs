@@ -37,8 +37,10 @@ pub(crate) fn unknown(name: &str) -> String {
 
 contracts! {
     group_advantage::GroupAdvantage,
+    gae::Gae,
     returns::Returns,
     token_log_probs::TokenLogProbs,
+    kl_estimate::KlEstimate,
     policy_loss::PolicyLoss,
     accumulated_loss::AccumulatedLoss,
 }

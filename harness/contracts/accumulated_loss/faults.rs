@@ -101,7 +101,7 @@ pub(super) fn all() -> Vec<Fault<AccumulatedLoss>> {
         ),
         fault(
             "short-last-window",
-            "divided by the configured number of micro-batches (4, 2, 8), which an epoch's end lacks",
+            "divided by the configured count (4, 2, 8), which the end of an epoch falls short of",
             "LLaMA-Factory #10705 (1b47415a2)",
             "{}",
             &[

@@ -252,3 +252,36 @@ fn parted(case: &AccumulatedLossCase, whole: &Array2<f64>) -> Vec<Array2<f64>> {
     });
     parts.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+    use crate::report::InvariantStatus;
+
+    fn mean(part: &MicroBatch) -> f64 {
+        let terms = part.token_losses.iter().zip(&part.mask);
+        terms.filter(|(_, kept)| **kept).map(|(loss, _)| loss).sum::<f64>()
+            / kept(part).max(1) as f64
+    }
+
+    /// What the law `gradient` says of a function on host arrays.
+    fn gradient_of(f: fn(&AccumulatedLossCase) -> f64) -> (InvariantStatus, u64) {
+        let check = crate::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
+        let report = check.cases(40).report().unwrap().swap_remove(0);
+        let gradient = report.invariants.iter().find(|one| one.id == "gradient").unwrap();
+        (gradient.status, gradient.cases)
+    }
+
+    #[test]
+    fn gradients_of_host_functions_are_taken_by_differences_in_every_micro_batch() {
+        let right = |case: &AccumulatedLossCase| mean(&joined(case));
+        let (status, cases) = gradient_of(right);
+        assert!(status == InvariantStatus::Pass && cases > 40, "{status:?} on {cases}");
+        let wrong = |case: &AccumulatedLossCase| {
+            let means: Vec<f64> = case.micro_batches.iter().map(mean).collect();
+            means.iter().sum::<f64>() / means.len() as f64
+        };
+        assert_eq!(gradient_of(wrong).0, InvariantStatus::Fail);
+    }
+}

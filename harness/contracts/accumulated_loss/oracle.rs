@@ -98,10 +98,15 @@ mod tests {
         let [first, second] = &gradient(&case, &Options::default())[..] else { panic!() };
         assert_eq!((first.field, second.field), (gradient_field(0), gradient_field(1)));
         assert!(first.numbers.iter().chain(&second.numbers).all(|number| number.value == 0.25));
-        assert_eq!(value(&case, &with(Aggregate::SeqMeanTokenMean, EmptyRows::Skip)), 0.0);
-        assert_eq!(value(&case, &with(Aggregate::SeqMeanTokenSum, EmptyRows::Skip)), 1.0);
-        assert_eq!(value(&case, &with(Aggregate::SeqMeanTokenSumNorm, EmptyRows::Skip)), 0.1);
-        assert_eq!(value(&case, &with(Aggregate::TokenSum, EmptyRows::Skip)), 2.0);
+        for (aggregate, expected) in [
+            (Aggregate::SeqMeanTokenMean, 0.0),
+            (Aggregate::SeqMeanTokenSum, 1.0),
+            (Aggregate::SeqMeanTokenSumNorm, 0.1),
+            (Aggregate::TokenSum, 2.0),
+        ] {
+            let found = value(&case, &with(aggregate, EmptyRows::Skip));
+            assert!((found - expected).abs() < 1e-15, "{aggregate:?}: {found}");
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@
 //! Nothing: it holds for every aggregate.
 //!
 //! ### Bugs it has caught
-//! prime-rl #816: divided by min(count, 1), which never divides. NeMo-RL #86: means of micro-batches
-//! added up.
+//! prime-rl #816: divided by min(count, 1), which never divides. NeMo-RL #86: means of
+//! micro-batches added up.
 
 use super::super::{AccumulatedLoss, Options};
 use super::{same_loss, with_tokens};

@@ -91,7 +91,8 @@ fn same_gradient(probe: &mut Probe<'_, AccumulatedLoss>, whole: &AccumulatedLoss
                 let [found, expected] = pair(*found, *expected);
                 broken!(
                     "grad_micro_batches[{k}].token_losses[{row}, {column}] is {found}, but \
-                     {expected} where all rows are one micro-batch; allowed difference {allowed:.1e}"
+                     {expected} where all rows are one micro-batch; allowed difference \
+                     {allowed:.1e}"
                 );
             }
         }
