@@ -419,6 +419,15 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<PolicyLossCase> {
     several((2, 4), &[1.0], &[O, O, O, O, O, X, X, X]);
     several((1, 8), &[1.0], &[X, X, X, X, X, X, X, O]);
     several((3, 3), &[1.0, -0.5, 2.0, 0.0], &[O, O, O, O, O, X, X, X, X]);
+    // A clipped token beside a masked one.
+    add(Corner {
+        shape: (1, 2),
+        log_probs: &[0.0, -1.0],
+        old: &[0.0, 0.0],
+        reference: &[0.0, -1.0],
+        advantages: &[0.0, -1.0],
+        mask: &[X, O],
+    });
     if options.masked_values == MaskedValues::Any {
         for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut add = |log_prob, old, reference, advantage| {

@@ -405,6 +405,14 @@ impl Contract for PolicyLoss {
         true
     }
 
+    fn gradient_is_slope(options: &Options) -> bool {
+        match options.objective {
+            Objective::PpoClip => options.ratio != Ratio::SequenceToken,
+            Objective::Reinforce => true,
+            Objective::Cispo => false,
+        }
+    }
+
     fn invariants() -> Vec<Invariant<Self>> {
         invariants::all()
     }

@@ -422,3 +422,206 @@ pub(super) fn fits(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> bo
         && (options.beta == 0.0 || small(kl))
         && gradient(case, options, dtype)[0].numbers.iter().all(small)
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array2, arr2};
+
+    use super::super::{AdvantageShape, ClipBounds};
+    use super::*;
+    use crate::aggregate::Aggregate;
+    use crate::masked::EmptyRows;
+
+    fn case(x: &Array2<f64>, advantages: &Array2<f64>, mask: &Array2<bool>) -> PolicyLossCase {
+        PolicyLossCase {
+            log_probs: x - 2.0,
+            old_log_probs: x * 0.0 - 2.0,
+            advantages: advantages.clone().into_dyn(),
+            mask: mask.clone(),
+            ref_log_probs: None,
+        }
+    }
+
+    fn one(x: f64, advantage: f64) -> PolicyLossCase {
+        case(&arr2(&[[x]]), &arr2(&[[advantage]]), &arr2(&[[true]]))
+    }
+
+    fn loss(case: &PolicyLossCase, options: &Options) -> f64 {
+        outputs(case, options, Dtype::F64)[0].numbers[[]].value
+    }
+
+    fn slope(case: &PolicyLossCase, options: &Options) -> f64 {
+        gradient(case, options, Dtype::F64)[0].numbers[[0, 0]].value
+    }
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() <= 1e-13 * (1.0 + b.abs()), "{a} is not {b}");
+    }
+
+    #[test]
+    fn one_token_is_clipped_on_the_side_of_its_sign() {
+        let options = Options { clip_high: 0.28, dual_clip: Some(3.0), ..Options::default() };
+        for x in [-2.0, -0.3, -0.1, 0.0, 0.1, 0.26, 0.5, 2.0_f64] {
+            let ratio = x.exp();
+            near(loss(&one(x, 2.0), &options), -2.0 * ratio.min(1.28));
+            near(loss(&one(x, -2.0), &options), 2.0 * ratio.clamp(0.8, 3.0));
+            let up = if ratio > 1.28 { 0.0 } else { -2.0 * ratio };
+            near(slope(&one(x, 2.0), &options), up);
+            let down = if !(0.8..=3.0).contains(&ratio) { 0.0 } else { 2.0 * ratio };
+            near(slope(&one(x, -2.0), &options), down);
+        }
+    }
+
+    #[test]
+    fn at_a_bound_the_slope_is_open_and_nowhere_else() {
+        let open = |x: f64, a: f64| {
+            let number = gradient(&one(x, a), &Options::default(), Dtype::F64)[0].numbers[[0, 0]];
+            number.scale.is_infinite()
+        };
+        assert!(open(1.2_f64.ln(), 1.0) && open(0.8_f64.ln(), -1.0));
+        assert!(!open(1.2_f64.ln(), -1.0) && !open(0.8_f64.ln(), 1.0));
+        assert!(!open(1.2_f64.ln() + 1e-12, 1.0) && !open(0.0, 1.0) && !open(1.2_f64.ln(), 0.0));
+    }
+
+    #[test]
+    fn reinforce_and_cispo_weigh_the_log_probability() {
+        let reinforce = Options { objective: Objective::Reinforce, ..Options::default() };
+        near(loss(&one(0.5, 3.0), &reinforce), 4.5);
+        near(slope(&one(0.5, 3.0), &reinforce), -3.0);
+        let cispo = Options { objective: Objective::Cispo, ..Options::default() };
+        near(loss(&one(0.5, 3.0), &cispo), 1.2 * 4.5);
+        near(slope(&one(0.5, 3.0), &cispo), -3.6);
+        near(slope(&one(-0.5, -3.0), &cispo), 2.4);
+        let absolute = Options { clip_bounds: ClipBounds::Absolute, clip_high: 5.0, ..cispo };
+        near(slope(&one(-0.5, -3.0), &absolute), 3.0 * (-0.5_f64).exp());
+        near(slope(&one(2.0, -3.0), &absolute), 15.0);
+    }
+
+    #[test]
+    fn a_clamped_exponent_keeps_its_value_and_loses_its_slope() {
+        let options = Options { log_ratio_clamp: Some(1.0), ..Options::default() };
+        near(loss(&one(1.9, -1.0), &options), 1.0_f64.exp());
+        assert_eq!(slope(&one(1.9, -1.0), &options), 0.0);
+    }
+
+    #[test]
+    fn rows_share_the_exponential_of_their_mean() {
+        let x = arr2(&[[0.1, -0.05, 9.0]]);
+        let mask = arr2(&[[true, true, false]]);
+        let both = case(&x, &arr2(&[[1.0, 1.0, 5.0]]), &mask);
+        let ratio = 0.025_f64.exp();
+        for ratio_kind in [Ratio::Sequence, Ratio::SequenceToken] {
+            let options = Options { ratio: ratio_kind, ..Options::default() };
+            near(loss(&both, &options), -ratio);
+            near(slope(&both, &options), -ratio / 2.0);
+        }
+        // Where advantages vary each token keeps its own, or all get the mean.
+        let varied = case(&x, &arr2(&[[1.0, 0.0, 5.0]]), &mask);
+        let own = Options { ratio: Ratio::SequenceToken, ..Options::default() };
+        near(slope(&varied, &own), -ratio / 2.0);
+        let shared = Options { ratio: Ratio::Sequence, ..Options::default() };
+        near(slope(&varied, &shared), -ratio / 4.0);
+    }
+
+    #[test]
+    fn on_the_policy_the_loss_is_the_aggregated_advantage() {
+        let mask = arr2(&[[true; 4], [true, false, false, false], [false; 4]]);
+        let zeros = Array2::zeros((3, 4));
+        let case = case(&zeros, &(&zeros + 2.0), &mask);
+        for (aggregate, expected) in [
+            (Aggregate::TokenMean, -2.0),
+            (Aggregate::TokenSum, -10.0),
+            (Aggregate::SeqMeanTokenMean, -2.0),
+            (Aggregate::SeqMeanTokenSum, -5.0),
+            (Aggregate::SeqMeanTokenSumNorm, -0.5),
+        ] {
+            let options = Options { aggregate, norm_length: Some(10), ..Options::default() };
+            near(loss(&case, &options), expected);
+        }
+        let counted = Options {
+            aggregate: Aggregate::SeqMeanTokenMean,
+            empty_rows: EmptyRows::Count,
+            ..Options::default()
+        };
+        near(loss(&case, &counted), -4.0 / 3.0);
+        let rows =
+            PolicyLossCase { advantages: ndarray::arr1(&[2.0, 2.0, 7.0]).into_dyn(), ..case };
+        let by_row = Options { advantage_shape: AdvantageShape::Row, ..Options::default() };
+        near(loss(&rows, &by_row), -2.0);
+    }
+
+    #[test]
+    fn the_divergence_is_added_unclamped_or_clamped() {
+        let away =
+            |d: f64| PolicyLossCase { ref_log_probs: Some(arr2(&[[-2.0 - d]])), ..one(0.0, 0.0) };
+        let options = |kl_estimator| Options { beta: 0.5, kl_estimator, ..Options::default() };
+        for d in [-1.5, 0.0, 0.7_f64] {
+            for (estimator, value, derivative) in [
+                (KlEstimator::K1, d, 1.0),
+                (KlEstimator::K2, d * d / 2.0, d),
+                (KlEstimator::K3, (-d).exp() - 1.0 + d, 1.0 - (-d).exp()),
+                (KlEstimator::Abs, d.abs(), if d == 0.0 { 0.0 } else { d.signum() }),
+            ] {
+                let options = options(estimator);
+                near(loss(&away(d), &options), 0.5 * value);
+                near(slope(&away(d), &options), 0.5 * derivative);
+                near(outputs(&away(d), &options, Dtype::F64)[3].numbers[[]].value, value);
+            }
+        }
+        let clamped = Options { kl_clamp: Some([0.0, 0.5]), ..options(KlEstimator::K3) };
+        near(loss(&away(-1.5), &clamped), 0.25);
+        assert_eq!(slope(&away(-1.5), &clamped), 0.0);
+        near(slope(&away(0.5), &clamped), 0.5 * (1.0 - (-0.5_f64).exp()));
+        let limited = Options { kl_log_ratio_clamp: Some(1.0), ..options(KlEstimator::K3) };
+        near(loss(&away(-1.5), &limited), 0.5 * (1.0_f64.exp() - 2.0));
+        assert_eq!(slope(&away(-1.5), &limited), 0.0);
+    }
+
+    #[test]
+    fn metrics_count_by_side_and_sign() {
+        let x = arr2(&[[1.0, 1.0, -1.0, -1.0]]);
+        let case = case(&x, &arr2(&[[1.0, -1.0, 1.0, -1.0]]), &arr2(&[[true; 4]]));
+        let metric = |field: usize, options: &Options| {
+            outputs(&case, options, Dtype::F64)[field].numbers[[]].value
+        };
+        near(metric(1, &Options::default()), 0.5);
+        near(metric(2, &Options::default()), 0.0);
+        near(metric(2, &Options { approx_kl: ApproxKl::K2, ..Options::default() }), 0.5);
+        let k3 = Options { approx_kl: ApproxKl::K3, ..Options::default() };
+        near(metric(2, &k3), (1.0_f64.exp() + (-1.0_f64).exp()) / 2.0 - 1.0);
+    }
+
+    #[test]
+    fn the_gradient_is_the_slope_of_the_loss() {
+        let x = arr2(&[[0.1, -0.3, 0.5], [0.05, 1.5, -0.1]]);
+        let advantages = arr2(&[[1.0, 1.0, 1.0], [-2.0, -2.0, -2.0]]);
+        let mask = arr2(&[[true, true, false], [true, true, true]]);
+        let whole = PolicyLossCase {
+            ref_log_probs: Some(arr2(&[[-2.5, -1.0, 0.0], [-2.0, -0.1, -4.0]])),
+            ..case(&x, &advantages, &mask)
+        };
+        for ratio in [Ratio::Token, Ratio::Sequence] {
+            for aggregate in Aggregate::ALL {
+                let options = Options {
+                    ratio,
+                    aggregate: *aggregate,
+                    norm_length: Some(7),
+                    beta: 0.3,
+                    dual_clip: Some(3.0),
+                    ..Options::default()
+                };
+                let slopes = &gradient(&whole, &options, Dtype::F64)[0].numbers;
+                for at in [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]] {
+                    let moved = |step: f64| {
+                        let mut moved = whole.clone();
+                        moved.log_probs[at] += step;
+                        loss(&moved, &options)
+                    };
+                    let slope = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+                    let found = slopes[&at[..]].value;
+                    assert!((slope - found).abs() < 1e-8, "{ratio:?} {aggregate:?} {at:?}");
+                }
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@ use ndarray::Array2;
 use super::super::{AdvantageShape, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::{fault, gradient, right, tokens, with_loss};
 use crate::fault::Fault;
+use crate::masked::EmptyMask;
 use crate::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
@@ -97,7 +98,13 @@ fn with_mask(
     kept: impl Fn(usize, usize) -> bool,
 ) -> PolicyLossOutput {
     let mask = Array2::from_shape_fn(case.mask.dim(), |(row, token)| kept(row, token));
-    right(&PolicyLossCase { mask, ..case.clone() }, options, dtype)
+    // Nobody refuses a batch that has tokens.
+    let empty_mask = match options.empty_mask {
+        EmptyMask::Refuse if tokens(&case.mask) > 0 => EmptyMask::Zero,
+        declared => declared,
+    };
+    let options = Options { empty_mask, ..options.clone() };
+    right(&PolicyLossCase { mask, ..case.clone() }, &options, dtype)
 }
 
 /// The mask of the place that `from` gives, false where there is none.
