@@ -45,6 +45,7 @@ contracts! {
     token_log_probs::TokenLogProbs,
     token_entropy::TokenEntropy,
     kl_estimate::KlEstimate,
+    policy_loss::PolicyLoss,
     preference_loss::PreferenceLoss,
     accumulated_loss::AccumulatedLoss,
     policy_update::PolicyUpdate,
