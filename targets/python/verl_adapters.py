@@ -80,11 +80,18 @@ def gae(rewards, values, mask, gamma, lam):
     return core_algos.compute_gae_advantage_return(rewards, values, mask, gamma, lam)
 
 
+REINFORCE_PLUS_PLUS = using(
+    core_algos.compute_reinforce_plus_plus_outcome_advantage,
+    verl_F=SimpleNamespace(masked_whiten=lambda returns, _: returns),
+)
+
+
 def returns(rewards, mask, gamma):
-    """The returns of `compute_reinforce_plus_plus_outcome_advantage`."""
-    config = AlgoConfig(gamma=gamma)
-    estimator = core_algos.compute_reinforce_plus_plus_outcome_advantage
-    return estimator(rewards, mask.to(rewards.dtype), config=config)[1]
+    """The returns of `compute_reinforce_plus_plus_outcome_advantage`.
+
+    Ours: it does not whiten them into advantages as well, for which it wants two tokens.
+    """
+    return REINFORCE_PLUS_PLUS(rewards, mask.to(rewards.dtype), config=AlgoConfig(gamma=gamma))[1]
 
 
 def whiten(values, mask, shift_mean):
