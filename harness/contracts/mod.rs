@@ -37,6 +37,9 @@ pub(crate) fn unknown(name: &str) -> String {
 
 contracts! {
     group_advantage::GroupAdvantage,
+    gae::Gae,
     returns::Returns,
     token_log_probs::TokenLogProbs,
+    kl_estimate::KlEstimate,
+    accumulated_loss::AccumulatedLoss,
 }
