@@ -180,14 +180,14 @@ pub trait Contract: Sized + Send + Sync + 'static {
     /// How complex a case is; every step of the shrinker makes it smaller.
     fn measure(case: &Self::Case) -> Measure;
 
-    /// The shape of each required output field.
+    /// The shape of each required output field. The gradient is that of the first one, summed.
     fn shapes(case: &Self::Case, options: &Self::Options) -> Vec<(&'static str, Vec<usize>)>;
 
     /// What the definition gives for a case already rounded to `dtype`, in plain f64, with scales.
     fn oracle(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Vec<Expected>;
 
-    /// What the definition gives for the gradient of the summed first output, one entry a leaf,
-    /// in the field `grad_<leaf>`.
+    /// What the definition gives for the gradient of the summed first required output, one entry
+    /// a leaf, in the field `grad_<leaf>`.
     fn oracle_gradient(_: &Self::Case, _: &Self::Options, _: Dtype) -> Vec<Expected> {
         Vec::new()
     }

@@ -4,7 +4,8 @@
 //! fault is a candidate where the component does what the fault does in most cases in which the
 //! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
 //! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
-//! explained. So two bugs in one component are both named.
+//! explained. So two bugs in one component are both named. A contract without numbers, where chance
+//! has a part in every output, is diagnosed by what breaks (`outcomes.rs`).
 
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
@@ -13,6 +14,7 @@ use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::Stop;
 use crate::laws::floats;
+use crate::outcomes;
 use crate::patience::Patience;
 use crate::place::Place;
 use crate::report::{Classes, Diagnosis};
@@ -101,8 +103,26 @@ impl<C: Contract> Diagnoser<C> {
         let tolerance = subject.tolerance_at(place);
         let mut diagnoser =
             Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
-        diagnoser.explain();
+        if diagnoser.observed.iter().any(|observed| !observed.expected.is_empty()) {
+            diagnoser.explain();
+        } else {
+            diagnoser.explain_by_outcomes(subject, findings.len(), calls);
+        }
         diagnoser
+    }
+
+    /// Fills in the faults that break the same invariants on the minimal cases and the corners.
+    fn explain_by_outcomes(&mut self, subject: &mut Subject<C>, minimal: usize, calls: &mut u64) {
+        let corners = C::corners(&self.options, self.place.dtype).len();
+        let observed = self.observed.iter().take(minimal + corners);
+        let cases: Vec<C::Case> = observed.map(|observed| observed.case.clone()).collect();
+        let found = outcomes::alike(subject, &cases, self.place, FAULTS, calls);
+        self.explanations.extend(found.into_iter().map(|like| Explanation {
+            id: like.fault,
+            variant: like.variant,
+            distance: 0,
+            diagnosis: like.diagnosis,
+        }));
     }
 
     /// Whether a number is not what the definition gives.
@@ -146,7 +166,14 @@ impl<C: Contract> Diagnoser<C> {
                 let all = explained.iter().filter(|explained| **explained).count() as f64;
                 let agrees = matches as f64 >= AGREEMENT * of as f64;
                 if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
-                    let diagnosis = Diagnosis { fault: id, matches, of, explains: 0.0, summary };
+                    let diagnosis = Diagnosis {
+                        fault: id,
+                        matches,
+                        of,
+                        explains: 0.0,
+                        summary,
+                        by_outcomes: false,
+                    };
                     let explanation = Explanation { id, variant, distance, diagnosis };
                     candidates.push((explanation, explained));
                 }

@@ -36,10 +36,15 @@ pub(crate) fn unknown(name: &str) -> String {
 }
 
 contracts! {
+    length_penalty::LengthPenalty,
     group_advantage::GroupAdvantage,
+    outcome_advantage::OutcomeAdvantage,
     gae::Gae,
+    rollout_gae::RolloutGae,
     returns::Returns,
     token_log_probs::TokenLogProbs,
     kl_estimate::KlEstimate,
+    preference_loss::PreferenceLoss,
     accumulated_loss::AccumulatedLoss,
+    policy_update::PolicyUpdate,
 }

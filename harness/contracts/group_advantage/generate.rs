@@ -30,6 +30,31 @@ pub(super) fn valid(
             return Err(format!("reward {reward} is outside [{lo}, {hi}]"));
         }
     }
+    fits(case, options)?;
+    if unbounded(options) {
+        // A deviation near 0 leaves a quotient that no dtype holds, where the divided difference is
+        // not of the deviation's own size.
+        let expected = oracle::advantages(case, options);
+        let held = |value: f64| value.abs() <= dtype.max() / 2.0;
+        if !expected[0].numbers.iter().all(|number| held(number.value)) {
+            return Err("a deviation near 0 under a larger difference".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a small deviation may leave an advantage that is larger than any dtype holds.
+pub(in crate::contracts) fn unbounded(options: &Options) -> bool {
+    options.baseline == Baseline::None
+        || options.scale == Scale::LooStd
+        || (options.scale == Scale::BatchStd && options.singleton == Singleton::Reward)
+}
+
+/// Whether the groups are as `layout` and `singleton` say.
+pub(in crate::contracts) fn fits(
+    case: &GroupAdvantageCase,
+    options: &Options,
+) -> std::result::Result<(), String> {
     let groups = members(case);
     if options.layout == Layout::Contiguous {
         let size = groups[0].len();
@@ -39,23 +64,11 @@ pub(super) fn valid(
         }
     }
     let scored = |rows: &[usize]| rows.iter().filter(|row| !case.rewards[**row].is_nan()).count();
-    let everyone: Vec<usize> = (0..count).collect();
+    let everyone: Vec<usize> = (0..case.rewards.len()).collect();
     let lonely_batch = options.scale == Scale::BatchStd && scored(&everyone) == 1;
     let lonely = lonely_batch || groups.iter().any(|rows| scored(rows) == 1);
     if options.singleton == Singleton::Avoid && options.baseline != Baseline::None && lonely {
         return Err("a group of one completion".to_owned());
-    }
-    let unbounded = options.baseline == Baseline::None
-        || options.scale == Scale::LooStd
-        || (options.scale == Scale::BatchStd && options.singleton == Singleton::Reward);
-    if unbounded {
-        // A deviation near 0 leaves a quotient that no dtype holds, where the divided difference is
-        // not of the deviation's own size.
-        let expected = oracle::advantages(case, options);
-        let held = |value: f64| value.abs() <= dtype.max() / 2.0;
-        if !expected[0].numbers.iter().all(|number| held(number.value)) {
-            return Err("a deviation near 0 under a larger difference".to_owned());
-        }
     }
     Ok(())
 }
@@ -72,7 +85,7 @@ fn repaired(
     valid(&case, options, dtype).is_ok().then_some(case)
 }
 
-pub(super) fn draw(
+pub(in crate::contracts) fn draw(
     u: &mut Unstructured<'_>,
     options: &Options,
     dtype: Dtype,

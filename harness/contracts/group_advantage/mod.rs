@@ -9,10 +9,10 @@
 //! Training. RLOO: Ahmadian et al. 2024, Back to Basics; Kool et al. 2019.
 
 mod faults;
-mod generate;
+pub(super) mod generate;
 mod invariants;
-mod oracle;
-mod reference;
+pub(super) mod oracle;
+pub(super) mod reference;
 
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};

@@ -7,6 +7,24 @@ use super::{
 };
 use crate::tolerance::{Expected, Number};
 
+/// A reward, and what is known of its rounding.
+#[derive(Clone, Copy)]
+pub(in crate::contracts) struct Reward {
+    /// The reward itself.
+    pub value: f64,
+    /// The magnitude of the terms that were added to make it.
+    pub magnitude: f64,
+    /// Whether it is the same number in whatever order they are added.
+    pub exact: bool,
+}
+
+impl Reward {
+    /// A reward that is an input and not a sum.
+    fn given(value: f64) -> Reward {
+        Reward { value, magnitude: value.abs(), exact: true }
+    }
+}
+
 /// The mean, the deviation and the largest magnitude of some rewards.
 struct Statistics {
     mean: f64,
@@ -15,20 +33,23 @@ struct Statistics {
     magnitude: f64,
 }
 
-fn statistics(rewards: &[f64], ddof: u8) -> Statistics {
+fn statistics(rewards: &[Reward], ddof: u8) -> Statistics {
     let count = rewards.len() as f64;
-    let magnitude = rewards.iter().fold(0.0, |largest: f64, r| largest.max(r.abs()));
-    let constant = rewards.windows(2).all(|pair| pair[0] == pair[1]);
+    let magnitude = rewards.iter().fold(0.0, |largest: f64, r| largest.max(r.magnitude));
+    let constant = rewards.windows(2).all(|pair| pair[0].value == pair[1].value);
     let mean = if constant {
-        rewards.first().copied().unwrap_or(0.0)
+        rewards.first().map_or(0.0, |r| r.value)
     } else {
-        rewards.iter().sum::<f64>() / count
+        rewards.iter().map(|r| r.value).sum::<f64>() / count
     };
-    let squares: f64 = rewards.iter().map(|r| (r - mean) * (r - mean)).sum();
+    let squares: f64 = rewards.iter().map(|r| (r.value - mean) * (r.value - mean)).sum();
     let degrees = count - f64::from(ddof);
     let deviation = (degrees > 0.0).then(|| (squares / degrees).sqrt());
     Statistics { mean, deviation, magnitude }
 }
+
+/// Sums that are this close to each other, relative to their terms, may be equal once rounded.
+const NEARLY_EQUAL: f64 = 1e-5;
 
 /// No deviation to divide by; such cases are not valid.
 const UNDEFINED: Number = Number { value: f64::NAN, ..Number::OPEN };
@@ -41,23 +62,37 @@ fn protected(deviation: f64, options: &Options) -> f64 {
 }
 
 /// What the definition gives, advantage by advantage.
+pub(super) fn advantages(case: &GroupAdvantageCase, options: &Options) -> Vec<Expected> {
+    let rewards: Vec<Reward> = case.rewards.iter().map(|reward| Reward::given(*reward)).collect();
+    let numbers = Array1::from(of(&rewards, &members(case), options));
+    vec![Expected {
+        field: "advantages",
+        numbers: numbers.into_dimensionality::<ndarray::IxDyn>().expect("any shape is dynamic"),
+        terms: case.rewards.raw_dim().size(),
+    }]
+}
+
+/// The advantages of some rewards, whose groups are sets of rows.
 ///
 /// The scale of (r − b)/σ' is (m + |A|·m)/σ' + |A| with m the largest reward of the statistics:
 /// a rounded mean is off by u·m, and so is a deviation made of the differences.
-pub(super) fn advantages(case: &GroupAdvantageCase, options: &Options) -> Vec<Expected> {
-    let mut numbers = Array1::from_elem(case.rewards.len(), Number::new(0.0, 0.0));
+pub(in crate::contracts) fn of(
+    all: &[Reward],
+    groups: &[Vec<usize>],
+    options: &Options,
+) -> Vec<Number> {
+    let mut numbers = vec![Number::new(0.0, 0.0); all.len()];
     let scored = |rows: &[usize]| -> Vec<usize> {
-        rows.iter().copied().filter(|row| !case.rewards[*row].is_nan()).collect()
+        rows.iter().copied().filter(|row| !all[*row].value.is_nan()).collect()
     };
-    let rewards_of =
-        |rows: &[usize]| -> Vec<f64> { rows.iter().map(|row| case.rewards[*row]).collect() };
-    let everyone = scored(&(0..case.rewards.len()).collect::<Vec<_>>());
+    let rewards_of = |rows: &[usize]| -> Vec<Reward> { rows.iter().map(|row| all[*row]).collect() };
+    let everyone = scored(&(0..all.len()).collect::<Vec<_>>());
     let batch = statistics(&rewards_of(&everyone), options.ddof);
 
-    for rows in members(case) {
+    for rows in groups {
         let rows = match options.unscored {
-            Unscored::Exclude => scored(&rows),
-            Unscored::Avoid => rows,
+            Unscored::Exclude => scored(rows),
+            Unscored::Avoid => rows.clone(),
         };
         let rewards = rewards_of(&rows);
         let group = statistics(&rewards, options.ddof);
@@ -70,46 +105,43 @@ pub(super) fn advantages(case: &GroupAdvantageCase, options: &Options) -> Vec<Ex
             };
         }
     }
-    vec![Expected {
-        field: "advantages",
-        numbers: numbers.into_dimensionality::<ndarray::IxDyn>().expect("any shape is dynamic"),
-        terms: case.rewards.raw_dim().size(),
-    }]
+    numbers
 }
 
-fn without(rewards: &[f64], place: usize) -> Vec<f64> {
+fn without(rewards: &[Reward], place: usize) -> Vec<Reward> {
     rewards.iter().enumerate().filter(|(i, _)| *i != place).map(|(_, r)| *r).collect()
 }
 
 /// A group of one: 0, or its reward, which some libraries divide by 1 + ε.
-fn singleton(reward: f64, batch: &Statistics, batch_size: usize, options: &Options) -> Number {
+fn singleton(reward: Reward, batch: &Statistics, batch_size: usize, options: &Options) -> Number {
     match options.singleton {
         Singleton::Zero | Singleton::Avoid => Number::new(0.0, 0.0),
         Singleton::Reward if options.scale == Scale::BatchStd && batch_size > 1 => {
             let divisor = protected(batch.deviation.unwrap_or(0.0), options);
-            quotient(reward, reward.abs(), batch.magnitude, divisor)
+            quotient(reward.value, reward.magnitude, batch.magnitude, divisor)
         }
-        Singleton::Reward => {
-            Number { slack: reward.abs() * options.epsilon, ..Number::new(reward, reward.abs()) }
-        }
+        Singleton::Reward => Number {
+            slack: reward.value.abs() * options.epsilon,
+            ..Number::new(reward.value, reward.magnitude)
+        },
     }
 }
 
 fn advantage(
     place: usize,
-    rewards: &[f64],
+    rewards: &[Reward],
     group: &Statistics,
     batch: &Statistics,
     options: &Options,
 ) -> Number {
-    let reward = rewards[place];
+    let reward = rewards[place].value;
     let others = || without(rewards, place);
     let (difference, terms) = match options.baseline {
         Baseline::Mean => (reward - group.mean, group.magnitude),
         Baseline::LeaveOneOut => {
             (reward - statistics(&others(), options.ddof).mean, group.magnitude)
         }
-        Baseline::None => (reward, 0.0),
+        Baseline::None => (reward, rewards[place].magnitude - reward.abs()),
     };
     let undivided = Number::new(difference, terms + difference.abs());
     match options.scale {
@@ -131,9 +163,14 @@ fn advantage(
             let Statistics { deviation, magnitude, .. } = statistics(&others, options.ddof);
             match deviation {
                 None => undivided,
-                Some(0.0) if others.iter().all(|r| sums_exactly(*r)) => undivided,
+                Some(0.0) if others.iter().all(|r| r.exact && sums_exactly(r.value)) => undivided,
                 // Whether the rounded deviation of equal rewards is 0 depends on the order of sums.
                 Some(0.0) => Number::OPEN,
+                Some(deviation)
+                    if deviation <= NEARLY_EQUAL * magnitude && !others.iter().all(|r| r.exact) =>
+                {
+                    Number::OPEN
+                }
                 Some(deviation) => {
                     quotient(difference, terms, magnitude, protected(deviation, options))
                 }
@@ -154,6 +191,6 @@ fn quotient(difference: f64, terms: f64, magnitude: f64, divisor: f64) -> Number
 }
 
 /// Whether sums of a few dozen of these numbers and of their squares are exact even in f32.
-fn sums_exactly(reward: f64) -> bool {
+pub(in crate::contracts) fn sums_exactly(reward: f64) -> bool {
     reward.abs() <= 64.0 && (reward * 8.0).fract() == 0.0
 }

@@ -54,7 +54,12 @@ impl<F: Float + Sum> Spread<F> {
     }
 }
 
-fn normalised<F: Float + Sum>(rewards: &[F], groups: &[Vec<usize>], options: &Options) -> Vec<F> {
+/// The advantages of some rewards, whose groups are sets of rows. NaN is a reward without a score.
+pub(in crate::contracts) fn normalised<F: Float + Sum>(
+    rewards: &[F],
+    groups: &[Vec<usize>],
+    options: &Options,
+) -> Vec<F> {
     let scored: Vec<F> = rewards.iter().copied().filter(|r| !r.is_nan()).collect();
     let batch = Spread::of(&scored, options.ddof);
     let mut advantages = vec![F::zero(); rewards.len()];

@@ -1,0 +1,341 @@
+//! Known wrong behaviours of `outcome-advantage`: wrong sums, wrong places, and those of
+//! `group-advantage` on the right outcomes.
+
+use std::sync::OnceLock;
+
+use ndarray::Array2;
+
+use super::super::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+use super::{
+    EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, OutcomeAdvantageOutput, is_empty,
+    kept, outcomes, reference, spread,
+};
+use crate::contract::Contract;
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::place::Dtype;
+
+/// The faults of `group-advantage` that are faults here too, with their variants.
+macro_rules! inherited {
+    ($( $id:literal [$( $variant:literal ),+] ),+ $(,)?) => {
+        [$( inherited($id, &[$( |case, options, dtype| {
+            on_outcomes(case, options, dtype, $id, $variant)
+        } ),+]) ),+]
+    };
+}
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
+    let fault = |id, summary, source, options, variants: &'static [Function<OutcomeAdvantage>]| {
+        Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
+    };
+    let mut faults = vec![
+        fault(
+            "row-advantage-along-columns",
+            "position (i, t) gets the advantage of row t; shows where N = T, and raises elsewhere",
+            "trl 4db63af98; trl #6095",
+            "{}",
+            &[|case, options, dtype| {
+                let right = reference::advantages(case, options, dtype).advantages;
+                let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
+                if !case.mask.is_square() {
+                    return right.into();
+                }
+                let along = Array2::from_shape_fn(case.mask.dim(), |(_, token)| by_row[token]);
+                masked(case, along).into()
+            }],
+        ),
+        fault(
+            "outcome-sums-masked-rewards",
+            "the outcome is the sum of all rewards of the row, masked ones too",
+            "verl #6362, #6310",
+            "{}",
+            &[|case, options, dtype| {
+                let everything = Array2::from_elem(case.mask.dim(), true);
+                let unmasked = OutcomeAdvantageCase { mask: everything, ..case.clone() };
+                masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
+            }],
+        ),
+        fault(
+            "excluded-row-in-the-statistics",
+            "a row without a token counts with outcome 0 where it is declared to be left out",
+            "NeMo-RL #4061, #3467; AReaL #1351",
+            "{empty_rows: exclude}",
+            &[|case, options, dtype| {
+                let options = Options { empty_rows: EmptyRows::Count, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "excluded-reward-in-the-statistics",
+            "a row without a token counts with the rewards under its mask",
+            "AReaL #1351",
+            "{empty_rows: exclude}",
+            &[|case, options, dtype| {
+                let mut unmasked = case.clone();
+                for row in (0..case.groups.len()).filter(|row| is_empty(case, *row)) {
+                    unmasked.mask.row_mut(row).fill(true);
+                }
+                masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
+            }],
+        ),
+        fault(
+            "empty-row-left-out",
+            "a row without a token is left out where it is declared to count",
+            "NeMo-RL's convention where verl's is declared",
+            "{}",
+            &[|case, options, dtype| {
+                let options = Options { empty_rows: EmptyRows::Exclude, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "outcome-is-the-mean",
+            "the mean of the token rewards for their sum: long completions are scored down",
+            "aggregation slip: `masked_mean` where the sum under the mask is meant",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    summed(case, options, dtype, |rewards| {
+                        let rewards: Vec<f64> = rewards.collect();
+                        rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
+                    })
+                },
+                |case, options, dtype| {
+                    let width = case.mask.ncols() as f64;
+                    summed(case, options, dtype, |rewards| rewards.sum::<f64>() / width)
+                },
+            ],
+        ),
+        fault(
+            "outcome-is-the-last-reward",
+            "the reward of the last token that counts, for the sum of the row",
+            "verl's placement of outcome rewards taken for granted",
+            "{}",
+            &[|case, options, dtype| {
+                summed(case, options, dtype, |rewards| rewards.last().unwrap_or(0.0))
+            }],
+        ),
+        fault(
+            "outcome-is-the-last-column",
+            "the reward of the last column, padding or not: `token_rewards[:, -1]`",
+            "rewards read at -1 on right-padded batches",
+            "{}",
+            &[|case, options, dtype| {
+                let mut last = case.clone();
+                last.mask = Array2::from_elem(case.mask.dim(), true);
+                let before = case.mask.ncols() - 1;
+                (0..before).for_each(|token| last.token_rewards.column_mut(token).fill(0.0));
+                masked(case, reference::advantages(&last, options, dtype).advantages).into()
+            }],
+        ),
+        fault(
+            "first-token-left-out",
+            "the sum begins at the second token: `token_rewards[:, 1:]`",
+            "off by one, compare trl #2332",
+            "{}",
+            &[|case, options, dtype| {
+                let mut later = case.clone();
+                later.token_rewards.column_mut(0).fill(0.0);
+                reference::advantages(&later, options, dtype)
+            }],
+        ),
+        fault(
+            "outcome-is-the-largest-reward",
+            "the largest reward of the row for the sum",
+            "`max` where `sum` is meant, as for binary rewards both agree",
+            "{}",
+            &[|case, options, dtype| {
+                summed(case, options, dtype, |rewards| rewards.reduce(f64::max).unwrap_or(0.0))
+            }],
+        ),
+        fault(
+            "advantage-at-the-last-token-only",
+            "the advantage stands at the last token of its row and nowhere else",
+            "outcome rewards written back as token rewards",
+            "{}",
+            &[|case, options, dtype| {
+                let mut advantages = reference::advantages(case, options, dtype).advantages;
+                for (row, mut advantages) in advantages.rows_mut().into_iter().enumerate() {
+                    let last = case.mask.row(row).iter().rposition(|kept| *kept);
+                    for (token, advantage) in advantages.iter_mut().enumerate() {
+                        *advantage = if Some(token) == last { *advantage } else { 0.0 };
+                    }
+                }
+                advantages.into()
+            }],
+        ),
+        fault(
+            "tokens-keep-their-own-reward",
+            "each token's own reward is centred and scaled, not the outcome of its row",
+            "process rewards where outcome rewards are declared",
+            "{}",
+            &[|case, options, dtype| {
+                let mut own = reference::advantages(case, options, dtype).advantages;
+                for token in 0..case.mask.ncols() {
+                    let mut alone = case.clone();
+                    for (mut rewards, mask) in
+                        alone.token_rewards.rows_mut().into_iter().zip(case.mask.rows())
+                    {
+                        let reward = if mask[token] { rewards[token] } else { 0.0 };
+                        let first = mask.iter().position(|kept| *kept);
+                        rewards.fill(0.0);
+                        first.into_iter().for_each(|first| rewards[first] = reward);
+                    }
+                    let advantages = reference::advantages(&alone, options, dtype).advantages;
+                    own.column_mut(token).assign(&advantages.column(token));
+                }
+                own.into()
+            }],
+        ),
+        fault(
+            "divided-by-the-length",
+            "the advantage is shared among the tokens of its row",
+            "GRPO's 1/|o| moved from the loss into the advantage",
+            "{}",
+            &[|case, options, dtype| {
+                let mut advantages = reference::advantages(case, options, dtype).advantages;
+                for (row, mut advantages) in advantages.rows_mut().into_iter().enumerate() {
+                    advantages /= kept(case, row).count().max(1) as f64;
+                }
+                advantages.into()
+            }],
+        ),
+        fault(
+            "masked-output-not-zeroed",
+            "masked positions hold the advantage of their row where 0 is promised",
+            "`unsqueeze(-1).expand` without the mask, compare verl #1527",
+            "{}",
+            &[|case, options, dtype| {
+                let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
+                Array2::from_shape_fn(case.mask.dim(), |(row, _)| by_row[row]).into()
+            }],
+        ),
+        fault(
+            "rows-weighted-by-length",
+            "mean and deviation over the tokens, so that a long row counts more than a short one",
+            "statistics taken after the outcome was spread over the tokens",
+            "{}",
+            &[|case, options, dtype| {
+                // A row of n tokens is n rows.
+                let right = outcomes(case, options, |rewards| rewards.sum());
+                let counts: Vec<usize> =
+                    (0..case.groups.len()).map(|row| kept(case, row).count()).collect();
+                let repeat = |row: usize| std::iter::repeat_n(row, counts[row]);
+                let rows: Vec<usize> = (0..counts.len()).flat_map(repeat).collect();
+                if rows.is_empty() {
+                    return Array2::<f64>::zeros(case.mask.dim()).into();
+                }
+                let many = GroupAdvantageCase {
+                    rewards: rows.iter().map(|row| right.rewards[*row]).collect(),
+                    groups: rows.iter().map(|row| right.groups[*row]).collect(),
+                };
+                let weighted = GroupAdvantage::reference(&many, &options.of_outcomes(), dtype);
+                let mut by_row = vec![0.0; counts.len()];
+                for (row, advantage) in rows.into_iter().zip(weighted.advantages) {
+                    by_row[row] = advantage;
+                }
+                spread(&case.mask, &by_row, 0.0).into()
+            }],
+        ),
+    ];
+    faults.extend(inherited![
+        "mean-over-std-precedence" [0],
+        "group-stride-applied-twice" [0],
+        "every-row-its-own-group" [0],
+        "one-row-unbiased-deviation" [0],
+        "baseline-missing" [0],
+        "epsilon-swallows-the-signal" [0, 1, 2, 3, 4, 5, 6, 7],
+        "epsilon-of-another-size" [0, 1, 2, 3],
+        "epsilon-missing" [0, 1],
+        "residue-of-a-rounded-mean" [0, 1, 2],
+        "epsilon-clamped-for-added" [0],
+        "biased-for-unbiased-deviation" [0],
+        "divided-by-the-variance" [0],
+        "not-divided" [0],
+        "divided-although-not-declared" [0, 1, 2],
+        "groups-ignored" [0, 1],
+        "batch-deviation-for-the-group-s" [0, 1],
+        "groups-assumed-contiguous" [0],
+        "rows-in-group-order" [0],
+        "sign-flipped" [0],
+        "sum-for-mean" [0],
+        "own-reward-in-the-baseline" [0],
+        "leave-one-out-divided-by-the-group-size" [0],
+        "singleton-keeps-its-reward" [0],
+        "singleton-gets-zero" [0],
+        "constant-group-keeps-its-reward" [0],
+        "rewards-truncated-to-integers" [0],
+        "unscored-counted-as-zero" [0, 1],
+        "unscored-spoils-its-group" [0],
+        "negative-advantages-dropped" [0, 1],
+        "last-row-left-out-of-the-statistics" [0],
+    ]);
+    faults.extend(misbehaviours());
+    faults
+}
+
+/// The faults of `group-advantage`.
+fn of_groups(id: &str) -> &'static Fault<GroupAdvantage> {
+    static FAULTS: OnceLock<Vec<Fault<GroupAdvantage>>> = OnceLock::new();
+    let faults = FAULTS.get_or_init(GroupAdvantage::faults);
+    faults.iter().find(|fault| fault.id == id).expect("inherited faults exist")
+}
+
+/// A fault of `group-advantage` under its name there.
+fn inherited(
+    id: &'static str,
+    variants: &'static [Function<OutcomeAdvantage>],
+) -> Fault<OutcomeAdvantage> {
+    let Fault { summary, source, options, .. } = *of_groups(id);
+    Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
+}
+
+/// What such a fault makes of the right outcomes.
+fn on_outcomes(
+    case: &OutcomeAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+    id: &str,
+    variant: usize,
+) -> OutcomeAdvantageOutput {
+    let Behaviour::Gives(variants) = &of_groups(id).behaviour else {
+        unreachable!("inherited faults give numbers")
+    };
+    let right = outcomes(case, options, |rewards| in_arithmetic(dtype, rewards));
+    let output = variants[variant](&right, &options.of_outcomes(), dtype);
+    spread(&case.mask, output.advantages.as_slice().expect("one row of numbers"), 0.0).into()
+}
+
+/// The sum as the dtype's arithmetic gives it.
+fn in_arithmetic(dtype: Dtype, rewards: &mut dyn Iterator<Item = f64>) -> f64 {
+    rewards.fold(0.0, |sum, reward| dtype.arithmetic().round(sum + reward))
+}
+
+/// The right advantages of wrong outcomes, row by row.
+fn by_row(
+    case: &OutcomeAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+    outcome: impl Fn(&mut dyn Iterator<Item = f64>) -> f64,
+) -> Vec<f64> {
+    let outcomes = outcomes(case, options, outcome);
+    GroupAdvantage::reference(&outcomes, &options.of_outcomes(), dtype).advantages.to_vec()
+}
+
+/// The same at the tokens.
+fn summed(
+    case: &OutcomeAdvantageCase,
+    options: &Options,
+    dtype: Dtype,
+    outcome: impl Fn(&mut dyn Iterator<Item = f64>) -> f64,
+) -> OutcomeAdvantageOutput {
+    spread(&case.mask, &by_row(case, options, dtype, outcome), 0.0).into()
+}
+
+/// 0 where the mask is false.
+fn masked(case: &OutcomeAdvantageCase, mut advantages: Array2<f64>) -> Array2<f64> {
+    advantages.zip_mut_with(&case.mask, |advantage, kept| {
+        *advantage = if *kept { *advantage } else { 0.0 };
+    });
+    advantages
+}
