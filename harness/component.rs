@@ -1,13 +1,17 @@
 //! Components: one implementation of a contract, wherever it runs.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use ndarray::ArrayD;
+
 use crate::contract::Contract;
 use crate::error::Error;
 use crate::place::{Device, Place};
+use crate::record::Value;
 
 /// One call of a component.
 pub struct Call<'a, C: Contract> {
@@ -27,8 +31,17 @@ pub struct Returned<C: Contract> {
     pub output: C::Output,
     /// The inputs that the call changed.
     pub changed: Vec<String>,
-    /// The leaves that were asked for a gradient and got none.
+    /// The leaves that were asked for a gradient and got none; in the output it is 0.
     pub no_gradient: Vec<String>,
+}
+
+/// A gradient of 0 by name for each leaf that got none: what is not in the graph does not matter.
+pub(crate) fn no_gradients(leaves: &[String], inputs: &[(&str, Value)]) -> HashMap<String, Value> {
+    let zeros = |leaf: &String| {
+        let (_, input) = inputs.iter().find(|(name, _)| name == leaf)?;
+        Some((format!("grad_{leaf}"), Value::Float(ArrayD::zeros(input.shape()))))
+    };
+    leaves.iter().filter_map(zeros).collect()
 }
 
 /// One implementation of the contract `C`.

@@ -200,6 +200,12 @@ pub trait Contract: Sized + Send + Sync + 'static {
         false
     }
 
+    /// Whether the gradient is the slope of the first output, and not one that is passed straight
+    /// through: only then can differences stand in for a gradient that nobody returned.
+    fn gradient_is_slope(_: &Self::Options) -> bool {
+        true
+    }
+
     /// What must hold.
     fn invariants() -> Vec<Invariant<Self>>;
 

@@ -1,5 +1,9 @@
 //! Faults: known wrong behaviours of a contract, each a small function and a real bug.
 
+use std::collections::HashMap;
+
+use ndarray::{ArrayD, Axis, IxDyn};
+
 use crate::component::{Call, Component, Failure, Gradients, Returned, guarded};
 use crate::contract::{Contract, round};
 use crate::place::{Dtype, Place};
@@ -157,18 +161,20 @@ fn misbehave<C: Contract>(
             let mut values = output.values().into_iter();
             let (name, value) = values.next().expect("an output has a field");
             let Some(Value::Float(array)) = value else { return Ok(output) };
-            let rows = array.shape()[0] - 1;
-            let shorter = array.slice_axis(ndarray::Axis(0), (0..rows).into()).to_owned();
+            let shorter = match array.shape().first() {
+                Some(rows) => array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned(),
+                // A single number: it comes as an array of none.
+                None => ArrayD::zeros(IxDyn(&[0])),
+            };
             let mut shorter = Some(Value::Float(shorter));
-            let rest: Vec<_> = values.collect();
-            output = C::Output::from_values(&mut |field| {
-                if field == name {
-                    shorter.take()
-                } else {
-                    rest.iter().find(|(name, _)| *name == field).and_then(|(_, v)| v.clone())
-                }
-            })
-            .expect("the output was well formed");
+            let mut rest: HashMap<_, _> = values.collect();
+            let made = C::Output::from_values(&mut |field| match field == name {
+                true => shorter.take(),
+                false => rest.remove(field).flatten(),
+            });
+            output = made.map_err(|(name, why)| Failure::Malformed {
+                problem: format!("`{name}`: {why}"),
+            })?;
         }
     }
     Ok(output)

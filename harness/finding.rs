@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::invariant::{Invariant, Stop};
 use crate::patience::Patience;
 use crate::place::Place;
-use crate::record::{Record, Value, one_line};
+use crate::record::{Branch, Record, Tree, Value, one_line, tree};
 use crate::report::{Classes, Diagnosis, Finding, json_float};
 use crate::shrink::minimise;
 
@@ -116,13 +116,18 @@ pub(crate) fn write<C: Contract>(
 
 /// A record as a JSON object.
 pub(crate) fn json<R: Record>(record: &R) -> serde_json::Value {
-    let fields = record.values().into_iter().filter_map(|(name, value)| {
-        let array = match value? {
-            Value::Float(array) => nested_json(array.view(), &|x| json_float(*x)),
-            Value::Int(array) => nested_json(array.view(), &|x| (*x).into()),
-            Value::Bool(array) => nested_json(array.view(), &|x| (*x).into()),
+    branch_json(tree(record))
+}
+
+fn branch_json(branch: Branch) -> serde_json::Value {
+    let fields = branch.into_iter().map(|(name, tree)| {
+        let json = match tree {
+            Tree::Value(Value::Float(array)) => nested_json(array.view(), &|x| json_float(*x)),
+            Tree::Value(Value::Int(array)) => nested_json(array.view(), &|x| (*x).into()),
+            Tree::Value(Value::Bool(array)) => nested_json(array.view(), &|x| (*x).into()),
+            Tree::List(items) => items.into_iter().map(branch_json).collect(),
         };
-        Some((name.to_owned(), array))
+        (name.to_owned(), json)
     });
     serde_json::Value::Object(fields.collect())
 }

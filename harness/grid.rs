@@ -134,6 +134,12 @@ pub fn measure<C: Grid>(case: &C::Case) -> Measure {
         letters::<C>().into_iter().map(|axis| length::<C>(case, axis) as u64).collect();
     let mut parts = vec![lengths.iter().product()];
     parts.extend(lengths);
+    parts.extend(costs(case));
+    Measure(parts)
+}
+
+/// Masked tokens, distinct numbers, their complexity, and how early the complex ones stand.
+pub fn costs<R: Record>(case: &R) -> [u64; 4] {
     let (mut masked, mut numbers, mut early) = (0, 0, 0);
     let mut distinct: Vec<u64> = Vec::new();
     for (_, value) in case.values() {
@@ -155,8 +161,7 @@ pub fn measure<C: Grid>(case: &C::Case) -> Measure {
     }
     distinct.sort_unstable();
     distinct.dedup();
-    parts.extend([masked, distinct.len() as u64, numbers, early]);
-    Measure(parts)
+    [masked, distinct.len() as u64, numbers, early]
 }
 
 /// Simpler cases, the boldest first. They may be invalid, and a few are not simpler.
@@ -165,16 +170,31 @@ pub fn simpler<C: Grid>(case: &C::Case) -> Vec<C::Case> {
     let mut candidates = Vec::new();
     cut::<C>(case, &mut candidates);
     whole_fields::<C>(&fields, &mut candidates);
-    let sizes = present(&fields).map(|value| value.shape().iter().product::<usize>());
-    let few = sizes.sum::<usize>() <= FEW_NUMBERS;
-    replaced_values(&fields, &mut candidates);
-    if few {
-        flags_and_integers(&fields, &mut candidates);
-        numbers(&fields, &mut candidates);
+    candidates.extend(simpler_values(case));
+    if few(&fields) {
         pairs::<C>(&fields, &mut candidates);
-        reordered::<C>(case, &fields, &mut candidates);
+        exchanged::<C>(case, &mut candidates);
     }
     candidates
+}
+
+/// Simpler values at the same places, of any record: with axes or without, lists too.
+pub fn simpler_values<R: Record>(case: &R) -> Vec<R> {
+    let fields = case.values();
+    let mut candidates = Vec::new();
+    replaced_values(&fields, &mut candidates);
+    if few(&fields) {
+        flags_and_integers(&fields, &mut candidates);
+        numbers(&fields, &mut candidates);
+        reordered(&fields, &mut candidates);
+    }
+    candidates
+}
+
+/// Whether there are few enough numbers to change them one by one.
+fn few(fields: &Fields) -> bool {
+    let sizes = present(fields).map(|value| value.shape().iter().product::<usize>());
+    sizes.sum::<usize>() <= FEW_NUMBERS
 }
 
 /// The values that are there.
@@ -345,8 +365,8 @@ fn pairs<C: Grid>(fields: &Fields, candidates: &mut Vec<C::Case>) {
     }
 }
 
-/// Neighbours along an axis exchanged, and two numbers of one field.
-fn reordered<C: Grid>(case: &C::Case, fields: &Fields, candidates: &mut Vec<C::Case>) {
+/// Neighbours along an axis exchanged.
+fn exchanged<C: Grid>(case: &C::Case, candidates: &mut Vec<C::Case>) {
     for axis in letters::<C>() {
         let length = length::<C>(case, axis);
         for place in 1..length {
@@ -355,6 +375,10 @@ fn reordered<C: Grid>(case: &C::Case, fields: &Fields, candidates: &mut Vec<C::C
             candidates.push(select::<C, _>(case, axis, &order));
         }
     }
+}
+
+/// Two numbers of one field exchanged.
+fn reordered<R: Record>(fields: &Fields, candidates: &mut Vec<R>) {
     for (index, (_, value)) in fields.iter().enumerate() {
         match value {
             Some(Value::Float(array)) => {
@@ -438,6 +462,7 @@ pub fn small<C: Grid>(
                         Kind::Bool => {
                             Value::Bool(ArrayD::from_shape_fn(lengths, |_| pick.below(4) > 0))
                         }
+                        Kind::List => unreachable!("a list has no axes"),
                     };
                     (*name, Some(value))
                 })

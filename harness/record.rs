@@ -1,5 +1,8 @@
 //! Records: the cases and outputs of contracts, structs whose fields can be visited by name.
 
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
 use ndarray::{ArrayD, ArrayViewD, Dimension};
 
 /// A family of array types: [`Host`] arrays, or tensors of a library.
@@ -14,22 +17,31 @@ pub trait Arrays: Sized {
     type Any;
 }
 
-/// The type of one field of a record over the array family `A`.
+/// Values by name, `None` where an optional field is absent.
+pub type Values<T> = Vec<(&'static str, Option<T>)>;
+
+/// Where the values of a record come from, name by name.
+pub type Source<'a, T> = &'a mut dyn FnMut(&'static str) -> Option<T>;
+
+/// What is wrong with a field, and its name.
+pub type Misfit = (&'static str, String);
+
+/// The type of one field of a record over the array family `A`: an array, one that may be absent,
+/// or a list of records. A list has one value for each field of each item, under the flat name
+/// that [`item`] gives.
 pub trait Slot<A: Arrays>: Sized {
-    /// The value; `None` for an optional field that is absent.
-    fn get(&self) -> Option<A::Any>;
-    /// The field made of a value; the error says what was expected and found.
-    fn put(value: Option<A::Any>) -> Result<Self, String>;
-    /// The floats of a host array, for rounding in place.
-    fn floats_mut(&mut self) -> Option<&mut [f64]> {
-        None
-    }
+    /// Adds the values of the field called `name`.
+    fn get(&self, name: &'static str, values: &mut Values<A::Any>);
+    /// The field made of values; the error says what was expected and found.
+    fn put(name: &'static str, get: Source<'_, A::Any>) -> Result<Self, Misfit>;
+    /// Calls `f` with the floats of host arrays, for rounding in place.
+    fn for_floats(&mut self, _: &'static str, _: &mut dyn FnMut(&'static str, &mut [f64])) {}
 }
 
 /// What the type of a field says of it. The host's arrays only: a tensor knows at run time.
 pub trait Typed {
-    /// The kind and the number of dimensions, and whether the field may be absent.
-    fn shape_of() -> (Kind, usize, bool);
+    /// The field called `name`.
+    fn field(name: &'static str) -> Field;
 }
 
 /// What a field holds.
@@ -41,19 +53,23 @@ pub enum Kind {
     Int,
     /// Booleans.
     Bool,
+    /// Records, each with the fields that [`Field::items`] names.
+    List,
 }
 
 /// A field of a record: its name and what it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The normative name, as in `contracts.md`, YAML, JSON, Python and on the wire.
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,
-    /// The number of dimensions.
+    /// The number of dimensions; 0 is one number.
     pub ndim: usize,
     /// Whether it may be absent.
     pub optional: bool,
+    /// The fields of each item of a list.
+    pub items: Vec<Field>,
 }
 
 /// The host's arrays: `ndarray` of f64, i64 and bool.
@@ -119,36 +135,53 @@ impl Arrays for Host {
 macro_rules! host_slot {
     ($element:ty, $kind:ident, $floats:expr) => {
         impl<D: Dimension> Slot<Host> for ndarray::Array<$element, D> {
-            fn get(&self) -> Option<Value> {
-                Some(Value::$kind(self.view().into_dyn().to_owned()))
+            fn get(&self, name: &'static str, values: &mut Values<Value>) {
+                values.push((name, Some(Value::$kind(self.view().into_dyn().to_owned()))));
             }
 
-            fn put(value: Option<Value>) -> Result<Self, String> {
+            fn put(name: &'static str, get: Source<'_, Value>) -> Result<Self, Misfit> {
                 let expected = D::NDIM.unwrap_or(0);
-                match value {
-                    None => Err("missing".to_owned()),
+                match get(name) {
+                    None => Err((name, "missing".to_owned())),
                     Some(Value::$kind(array)) => {
                         let found = array.shape().to_vec();
                         let array = array.as_standard_layout().into_owned();
                         array.into_dimensionality::<D>().map_err(|_| {
-                            format!("expected {expected} dimensions, found shape {found:?}")
+                            let why =
+                                format!("expected {expected} dimensions, found shape {found:?}");
+                            (name, why)
                         })
                     }
                     Some(other) => {
-                        Err(format!("expected {:?} values, found {:?}", Kind::$kind, other.kind()))
+                        let (kind, found) = (Kind::$kind, other.kind());
+                        Err((name, format!("expected {kind:?} values, found {found:?}")))
                     }
                 }
             }
 
-            fn floats_mut(&mut self) -> Option<&mut [f64]> {
+            fn for_floats(
+                &mut self,
+                name: &'static str,
+                f: &mut dyn FnMut(&'static str, &mut [f64]),
+            ) {
                 let floats: fn(&mut Self) -> Option<&mut [f64]> = $floats;
-                floats(self)
+                if let Some(floats) = floats(self) {
+                    f(name, floats);
+                }
             }
         }
 
         impl<D: Dimension> Typed for ndarray::Array<$element, D> {
-            fn shape_of() -> (Kind, usize, bool) {
-                (Kind::$kind, D::NDIM.unwrap_or(0), false)
+            fn field(name: &'static str) -> Field {
+                let ndim = D::NDIM.unwrap_or(0);
+                Field { name, kind: Kind::$kind, ndim, optional: false, items: Vec::new() }
+            }
+        }
+
+        // Only arrays may be absent: a list that is would be one without items.
+        impl<D: Dimension> Typed for Option<ndarray::Array<$element, D>> {
+            fn field(name: &'static str) -> Field {
+                Field { optional: true, ..ndarray::Array::<$element, D>::field(name) }
             }
         }
     };
@@ -159,24 +192,137 @@ host_slot!(i64, Int, |_| None);
 host_slot!(bool, Bool, |_| None);
 
 impl<A: Arrays, S: Slot<A>> Slot<A> for Option<S> {
-    fn get(&self) -> Option<A::Any> {
-        self.as_ref().and_then(S::get)
+    fn get(&self, name: &'static str, values: &mut Values<A::Any>) {
+        match self {
+            Some(slot) => slot.get(name, values),
+            None => values.push((name, None)),
+        }
     }
 
-    fn put(value: Option<A::Any>) -> Result<Self, String> {
-        value.map(|value| S::put(Some(value))).transpose()
+    fn put(name: &'static str, get: Source<'_, A::Any>) -> Result<Self, Misfit> {
+        let value = get(name);
+        value.map(|value| S::put(name, &mut single(value))).transpose()
     }
 
-    fn floats_mut(&mut self) -> Option<&mut [f64]> {
-        self.as_mut().and_then(S::floats_mut)
+    fn for_floats(&mut self, name: &'static str, f: &mut dyn FnMut(&'static str, &mut [f64])) {
+        if let Some(slot) = self {
+            slot.for_floats(name, f);
+        }
     }
 }
 
-impl<S: Typed> Typed for Option<S> {
-    fn shape_of() -> (Kind, usize, bool) {
-        let (kind, ndim, _) = S::shape_of();
-        (kind, ndim, true)
+/// A source of one value, whatever its name.
+pub fn single<T>(value: T) -> impl FnMut(&'static str) -> Option<T> {
+    let mut value = Some(value);
+    move |_| value.take()
+}
+
+impl<A: Arrays, R: Record<A>> Slot<A> for Vec<R> {
+    fn get(&self, name: &'static str, values: &mut Values<A::Any>) {
+        for (index, record) in self.iter().enumerate() {
+            let fields = record.values().into_iter();
+            values.extend(fields.map(|(field, value)| (item(name, index, field), value)));
+        }
     }
+
+    /// As many items as there are values for, one after the other.
+    fn put(name: &'static str, get: Source<'_, A::Any>) -> Result<Self, Misfit> {
+        let mut items = Vec::new();
+        loop {
+            let (index, mut any) = (items.len(), false);
+            let made = R::from_values(&mut |field| {
+                let value = get(item(name, index, field));
+                any |= value.is_some();
+                value
+            });
+            match made {
+                _ if !any => return Ok(items),
+                Ok(record) => items.push(record),
+                Err((field, why)) => return Err((item(name, index, field), why)),
+            }
+        }
+    }
+
+    fn for_floats(&mut self, name: &'static str, f: &mut dyn FnMut(&'static str, &mut [f64])) {
+        for (index, record) in self.iter_mut().enumerate() {
+            record.for_floats(&mut |field, floats| f(item(name, index, field), floats));
+        }
+    }
+}
+
+impl<R: Record<Host>> Typed for Vec<R> {
+    fn field(name: &'static str) -> Field {
+        Field { name, kind: Kind::List, ndim: 1, optional: false, items: R::fields() }
+    }
+}
+
+/// The flat name of a field of a list's item: `micro_batches.0.mask`. These names live as long as
+/// the program; there are a few dozen.
+pub fn item(list: &'static str, index: usize, field: &'static str) -> &'static str {
+    type Names = BTreeMap<(&'static str, usize, &'static str), &'static str>;
+    static NAMES: RwLock<Names> = RwLock::new(Names::new());
+    let key = (list, index, field);
+    let known = NAMES.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+    known.unwrap_or_else(|| {
+        let mut names = NAMES.write().unwrap_or_else(PoisonError::into_inner);
+        names.entry(key).or_insert_with(|| Box::leak(format!("{list}.{index}.{field}").into()))
+    })
+}
+
+/// Whether a flat name is one of those that some patterns mean: `micro_batches.*.mask` means that
+/// field of every item.
+pub fn is_named(patterns: &[&str], name: &str) -> bool {
+    let fits = |pattern: &&str| {
+        let mut parts = name.split('.');
+        let fits = pattern.split('.').all(|wanted| {
+            parts.next().is_some_and(|part| part == wanted || (wanted == "*" && is_index(part)))
+        });
+        fits && parts.next().is_none()
+    };
+    patterns.iter().any(fits)
+}
+
+fn is_index(part: &str) -> bool {
+    part.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The values of a record as they are nested, for YAML, JSON and people.
+pub enum Tree {
+    /// The value of a field.
+    Value(Value),
+    /// The items of a list, each with its fields.
+    List(Vec<Branch>),
+}
+
+/// The fields of a record that are there.
+pub type Branch = Vec<(&'static str, Tree)>;
+
+/// The fields of a record that are there, lists as lists.
+pub fn tree<R: Record>(record: &R) -> Branch {
+    let mut branch = Branch::new();
+    for (name, value) in record.values() {
+        if let Some(value) = value {
+            graft(&mut branch, name, value);
+        }
+    }
+    branch
+}
+
+/// Puts a value where its flat name says. The values of a list follow each other.
+fn graft(branch: &mut Branch, name: &'static str, value: Value) {
+    let parts = name.split_once('.').and_then(|(list, rest)| Some((list, rest.split_once('.')?)));
+    let Some((list, (index, field))) = parts else {
+        return branch.push((name, Tree::Value(value)));
+    };
+    if !matches!(branch.last(), Some((last, Tree::List(_))) if *last == list) {
+        branch.push((list, Tree::List(Vec::new())));
+    }
+    let (Some((_, Tree::List(items))), Ok(index)) = (branch.last_mut(), index.parse::<usize>())
+    else {
+        unreachable!("`{name}` is no name of an item")
+    };
+    items.resize_with(items.len().max(index + 1), Branch::new);
+    graft(&mut items[index], field, value);
 }
 
 /// A struct of named fields over the array family `A`. Declared with the `record!` macro.
@@ -187,13 +333,11 @@ pub trait Record<A: Arrays = Host>: Sized {
     /// The fields, in the order of declaration.
     fn fields() -> Vec<Field>;
 
-    /// Each field's value, in the order of the fields; `None` where an optional one is absent.
-    fn values(&self) -> Vec<(&'static str, Option<A::Any>)>;
+    /// Each field's value, in the order of the fields, those of a list under flat names.
+    fn values(&self) -> Values<A::Any>;
 
     /// A record made field by field; the error names the field.
-    fn from_values(
-        get: &mut dyn FnMut(&'static str) -> Option<A::Any>,
-    ) -> Result<Self, (&'static str, String)>;
+    fn from_values(get: Source<'_, A::Any>) -> Result<Self, Misfit>;
 
     /// Calls `f` with each field's floats, for host arrays.
     fn for_floats(&mut self, f: &mut dyn FnMut(&'static str, &mut [f64]));
@@ -201,8 +345,10 @@ pub trait Record<A: Arrays = Host>: Sized {
 
 /// Declares a record: a struct generic over its array family, with [`Record`] for it.
 ///
-/// Write field types over the family `A`: `A::Float<Ix1>`, or `Option<A::Float<Ix3>>` where the
-/// field may be absent.
+/// Write field types over the family `A`: `A::Float<Ix1>`, `A::Int<Ix0>` for one number,
+/// `Option<A::Float<Ix3>>` where the field may be absent, `Vec<MicroBatch<A>>` for a list of
+/// another record. A list's items are told apart from no item by their first field, which is
+/// required.
 #[macro_export]
 macro_rules! record {
     (
@@ -242,33 +388,31 @@ macro_rules! record {
                 where
                     $( $type: $crate::record::Typed ),+
                 {
-                    vec![$({
-                        let (kind, ndim, optional) = <$type as $crate::record::Typed>::shape_of();
-                        $crate::record::Field { name: stringify!($field), kind, ndim, optional }
-                    }),+]
+                    vec![$( <$type as $crate::record::Typed>::field(stringify!($field)) ),+]
                 }
                 of::<$crate::record::Host>()
             }
 
-            fn values(&self) -> Vec<(&'static str, Option<A::Any>)> {
-                vec![$( (stringify!($field), $crate::record::Slot::<A>::get(&self.$field)) ),+]
+            fn values(&self) -> $crate::record::Values<A::Any> {
+                let mut values = Vec::with_capacity([$( stringify!($field) ),+].len());
+                $( $crate::record::Slot::<A>::get(&self.$field, stringify!($field), &mut values); )+
+                values
             }
 
             fn from_values(
-                get: &mut dyn FnMut(&'static str) -> Option<A::Any>,
-            ) -> Result<Self, (&'static str, String)> {
+                get: $crate::record::Source<'_, A::Any>,
+            ) -> Result<Self, $crate::record::Misfit> {
                 Ok(Self {
-                    $( $field: <$type as $crate::record::Slot<A>>::put(get(stringify!($field)))
-                        .map_err(|problem| (stringify!($field), problem))?, )+
+                    $( $field: <$type as $crate::record::Slot<A>>::put(stringify!($field), get)?, )+
                 })
             }
 
             fn for_floats(&mut self, f: &mut dyn FnMut(&'static str, &mut [f64])) {
-                $(
-                    if let Some(floats) = $crate::record::Slot::<A>::floats_mut(&mut self.$field) {
-                        f(stringify!($field), floats);
-                    }
-                )+
+                $( $crate::record::Slot::<A>::for_floats(
+                    &mut self.$field,
+                    stringify!($field),
+                    f,
+                ); )+
             }
         }
     };
@@ -276,16 +420,116 @@ macro_rules! record {
 
 /// Whether two records hold the same bits in every field.
 pub fn same_bits<R: Record>(a: &R, b: &R) -> bool {
-    a.values().iter().zip(b.values()).all(|((_, a), (_, b))| match (a, &b) {
-        (Some(a), Some(b)) => a.same_bits(b),
-        (a, b) => a.is_none() && b.is_none(),
-    })
+    let (a, b) = (a.values(), b.values());
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|((left, a), (right, b))| match (a, b) {
+            (Some(a), Some(b)) => left == right && a.same_bits(b),
+            (a, b) => left == right && a.is_none() && b.is_none(),
+        })
 }
 
-/// The record in one line for people: `rewards [0, 1]  groups [0, 0]`.
+/// The record in one line for people: `rewards [0, 1]  groups [0, 0]`, and of a list
+/// `micro_batches [{token_losses [[1]], mask [[1]]}]`.
 pub fn one_line<R: Record>(record: &R) -> String {
-    let parts = record.values().into_iter().filter_map(|(name, value)| {
-        value.map(|value| format!("{name} {}", crate::text::value(&value)))
+    branch_text(&tree(record), "  ")
+}
+
+fn branch_text(branch: &Branch, separator: &str) -> String {
+    let parts = branch.iter().map(|(name, tree)| match tree {
+        Tree::Value(value) => format!("{name} {}", crate::text::value(value)),
+        Tree::List(items) => {
+            let items: Vec<String> =
+                items.iter().map(|item| format!("{{{}}}", branch_text(item, ", "))).collect();
+            format!("{name} [{}]", items.join(", "))
+        }
     });
-    parts.collect::<Vec<_>>().join("  ")
+    parts.collect::<Vec<_>>().join(separator)
+}
+
+#[cfg(test)]
+#[expect(unreachable_pub, reason = "the macro declares public records")]
+pub(crate) mod tests {
+    use ndarray::{Ix0, Ix2, arr0, arr2};
+
+    use super::*;
+
+    record! {
+        /// An item of the list below.
+        pub struct Part {
+            /// Numbers.
+            pub losses: A::Float<Ix2>,
+            /// Flags, or none.
+            pub mask: Option<A::Bool<Ix2>>,
+        }
+    }
+
+    record! {
+        /// A number, then a list, then another number.
+        pub struct Parts {
+            /// One integer.
+            pub steps: A::Int<Ix0>,
+            /// Of any widths.
+            pub parts: Vec<Part<A>>,
+            /// One float.
+            pub rate: A::Float<Ix0>,
+        }
+    }
+
+    /// Two items of different width, the second without a mask.
+    pub(crate) fn parts() -> Parts {
+        let first = Part { losses: arr2(&[[1.0, 2.0]]), mask: Some(arr2(&[[true, false]])) };
+        let second = Part { losses: arr2(&[[-0.0], [0.1]]), mask: None };
+        Parts { steps: arr0(3), parts: vec![first, second], rate: arr0(0.5) }
+    }
+
+    #[test]
+    fn lists_have_one_flat_name_for_each_field_of_each_item() {
+        let names: Vec<&str> = parts().values().iter().map(|(name, _)| *name).collect();
+        let expected =
+            ["steps", "parts.0.losses", "parts.0.mask", "parts.1.losses", "parts.1.mask", "rate"];
+        assert_eq!(names, expected);
+        let mut floats = Vec::new();
+        parts().for_floats(&mut |name, numbers| floats.push((name, numbers.len())));
+        assert_eq!(floats, [("parts.0.losses", 2), ("parts.1.losses", 2), ("rate", 1)]);
+    }
+
+    #[test]
+    fn records_are_made_of_their_own_values() {
+        let mut values: std::collections::HashMap<_, _> = parts().values().into_iter().collect();
+        let back = Parts::from_values(&mut |name| values.remove(name).flatten()).unwrap();
+        assert!(same_bits(&back, &parts()) && values.is_empty());
+        let mut other = parts();
+        other.parts.pop();
+        assert!(!same_bits(&other, &parts()));
+    }
+
+    #[test]
+    fn an_error_in_an_item_names_it() {
+        let value = |name: &str| match name {
+            "steps" => Some(Value::Int(arr0(1).into_dyn())),
+            "parts.0.losses" => Some(Value::Float(arr2(&[[1.0]]).into_dyn())),
+            "parts.1.losses" => Some(Value::Bool(arr2(&[[true]]).into_dyn())),
+            _ => None,
+        };
+        let error = Parts::from_values(&mut |name| value(name)).unwrap_err();
+        assert_eq!(error, ("parts.1.losses", "expected Float values, found Bool".to_owned()));
+    }
+
+    #[test]
+    fn people_see_lists_as_lists() {
+        let expected = "steps 3  parts [{losses [[1, 2]], mask [[1, 0]]}, {losses [[-0], [0.1]]}]  \
+                        rate 0.5";
+        assert_eq!(one_line(&parts()), expected);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_item() {
+        let patterns = ["rate", "parts.*.losses"];
+        for name in ["rate", "parts.0.losses", "parts.12.losses"] {
+            assert!(is_named(&patterns, name), "{name}");
+        }
+        for name in ["rates", "parts.0.mask", "parts.losses", "parts.0.losses.0", "parts"] {
+            assert!(!is_named(&patterns, name), "{name}");
+        }
+    }
 }

@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn gradients_are_those_of_central_differences() {
-        let f = |x: Var<'_>, y: Var<'_>| {
+        fn f<'t>(x: Var<'t>, y: Var<'t>) -> Var<'t> {
             let ratio = (x - y).exp() / (x * x + 1.0);
             (ratio * y.abs()).max(x) + (ratio + 2.0).ln() + (y * y).sqrt().min(x * 3.0) - -y
-        };
+        }
         let at = |x: f64, y: f64| {
             let tape = Tape::new(Dtype::F64);
             let leaf = tape.leaf(&arr1(&[x, y]));

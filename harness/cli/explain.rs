@@ -8,7 +8,7 @@ use crate::contracts::{self, Visit};
 use crate::error::{Error, nearest};
 use crate::fault::Fault;
 use crate::invariant::{Doc, Invariant};
-use crate::record::Record as _;
+use crate::record::{Field, Kind, Record as _};
 use crate::report::ExitCode;
 use crate::text::count;
 
@@ -90,14 +90,8 @@ impl Visit for Catalogue {
         if !source.is_empty() {
             let _ = writeln!(text, "\nsource: {source}");
         }
-        let field = |field: &crate::record::Field| {
-            let kind = format!("{:?}", field.kind).to_lowercase();
-            let optional = if field.optional { ", optional" } else { "" };
-            let dimensions = count(field.ndim as u64, "dimension");
-            format!("{} ({kind}, {dimensions}{optional})", field.name)
-        };
-        let inputs: Vec<String> = C::Case::fields().iter().map(field).collect();
-        let outputs: Vec<String> = C::Output::fields().iter().map(field).collect();
+        let inputs: Vec<String> = C::Case::fields().iter().map(field_text).collect();
+        let outputs: Vec<String> = C::Output::fields().iter().map(field_text).collect();
         let _ = writeln!(text, "\nin:  {}\nout: {}", inputs.join(", "), outputs.join(", "));
         text.push_str("\noptions\n");
         for option in C::Options::docs() {
@@ -124,6 +118,23 @@ impl Visit for Catalogue {
 }
 
 /// What stands under a name in a contract: invariants, faults, options and classes.
+/// A field with what it holds: `mask (bool, 2 dimensions)`.
+fn field_text(field: &Field) -> String {
+    let kind = match field.kind {
+        Kind::List => {
+            let items: Vec<String> = field.items.iter().map(field_text).collect();
+            return format!("{} (list of {})", field.name, items.join(" and "));
+        }
+        kind => format!("{kind:?}").to_lowercase(),
+    };
+    let dimensions = match field.ndim {
+        0 => String::new(),
+        ndim => format!(", {}", count(ndim as u64, "dimension")),
+    };
+    let optional = if field.optional { ", optional" } else { "" };
+    format!("{} ({kind}{dimensions}{optional})", field.name)
+}
+
 struct Explain<'a> {
     name: &'a str,
 }

@@ -38,6 +38,11 @@ pub(crate) fn unknown(name: &str) -> String {
 contracts! {
     group_advantage::GroupAdvantage,
     outcome_advantage::OutcomeAdvantage,
+    gae::Gae,
     returns::Returns,
+    whiten::Whiten,
     token_log_probs::TokenLogProbs,
+    kl_estimate::KlEstimate,
+    value_loss::ValueLoss,
+    accumulated_loss::AccumulatedLoss,
 }

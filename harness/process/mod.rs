@@ -3,7 +3,6 @@
 mod wire;
 mod worker;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -11,11 +10,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::component::{Call, Component, Failure, Gradients, Returned};
+use crate::component::{Call, Component, Failure, Gradients, Returned, no_gradients};
 use crate::contract::{Contract, Options};
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
-use crate::record::{Record, Value};
+use crate::record::{Record, Value, is_named};
 use wire::Message;
 use worker::{Lost, Worker};
 
@@ -274,9 +273,10 @@ impl<C: Contract> Process<C> {
         Err(Failure::Died { how, restart: true })
     }
 
-    fn returned(&self, reply: &Message) -> Result<Returned<C>, Failure> {
+    fn returned(&self, reply: &Message, inputs: &[(&str, Value)]) -> Result<Returned<C>, Failure> {
         let malformed = |problem: String| Failure::Malformed { problem };
-        let mut values = HashMap::new();
+        let (changed, no_gradient) = (reply.names("changed"), reply.names("no_grad"));
+        let mut values = no_gradients(&no_gradient, inputs);
         for (name, tensor) in &reply.tensors {
             if !matches!(tensor.value, Value::Float(_)) {
                 return Err(malformed(format!(
@@ -284,11 +284,10 @@ impl<C: Contract> Process<C> {
                     tensor.dtype
                 )));
             }
-            values.insert(name.as_str(), tensor.value.clone());
+            values.insert(name.clone(), tensor.value.clone());
         }
         let output = C::Output::from_values(&mut |name| values.remove(name))
             .map_err(|(name, why)| malformed(format!("`{name}`: {why}")))?;
-        let (changed, no_gradient) = (reply.names("changed"), reply.names("no_grad"));
         Ok(Returned { output, changed, no_gradient })
     }
 }
@@ -340,12 +339,14 @@ impl<C: Contract> Component<C> for Process<C> {
         let options = serde_json::to_string(call.options).expect("options can be written");
         message.text("options", options);
         if call.gradient {
-            message.text("grad", C::LEAVES.join(","));
+            let leaves = values.iter().map(|(name, _)| *name);
+            let leaves: Vec<&str> = leaves.filter(|name| is_named(C::LEAVES, name)).collect();
+            message.text("grad", leaves.join(","));
         }
         let request = wire::encode(&values, message.texts, self.arrays.wire_dtype(call.place));
         let reply = self.ask(call.place.device, &request)?;
         match reply.get("kind") {
-            "returned" => self.returned(&reply),
+            "returned" => self.returned(&reply, &values),
             "raised" => Err(Failure::Raised {
                 message: format!("{}: {}", reply.get("type"), reply.get("message")),
                 traceback: reply.get("traceback").trim_end().to_owned(),

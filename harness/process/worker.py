@@ -356,7 +356,7 @@ class Component:
         """The tensors of a call by name, and those of them that shall get a gradient."""
         try:
             tensors = {
-                name: self.arrays.read(dtype, shape, data[begin:end])
+                name: (self.arrays.read if shape else plain)(dtype, shape, data[begin:end])
                 for name, dtype, shape, begin, end in header.tensors
             }
             grad = header.meta.get("grad")
@@ -391,6 +391,8 @@ class Component:
         """The inputs that no longer are what the message said."""
         names = []
         for name, dtype, shape, begin, end in header.tensors:
+            if not shape:
+                continue  # Python's own numbers cannot be changed
             try:
                 changed = self.arrays.changed(tensors[name], dtype, shape, data[begin:end])
             except Exception:
@@ -403,6 +405,13 @@ class Component:
         if header.nested:
             names += [name for name, tree in nest(tensors).items() if not same(tree, given[name])]
         return names
+
+
+def plain(dtype, shape, raw):
+    """An input of no dimension: a Python int, float or bool."""
+    if dtype == "BF16":  # the upper half of a float32
+        dtype, raw = "F32", b"\0\0" + raw
+    return struct.unpack(f"<{DTYPES[dtype][1]}", raw)[0]
 
 
 class Lists:

@@ -24,7 +24,7 @@ use crate::component::{Call, Component, Failure, Gradients, Returned, guarded};
 use crate::contract::Contract;
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
-use crate::record::{Arrays, Record, Slot, Value};
+use crate::record::{Arrays, Misfit, Record, Slot, Source, Value, Values, is_named, single};
 
 impl Arrays for Tensor {
     type Float<D: Dimension> = Tensor;
@@ -34,12 +34,12 @@ impl Arrays for Tensor {
 }
 
 impl Slot<Tensor> for Tensor {
-    fn get(&self) -> Option<Tensor> {
-        Some(self.shallow_clone())
+    fn get(&self, name: &'static str, values: &mut Values<Tensor>) {
+        values.push((name, Some(self.shallow_clone())));
     }
 
-    fn put(value: Option<Tensor>) -> Result<Self, String> {
-        value.ok_or_else(|| "missing".to_owned())
+    fn put(name: &'static str, get: Source<'_, Tensor>) -> Result<Self, Misfit> {
+        get(name).ok_or_else(|| (name, "missing".to_owned()))
     }
 }
 
@@ -61,8 +61,7 @@ impl<O: Record<Tensor>> IntoOutput<O> for O {
 
 impl<O: Record<Tensor>> IntoOutput<O> for Tensor {
     fn into_output(self) -> Result<O, String> {
-        let mut only = Some(self);
-        O::from_values(&mut |_| only.take())
+        O::from_values(&mut single(self))
             .map_err(|(name, why)| format!("returned one tensor; `{name}` is {why}"))
     }
 }
@@ -119,12 +118,7 @@ impl<C: Contract, F: TensorFunction<C>> Component<C> for Tch<C, F> {
         if call.gradient {
             let first = output.values().into_iter().find_map(|(_, tensor)| tensor);
             backward(first.as_ref()).map_err(|error| raised("in backward", &error))?;
-            for leaf in C::LEAVES {
-                match inputs.gradient(leaf)? {
-                    Some(gradient) => drop(values.insert(format!("grad_{leaf}"), gradient)),
-                    None => no_gradient.push((*leaf).to_owned()),
-                }
-            }
+            no_gradient = inputs.gradients::<C>(&mut values)?;
         }
         let output = C::Output::from_values(&mut |name| values.remove(name))
             .map_err(|(name, why)| malformed(format!("`{name}`: {why}")))?;
@@ -144,7 +138,7 @@ impl Inputs {
         let mut inputs = Vec::new();
         for (name, value) in call.case.values() {
             let Some(value) = value else { continue };
-            let leaf = call.gradient && C::LEAVES.contains(&name);
+            let leaf = call.gradient && is_named(C::LEAVES, name);
             let tensor = on_device(&value, call.place).set_requires_grad(leaf);
             inputs.push((name, value, tensor));
         }
@@ -160,10 +154,24 @@ impl Inputs {
             .unwrap_or_else(|(name, why)| panic!("the input `{name}` is {why}"))
     }
 
-    /// The gradient of a leaf, where it got one.
-    fn gradient(&self, leaf: &str) -> Result<Option<Value>, Failure> {
-        let gradient = self.get(leaf).map(Tensor::grad).filter(Tensor::defined);
-        gradient.map(|gradient| on_host(leaf, &gradient)).transpose()
+    /// Adds the gradients of the leaves to the outputs, 0 for those that got none, which it names.
+    fn gradients<C: Contract>(
+        &self,
+        outputs: &mut HashMap<String, Value>,
+    ) -> Result<Vec<String>, Failure> {
+        let mut none = Vec::new();
+        for (leaf, value, tensor) in self.0.iter().filter(|(name, ..)| is_named(C::LEAVES, name)) {
+            let gradient = tensor.grad();
+            let gradient = match gradient.defined() {
+                true => on_host(leaf, &gradient)?,
+                false => {
+                    none.push((*leaf).to_owned());
+                    Value::Float(ArrayD::zeros(value.shape()))
+                }
+            };
+            outputs.insert(format!("grad_{leaf}"), gradient);
+        }
+        Ok(none)
     }
 
     /// The inputs that no longer are what they were.

@@ -2,6 +2,9 @@
 //! by exactly the invariants that it names, and say which known fault it behaves like.
 
 mod half_softmax;
+mod observation_reset;
+mod padding_in_the_return;
+mod penalty_of_a_tool;
 mod precedence;
 mod stride;
 
@@ -14,7 +17,14 @@ use shakedown::tensor::{TensorFunction, tch};
 
 /// Every bug.
 pub fn all() -> Vec<Bug> {
-    vec![precedence::BUG, stride::BUG, half_softmax::BUG]
+    vec![
+        precedence::BUG,
+        stride::BUG,
+        observation_reset::BUG,
+        padding_in_the_return::BUG,
+        penalty_of_a_tool::BUG,
+        half_softmax::BUG,
+    ]
 }
 
 /// A historical bug.

@@ -8,7 +8,7 @@ mod snapshot;
 use std::path::Path;
 
 use shakedown::place::Place;
-use shakedown_targets::{advantage, log_probs};
+use shakedown_targets::{advantage, log_probs, returns};
 
 #[test]
 fn tensor_references_give_what_they_gave() {
@@ -17,6 +17,8 @@ fn tensor_references_give_what_they_gave() {
         let dtype = place.dtype.name();
         let text = outputs::on_regressions(&corpora, place, advantage::component);
         snapshot::assert_snapshot("outputs", &format!("tensor-group-advantage-{dtype}"), &text);
+        let text = outputs::on_regressions(&corpora, place, returns::component);
+        snapshot::assert_snapshot("outputs", &format!("tensor-returns-{dtype}"), &text);
         let text = outputs::on_regressions(&corpora, place, log_probs::component);
         snapshot::assert_snapshot("outputs", &format!("tensor-token-log-probs-{dtype}"), &text);
     }

@@ -7,7 +7,7 @@ use shakedown::component::Component;
 use shakedown::contract::{Contract, Options};
 use shakedown::place::{Device, Dtype, Place};
 use shakedown::report::{Paint, Status, write_component};
-use shakedown_targets::{advantage, log_probs};
+use shakedown_targets::{advantage, log_probs, returns};
 
 /// The default options, and drawn ones.
 const OPTION_SETS: u64 = 30;
@@ -65,4 +65,9 @@ fn group_advantage_keeps_every_invariant() {
 #[test]
 fn token_log_probs_keeps_every_invariant() {
     keeps_every_invariant(log_probs::component);
+}
+
+#[test]
+fn returns_keeps_every_invariant() {
+    keeps_every_invariant(returns::component);
 }

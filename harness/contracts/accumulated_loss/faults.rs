@@ -1,0 +1,514 @@
+//! Known wrong behaviours of `accumulated-loss`: real bugs, and conventions mistaken for others.
+//!
+//! The loss is linear in the token losses, so a fault is two sets of weights: those of the
+//! reported value, and those that come back as the gradient.
+
+use ndarray::{Array2, arr0};
+
+use super::{
+    AccumulatedLoss, AccumulatedLossCase, AccumulatedLossOutput, MicroBatch, MicroBatchGradient,
+    Options, joined, kept, parted, reference, tokens,
+};
+use crate::aggregate::Aggregate;
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::masked::{EmptyMask, EmptyRows};
+use crate::place::Dtype;
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault<AccumulatedLoss>> {
+    let fault = |id, summary, source, options, variants: &'static [Function<AccumulatedLoss>]| {
+        Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
+    };
+    let mut faults = vec![
+        fault(
+            "mean-of-micro-batch-means",
+            "the mean over micro-batches of each one's mean over tokens",
+            "transformers #34191; trl #2175; unsloth #1134; torchtune #1875; axolotl #1980",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| step.token_mean(&[k]) / step.count)
+                },
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| {
+                        let some = step.parts.iter().filter(|part| kept(part) > 0).count();
+                        step.token_mean(&[k]) / some as f64
+                    })
+                },
+            ],
+        ),
+        fault(
+            "per-rank-means-averaged",
+            "the mean over two ranks of each one's mean over the tokens of its micro-batches",
+            "open-instruct #1161 (7708f0adf); torchtune #2172 (e420bc0c7), #2687",
+            "{}",
+            &[
+                |case, options, dtype| by_rank(case, options, dtype, |k, _| k % 2),
+                |case, options, dtype| by_rank(case, options, dtype, |k, count| 2 * k / count),
+            ],
+        ),
+        fault(
+            "count-of-one-sub-step",
+            "the sum over all micro-batches, divided by the count of the first (or last) one",
+            "transformers #35438, #34373",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| {
+                        step.right(k) * step.counted() / step.counted_in(0).max(1.0)
+                    })
+                },
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| {
+                        let last = step.parts.len() - 1;
+                        step.right(k) * step.counted() / step.counted_in(last).max(1.0)
+                    })
+                },
+            ],
+        ),
+        fault(
+            "divided-again-by-micro-batches",
+            "what is normalised already is divided by the number of micro-batches too",
+            "unsloth-zoo #1023 (011e1ea0); AReaL #1273 (5e9fb505c)",
+            "{}",
+            &[|case, options, dtype| {
+                both(case, options, dtype, |step, k| step.right(k) / step.count)
+            }],
+        ),
+        fault(
+            "micro-batches-summed",
+            "the losses of the micro-batches, each normalised by itself, are added up",
+            "NeMo-RL #86 (d1f0609a2)",
+            "{}",
+            &[|case, options, dtype| both(case, options, dtype, |step, k| step.own(k))],
+        ),
+        fault(
+            "divisor-fixed-for-uneven-rows",
+            "divided by the number of micro-batches, as if all had as many rows (as the first)",
+            "verl #141 (695bdbb03), #1922 (60138ebd1)",
+            "{aggregate: seq-mean-token-mean}",
+            &[
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| step.own(k) / step.count)
+                },
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| {
+                        let rows = step.count * step.parts[0].mask.nrows() as f64;
+                        step.right(k) * step.counted() / rows
+                    })
+                },
+            ],
+        ),
+        fault(
+            "short-last-window",
+            "divided by the configured count (4, 2, 8), which the end of an epoch falls short of",
+            "LLaMA-Factory #10705 (1b47415a2)",
+            "{}",
+            &[
+                |case, options, dtype| window(case, options, dtype, 4.0),
+                |case, options, dtype| window(case, options, dtype, 2.0),
+                |case, options, dtype| window(case, options, dtype, 8.0),
+            ],
+        ),
+        fault(
+            "only-the-last-micro-batch",
+            "right value; the gradients of all micro-batches but the last are lost",
+            "open-instruct #1498 (48664c504)",
+            "{}",
+            &[|case, options, dtype| {
+                gradient(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
+            }],
+        ),
+        fault(
+            "gradient-zeroed-each-micro-batch",
+            "right value; gradients are zeroed each time: what is left is the last mean over K",
+            "trl #407 (61af5f26b)",
+            "{}",
+            &[|case, options, dtype| {
+                gradient(case, options, dtype, |step, k| step.own(k) * step.is_last(k) / step.count)
+            }],
+        ),
+        fault(
+            "divided-after-backward",
+            "right value; the gradient was taken before the division (by K, or by the count)",
+            "verl #3332 (e160d3b2e)",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    gradient(case, options, dtype, |step, k| step.right(k) * step.count)
+                },
+                |case, options, dtype| {
+                    gradient(case, options, dtype, |step, k| step.right(k) * step.counted())
+                },
+            ],
+        ),
+        fault(
+            "divisor-min-for-max",
+            "divided by min(count, 1) for max(count, 1), which never divides",
+            "prime-rl #816 (dece5e7fc)",
+            "{}",
+            &[|case, options, dtype| {
+                both(case, options, dtype, |step, k| step.right(k) * step.counted())
+            }],
+        ),
+        fault(
+            "last-micro-batch-reported",
+            "right gradient; the value is that of the last micro-batch, or its part of the whole",
+            "verl #2259 (6d9ac2f7b); prime-rl #906 (3233022ee)",
+            "{}",
+            &[
+                |case, options, dtype| {
+                    value(case, options, dtype, |step, k| step.own(k) * step.is_last(k))
+                },
+                |case, options, dtype| {
+                    value(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
+                },
+            ],
+        ),
+        fault(
+            "scaled-twice-in-the-report",
+            "right gradient; each part of the value is multiplied by its share once more",
+            "verl #4711 (0af6a385b), #4778 (f1d5e0e27)",
+            "{}",
+            &[|case, options, dtype| {
+                value(case, options, dtype, |step, k| {
+                    step.right(k) * step.counted_in(k) / step.counted()
+                })
+            }],
+        ),
+        fault(
+            "averaged-where-summed",
+            "right gradient; the parts of the value, of one denominator, are averaged",
+            "verl #3994 (b49178f0f)",
+            "{}",
+            &[|case, options, dtype| {
+                value(case, options, dtype, |step, k| step.right(k) / step.count)
+            }],
+        ),
+        fault(
+            "sequence-nll-for-token-nll",
+            "the mean over rows of each row's mean, where the mean over tokens is declared",
+            "trl #1705 (5bcb8ad0d), #1987 (10f70fa33)",
+            "{}",
+            &[|case, options, dtype| {
+                let aggregate = Aggregate::SeqMeanTokenMean;
+                under(case, options, dtype, &Options { aggregate, ..options.clone() })
+            }],
+        ),
+        fault(
+            "masked-tokens-in-the-denominator",
+            "the sum over unmasked tokens, divided by the number of all of them",
+            "`.mean()` of a masked loss; compare understand-r1-zero 14046dc",
+            "{}",
+            &[|case, options, dtype| {
+                both(case, options, dtype, |step, k| {
+                    let cells: usize = step.parts.iter().map(|part| part.mask.len()).sum();
+                    step.right(k) * tokens(step.case) as f64 / cells as f64
+                })
+            }],
+        ),
+        fault(
+            "mask-ignored",
+            "masked tokens count as all others do",
+            "trl #1987 (10f70fa33): an ignore index that is not honoured",
+            "{}",
+            &[|case, options, dtype| {
+                let unmasked = |part: &MicroBatch| MicroBatch {
+                    mask: part.mask.mapv(|_| true),
+                    ..part.clone()
+                };
+                let micro_batches = case.micro_batches.iter().map(unmasked).collect();
+                let case = AccumulatedLossCase { micro_batches };
+                both(&case, options, dtype, |step, k| step.right(k))
+            }],
+        ),
+        fault(
+            "empty-micro-batch-gives-nan",
+            "0/0 for a micro-batch without a token, which spoils the sum",
+            "verl agg_loss and OpenRLHF masked_mean, which are NaN over no token",
+            "{}",
+            &[|case, options, dtype| {
+                let mut output = both(case, options, dtype, |step, k| step.right(k));
+                if case.micro_batches.iter().any(|part| kept(part) == 0) {
+                    output.loss = arr0(f64::NAN);
+                }
+                output
+            }],
+        ),
+        fault(
+            "empty-rows-counted",
+            "rows without a token count in the number of rows, where they are declared not to",
+            "verl's convention and slime's, taken for each other",
+            "{aggregate: seq-mean-token-mean}",
+            &[|case, options, dtype| {
+                let empty_rows = EmptyRows::Count;
+                under(case, options, dtype, &Options { empty_rows, ..options.clone() })
+            }],
+        ),
+        fault(
+            "empty-rows-skipped",
+            "rows without a token do not count in the number of rows, where they are declared to",
+            "slime's convention and verl's, taken for each other",
+            "{aggregate: seq-mean-token-mean, empty_rows: count}",
+            &[|case, options, dtype| {
+                let empty_rows = EmptyRows::Skip;
+                under(case, options, dtype, &Options { empty_rows, ..options.clone() })
+            }],
+        ),
+        fault(
+            "norm-length-of-the-batch",
+            "the width of the widest (or of each) micro-batch in the place of `norm_length`",
+            "verl #3741; understand-r1-zero 14046dc",
+            "{aggregate: seq-mean-token-sum-norm, norm_length: 10}",
+            &[
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| {
+                        let widths = step.parts.iter().map(|part| part.mask.ncols());
+                        step.right(k) * step.norm() / widths.max().unwrap_or(1) as f64
+                    })
+                },
+                |case, options, dtype| {
+                    both(case, options, dtype, |step, k| {
+                        step.right(k) * step.norm() / step.parts[k].mask.ncols() as f64
+                    })
+                },
+            ],
+        ),
+        fault(
+            "epsilon-in-the-denominator",
+            "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all",
+            "NeMo-RL's and verl's masked means with a larger ε than theirs",
+            "{empty_mask: refuse}",
+            &[
+                |case, options, dtype| wider(case, options, dtype, 1e-3),
+                |case, options, dtype| wider(case, options, dtype, 1e-4),
+                |case, options, dtype| wider(case, options, dtype, 1.0),
+            ],
+        ),
+        fault(
+            "last-short-micro-batch-dropped",
+            "the last micro-batch is left out where it has fewer rows than the first",
+            "drop_last in the sampler of a window",
+            "{}",
+            &[|case, options, dtype| {
+                let parts = &case.micro_batches;
+                let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+                let short = last.mask.nrows() < first.mask.nrows();
+                let used = parts.len() - usize::from(short);
+                both(case, options, dtype, |step, k| {
+                    if k < used { step.within(k, &parts[..used]) } else { step.nothing(k) }
+                })
+            }],
+        ),
+        fault(
+            "cut-to-the-first-width",
+            "later micro-batches lose the tokens beyond the width of the first one",
+            "buffers allocated once, for the first micro-batch",
+            "{}",
+            &[|case, options, dtype| {
+                let width = case.micro_batches[0].mask.ncols();
+                let mut cut = case.clone();
+                for part in &mut cut.micro_batches {
+                    for ((_, column), kept) in part.mask.indexed_iter_mut() {
+                        *kept &= column < width;
+                    }
+                }
+                both(&cut, options, dtype, |step, k| step.right(k))
+            }],
+        ),
+    ];
+    faults.extend(misbehaviours());
+    faults
+}
+
+/// One step, and the weights that the parts of a fault are made of.
+struct Step<'a> {
+    case: &'a AccumulatedLossCase,
+    parts: &'a [MicroBatch],
+    options: &'a Options,
+    /// The number of micro-batches.
+    count: f64,
+    right: Vec<Array2<f64>>,
+}
+
+impl<'a> Step<'a> {
+    fn new(case: &'a AccumulatedLossCase, options: &'a Options) -> Step<'a> {
+        let parts = &case.micro_batches[..];
+        let right = weights(case, options, options.aggregate);
+        Step { case, parts, options, count: parts.len() as f64, right }
+    }
+
+    /// The right weights of micro-batch k.
+    fn right(&self, k: usize) -> Array2<f64> {
+        self.right[k].clone()
+    }
+
+    /// The weights of micro-batch k, were it the whole batch.
+    fn own(&self, k: usize) -> Array2<f64> {
+        self.within(0, &self.parts[k..=k])
+    }
+
+    /// The weights of micro-batch k, were some micro-batches the whole batch.
+    fn within(&self, k: usize, parts: &[MicroBatch]) -> Array2<f64> {
+        let case = AccumulatedLossCase { micro_batches: parts.to_vec() };
+        weights(&case, self.options, self.options.aggregate).swap_remove(k)
+    }
+
+    /// One over the tokens of some micro-batches, for each token of the first of them.
+    fn token_mean(&self, parts: &[usize]) -> Array2<f64> {
+        let count: usize = parts.iter().map(|part| kept(&self.parts[*part])).sum();
+        let each = 1.0 / count.max(1) as f64;
+        self.parts[parts[0]].mask.mapv(|kept| if kept { each } else { 0.0 })
+    }
+
+    fn nothing(&self, k: usize) -> Array2<f64> {
+        Array2::zeros(self.parts[k].mask.dim())
+    }
+
+    fn is_last(&self, k: usize) -> f64 {
+        f64::from(k + 1 == self.parts.len())
+    }
+
+    /// What the mean divides by in micro-batch k: tokens, or rows.
+    fn counted_in(&self, k: usize) -> f64 {
+        let mask = &self.parts[k].mask;
+        match self.options.aggregate {
+            Aggregate::TokenMean => kept(&self.parts[k]) as f64,
+            Aggregate::TokenSum => 1.0,
+            _ if self.options.empty_rows == EmptyRows::Count => mask.nrows() as f64,
+            _ => mask.rows().into_iter().filter(|row| row.iter().any(|m| *m)).count() as f64,
+        }
+    }
+
+    /// What the mean divides by.
+    fn counted(&self) -> f64 {
+        match self.options.aggregate {
+            Aggregate::TokenSum => 1.0,
+            _ => (0..self.parts.len()).map(|k| self.counted_in(k)).sum(),
+        }
+    }
+
+    fn norm(&self) -> f64 {
+        match self.options.aggregate {
+            Aggregate::SeqMeanTokenSumNorm => self.options.norm_length.map_or(1.0, f64::from),
+            _ => 1.0,
+        }
+    }
+}
+
+/// The weights of a batch, micro-batch by micro-batch.
+fn weights(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    aggregate: Aggregate,
+) -> Vec<Array2<f64>> {
+    let mask = joined(case).mask;
+    let weights = aggregate.weights(&mask, options.empty_rows, options.norm_length);
+    parted(case, &weights.unwrap_or_else(|| Array2::zeros(mask.dim())))
+}
+
+/// Value and gradient of some weights.
+fn weighed(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    value: impl Fn(&Step<'_>, usize) -> Array2<f64>,
+    gradient: impl Fn(&Step<'_>, usize) -> Array2<f64>,
+) -> AccumulatedLossOutput {
+    if tokens(case) == 0 {
+        return reference::loss(case, options, dtype);
+    }
+    let step = Step::new(case, options);
+    let mut loss = 0.0;
+    for (k, part) in case.micro_batches.iter().enumerate() {
+        let terms = part.token_losses.iter().zip(value(&step, k));
+        loss += terms.filter(|(_, weight)| *weight != 0.0).map(|(x, w)| x * w).sum::<f64>();
+    }
+    let gradients = (0..case.micro_batches.len())
+        .map(|k| MicroBatchGradient { token_losses: gradient(&step, k) });
+    AccumulatedLossOutput { loss: arr0(loss), grad_micro_batches: gradients.collect() }
+}
+
+/// A wrong value with the gradient that follows from it.
+fn both(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    weights: impl Fn(&Step<'_>, usize) -> Array2<f64>,
+) -> AccumulatedLossOutput {
+    weighed(case, options, dtype, &weights, &weights)
+}
+
+/// A right value with a wrong gradient.
+fn gradient(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    weights: impl Fn(&Step<'_>, usize) -> Array2<f64>,
+) -> AccumulatedLossOutput {
+    weighed(case, options, dtype, |step, k| step.right(k), weights)
+}
+
+/// A wrong value with the right gradient.
+fn value(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    weights: impl Fn(&Step<'_>, usize) -> Array2<f64>,
+) -> AccumulatedLossOutput {
+    weighed(case, options, dtype, weights, |step, k| step.right(k))
+}
+
+/// Right under other options.
+fn under(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    others: &Options,
+) -> AccumulatedLossOutput {
+    let others = weights(case, others, others.aggregate);
+    both(case, options, dtype, |_, k| others[k].clone())
+}
+
+/// The mean over two ranks of each one's mean over tokens; one micro-batch has one rank.
+fn by_rank(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    rank: impl Fn(usize, usize) -> usize,
+) -> AccumulatedLossOutput {
+    let count = case.micro_batches.len();
+    both(case, options, dtype, |step, k| {
+        let others =
+            (0..count).filter(|other| *other != k && rank(*other, count) == rank(k, count));
+        let mut together = vec![k];
+        together.extend(others);
+        step.token_mean(&together) / if count > 1 { 2.0 } else { 1.0 }
+    })
+}
+
+/// The right loss of a full window, too small in a shorter one.
+fn window(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    configured: f64,
+) -> AccumulatedLossOutput {
+    both(case, options, dtype, |step, k| step.right(k) * (step.count / configured).min(1.0))
+}
+
+/// Divided by the count and a little more.
+fn wider(
+    case: &AccumulatedLossCase,
+    options: &Options,
+    dtype: Dtype,
+    epsilon: f64,
+) -> AccumulatedLossOutput {
+    if tokens(case) == 0 {
+        let options = Options { empty_mask: EmptyMask::Zero, ..options.clone() };
+        return reference::loss(case, &options, dtype);
+    }
+    both(case, options, dtype, |step, k| {
+        step.right(k) * step.counted() / (step.counted() + epsilon)
+    })
+}

@@ -1,0 +1,68 @@
+//! A loss that is the same everywhere is its own mean.
+//!
+//! ### Claim
+//! Where every token has the loss c, the loss is c.
+//!
+//! ### Why it matters
+//! The one value that everybody knows without a computer, whatever the lengths and the partition.
+//! Every denominator that is not the number of what was added shows.
+//!
+//! ### Does not hold for
+//! Sums; and rows without a token where they are counted: only `token-mean`, and
+//! `seq-mean-token-mean` with `empty_rows: skip`.
+//!
+//! ### Bugs it has caught
+//! transformers #35438: the count of one sub-step. unsloth-zoo #1023: divided once more.
+//! LLaMA-Factory #10705: a window that is shorter than configured.
+
+use super::super::{AccumulatedLoss, Options};
+use super::{bound, number, with_tokens};
+use crate::aggregate::Aggregate;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::masked::EmptyRows;
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
+pub(super) const CATCHES: &[&str] = &[
+    "count-of-one-sub-step",
+    "divided-again-by-micro-batches",
+    "micro-batches-summed",
+    "short-last-window",
+    "masked-tokens-in-the-denominator",
+];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    is_mean(options)
+}
+
+/// Whether the weights of all tokens add up to 1.
+pub(super) fn is_mean(options: &Options) -> bool {
+    match options.aggregate {
+        Aggregate::TokenMean => true,
+        Aggregate::SeqMeanTokenMean => options.empty_rows == EmptyRows::Skip,
+        _ => false,
+    }
+}
+
+pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+    with_tokens(probe)?;
+    let constant = *probe.pick.one(&[1.0, -2.0, 0.5, 3.0]);
+    let mut flat = probe.case.clone();
+    for part in &mut flat.micro_batches {
+        for (loss, kept) in part.token_losses.iter_mut().zip(&part.mask) {
+            *loss = if *kept { constant } else { *loss };
+        }
+    }
+    let found = number(&probe.call(&flat)?);
+    let expected = probe.expected_of(&flat);
+    let allowed = bound(&probe.bounds_in(&expected, "loss"));
+    if apart(found, constant, allowed) {
+        let [found, expected] = pair(found, constant);
+        broken!("every token loss is {expected}, but the loss is {found} (± {allowed:.1e})");
+    }
+    Ok(())
+}

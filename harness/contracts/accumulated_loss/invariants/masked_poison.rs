@@ -1,0 +1,47 @@
+//! What stands under the mask is nobody's business.
+//!
+//! ### Claim
+//! Overwriting what stands under the mask changes nothing.
+//!
+//! ### Why it matters
+//! Pads and prompts have losses too, and nobody looks at them. A result that depends on them
+//! trains on noise, and does so only in micro-batches with rows of unequal length.
+//!
+//! ### Does not hold for
+//! NaN and infinities under the mask where `masked_values: finite` is declared.
+//!
+//! ### Bugs it has caught
+//! trl #1987: an ignore index that is not honoured. trl #5594: masked after the arithmetic, so that
+//! NaN survives times 0.
+
+use super::super::generate::POISON;
+use super::super::{AccumulatedLoss, Options};
+use super::{same_loss, with_tokens};
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::masked::MaskedValues;
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
+pub(super) const CATCHES: &[&str] = &["mask-ignored"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+    with_tokens(probe)?;
+    if probe.case.micro_batches.iter().all(|part| part.mask.iter().all(|kept| *kept)) {
+        return Err(Stop::Vacuous);
+    }
+    let any = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let anything = probe.options.masked_values == MaskedValues::Any && probe.pick.below(3) > 0;
+    let values = if anything { &any[..] } else { &POISON[..] };
+    let mut poisoned = probe.case.clone();
+    for part in &mut poisoned.micro_batches {
+        for (loss, kept) in part.token_losses.iter_mut().zip(&part.mask) {
+            *loss = if *kept { *loss } else { *probe.pick.one(values) };
+        }
+    }
+    same_loss(probe, &poisoned, 1.0, "with other numbers under the mask")
+}

@@ -1,0 +1,287 @@
+//! The loss of one step whose batch comes in several micro-batches, and the gradient it applies.
+//!
+//! A batch that does not fit into memory is cut into micro-batches, over time (gradient
+//! accumulation) or over devices (data parallelism). The step must not depend on where it was
+//! cut: the denominators are those of the whole batch. A mean of means weighs the tokens of short
+//! micro-batches more, and is the most repeated bug of this field.
+//!
+//! ### Source
+//! `token-mean`: Σ S_k / Σ n_k with S_k the sum of the token losses of micro-batch k and n_k its
+//! tokens; `seq-mean-*`: the same with rows. TRL's `dapo`, verl with a global token count, NeMo-RL
+//! `global_valid_toks`. A normaliser of each micro-batch (TRL `bnpo`) is another objective.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array2, Ix0, Ix2, arr0};
+
+use crate::aggregate::Aggregate;
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::{chance, one};
+use crate::fault::Fault;
+use crate::invariant::Invariant;
+use crate::masked::{EmptyMask, EmptyRows, MaskedValues};
+use crate::place::Dtype;
+use crate::record::item;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{options, record};
+
+record! {
+    /// One micro-batch.
+    ///
+    /// # Shapes
+    /// `n` rows of `T` tokens, both of its own: `[n, T]`.
+    pub struct MicroBatch {
+        /// The loss of each token.
+        pub token_losses: A::Float<Ix2>,
+        /// True where the token counts.
+        pub mask: A::Bool<Ix2>,
+    }
+}
+
+record! {
+    /// The inputs of `accumulated-loss`.
+    pub struct AccumulatedLossCase {
+        /// The micro-batches of one step, in order.
+        pub micro_batches: Vec<MicroBatch<A>>,
+    }
+}
+
+record! {
+    /// The gradient by one micro-batch.
+    ///
+    /// # Shapes
+    /// `[n, T]`, as the micro-batch.
+    pub struct MicroBatchGradient {
+        /// The gradient of the loss by each token's loss.
+        pub token_losses: A::Float<Ix2>,
+    }
+}
+
+record! {
+    /// The outputs of `accumulated-loss`.
+    pub struct AccumulatedLossOutput {
+        /// The loss of the whole batch.
+        pub loss: A::Float<Ix0>,
+        /// What the step applies; no item where there is no gradient.
+        pub grad_micro_batches: Vec<MicroBatchGradient<A>>,
+    }
+}
+
+impl From<f64> for AccumulatedLossOutput {
+    fn from(loss: f64) -> Self {
+        Self { loss: arr0(loss), grad_micro_batches: Vec::new() }
+    }
+}
+
+impl From<f32> for AccumulatedLossOutput {
+    fn from(loss: f32) -> Self {
+        f64::from(loss).into()
+    }
+}
+
+options! {
+    /// The options of `accumulated-loss`.
+    pub struct Options {
+        /// `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
+        /// `seq-mean-token-sum-norm`: how the losses of tokens are added up.
+        pub aggregate: Aggregate = Aggregate::TokenMean,
+        /// An integer > 0 by which `seq-mean-token-sum-norm` divides, and which it requires.
+        pub norm_length: Option<u32> = None,
+        /// `zero`, `nan`, `refuse` or `avoid`: what a batch without a token gives.
+        pub empty_mask: EmptyMask = EmptyMask::Zero,
+        /// `skip` or `count`: whether a row without a token counts in the number of rows.
+        pub empty_rows: EmptyRows = EmptyRows::Skip,
+        /// `true` or `false`: whether a mask may have gaps inside a row.
+        pub holes: bool = false,
+        /// `finite` or `any`: what may stand under the mask.
+        pub masked_values: MaskedValues = MaskedValues::Finite,
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        self.aggregate.check(self.norm_length)
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let aggregate = one(u, Aggregate::ALL)?;
+        let norm = aggregate == Aggregate::SeqMeanTokenSumNorm;
+        Ok(Options {
+            aggregate,
+            norm_length: if norm { Some(one(u, &[4, 1, 10, 1024])?) } else { None },
+            empty_mask: one(u, EmptyMask::ALL)?,
+            empty_rows: one(u, EmptyRows::ALL)?,
+            holes: chance(u, 128)?,
+            masked_values: one(u, MaskedValues::ALL)?,
+        })
+    }
+}
+
+/// The contract: the loss of a batch that comes in micro-batches.
+#[derive(Clone, Copy, Debug)]
+pub struct AccumulatedLoss;
+
+impl Contract for AccumulatedLoss {
+    type Case = AccumulatedLossCase;
+    type Output = AccumulatedLossOutput;
+    type Options = Options;
+
+    const ID: &'static str = "accumulated-loss";
+    const STAGE: Stage = Stage::Loss;
+    const DOC: &'static str = include_str!("mod.rs");
+    const LEAVES: &'static [&'static str] = &["micro_batches.*.token_losses"];
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        dtype: Dtype,
+    ) -> arbitrary::Result<AccumulatedLossCase> {
+        generate::draw(u, options, dtype)
+    }
+
+    fn corners(options: &Options, dtype: Dtype) -> Vec<AccumulatedLossCase> {
+        generate::corners(options, dtype)
+    }
+
+    fn small(options: &Options, dtype: Dtype) -> Vec<AccumulatedLossCase> {
+        generate::small(options, dtype)
+    }
+
+    fn refuses(case: &AccumulatedLossCase, options: &Options) -> bool {
+        options.empty_mask == EmptyMask::Refuse && tokens(case) == 0
+    }
+
+    fn valid(case: &AccumulatedLossCase, options: &Options, dtype: Dtype) -> Result<(), String> {
+        generate::valid(case, options, dtype)
+    }
+
+    fn simpler(case: &AccumulatedLossCase, _: &Options, _: Dtype) -> Vec<AccumulatedLossCase> {
+        generate::simpler(case)
+    }
+
+    fn measure(case: &AccumulatedLossCase) -> Measure {
+        generate::measure(case)
+    }
+
+    fn shapes(_: &AccumulatedLossCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("loss", vec![])]
+    }
+
+    fn oracle(case: &AccumulatedLossCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::loss(case, options)
+    }
+
+    fn oracle_gradient(case: &AccumulatedLossCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::gradient(case, options)
+    }
+
+    fn reference(
+        case: &AccumulatedLossCase,
+        options: &Options,
+        dtype: Dtype,
+    ) -> AccumulatedLossOutput {
+        reference::loss(case, options, dtype)
+    }
+
+    fn wants_gradient(_: &Options) -> bool {
+        true
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+/// The number of tokens that count.
+fn tokens(case: &AccumulatedLossCase) -> usize {
+    case.micro_batches.iter().map(kept).sum()
+}
+
+/// The number of tokens of a micro-batch that count.
+fn kept(micro_batch: &MicroBatch) -> usize {
+    micro_batch.mask.iter().filter(|kept| **kept).count()
+}
+
+/// The name of the gradient by a micro-batch.
+fn gradient_field(index: usize) -> &'static str {
+    item("grad_micro_batches", index, "token_losses")
+}
+
+/// The whole batch as one micro-batch: all rows, each with masked columns up to the widest.
+fn joined(case: &AccumulatedLossCase) -> MicroBatch {
+    let rows: usize = case.micro_batches.iter().map(|part| part.mask.nrows()).sum();
+    let columns = case.micro_batches.iter().map(|part| part.mask.ncols()).max().unwrap_or(0);
+    let mut token_losses = Array2::zeros((rows, columns));
+    let mut mask = Array2::from_elem((rows, columns), false);
+    let mut first = 0;
+    for part in &case.micro_batches {
+        for ((row, column), loss) in part.token_losses.indexed_iter() {
+            token_losses[[first + row, column]] = *loss;
+            mask[[first + row, column]] = part.mask[[row, column]];
+        }
+        first += part.mask.nrows();
+    }
+    MicroBatch { token_losses, mask }
+}
+
+/// What belongs to the rows of the whole batch, micro-batch by micro-batch.
+fn parted(case: &AccumulatedLossCase, whole: &Array2<f64>) -> Vec<Array2<f64>> {
+    let mut first = 0;
+    let parts = case.micro_batches.iter().map(|part| {
+        let start = first;
+        first += part.mask.nrows();
+        Array2::from_shape_fn(part.mask.dim(), |(row, column)| whole[[start + row, column]])
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+    use crate::report::InvariantStatus;
+
+    fn mean(part: &MicroBatch) -> f64 {
+        let terms = part.token_losses.iter().zip(&part.mask);
+        terms.filter(|(_, kept)| **kept).map(|(loss, _)| loss).sum::<f64>()
+            / kept(part).max(1) as f64
+    }
+
+    /// What the law `gradient` says of a function on host arrays.
+    fn gradient_of(f: fn(&AccumulatedLossCase) -> f64) -> (InvariantStatus, u64) {
+        let check = crate::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
+        let report = check.cases(40).report().unwrap().swap_remove(0);
+        let gradient = report.invariants.iter().find(|one| one.id == "gradient").unwrap();
+        (gradient.status, gradient.cases)
+    }
+
+    #[test]
+    fn gradients_of_host_functions_are_taken_by_differences_in_every_micro_batch() {
+        let right = |case: &AccumulatedLossCase| mean(&joined(case));
+        let (status, cases) = gradient_of(right);
+        assert!(status == InvariantStatus::Pass && cases > 40, "{status:?} on {cases}");
+        let wrong = |case: &AccumulatedLossCase| {
+            let means: Vec<f64> = case.micro_batches.iter().map(mean).collect();
+            means.iter().sum::<f64>() / means.len() as f64
+        };
+        assert_eq!(gradient_of(wrong).0, InvariantStatus::Fail);
+    }
+}

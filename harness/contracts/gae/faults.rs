@@ -1,0 +1,518 @@
+//! Known wrong behaviours of `gae`: real bugs, and conventions mistaken for others.
+
+use ndarray::{Array2, Axis};
+
+use super::oracle::EPSILON;
+use super::{Gae, GaeCase, GaeOutput, Options, reference};
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::masked::MaskedTokens;
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault<Gae>> {
+    let fault = |id, summary, source, options, variants: &'static [Function<Gae>]| Fault {
+        id,
+        summary,
+        source,
+        options,
+        behaviour: Behaviour::Gives(variants),
+    };
+    let mut faults = vec![
+        fault(
+            "values-one-step-early",
+            "each token has the value of the state before its own",
+            "trl #137 (8070ac041)",
+            "{}",
+            &[|case, options, dtype| {
+                let values = moved(&case.values, &case.mask, 1);
+                reference::gae(&GaeCase { values, ..case.clone() }, options, dtype)
+            }],
+        ),
+        fault(
+            "rewards-one-step-early",
+            "each token has the reward of the next one",
+            "trlx #401 (a369dad): the terminal reward lands one token early",
+            "{}",
+            &[|case, options, dtype| {
+                let rewards = moved(&case.rewards, &case.mask, -1);
+                reference::gae(&GaeCase { rewards, ..case.clone() }, options, dtype)
+            }],
+        ),
+        fault(
+            "returns-from-stale-advantages",
+            "the returns are made before the advantages are, so they are the values",
+            "CleanRL #337 (95fcdd75)",
+            "{}",
+            &[|case, options, dtype| {
+                let right = reference::gae(case, options, dtype);
+                GaeOutput { returns: unmasked(&case.values, &case.mask), ..right }
+            }],
+        ),
+        fault(
+            "returns-without-lambda",
+            "the returns are the discounted sums of rewards, whatever λ is",
+            "plausible: the critic's target taken from the contract `returns`",
+            "{}",
+            &[|case, options, dtype| {
+                let whole = Options { lam: 1.0, whiten: false, ..options.clone() };
+                let GaeOutput { returns, .. } = reference::gae(case, &whole, dtype);
+                GaeOutput { returns, ..reference::gae(case, options, dtype) }
+            }],
+        ),
+        fault(
+            "mask-applied-before-unsorting",
+            "rows sorted by length are masked in the order that they had before",
+            "verl #1440 (f147ede20)",
+            "{}",
+            &[|case, options, _| {
+                let carried = recursion(case, options, Step::right);
+                let whole = GaeCase { mask: by_rank(&case.mask), ..case.clone() };
+                finish(&whole, options, carried)
+            }],
+        ),
+        fault(
+            "lambda-not-applied",
+            "the discounted return less the value, as with λ = 1",
+            "an option without effect",
+            "{}",
+            &[|case, options, dtype| {
+                reference::gae(case, &Options { lam: 1.0, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "lambda-fixed",
+            "λ is 0.95 whatever is declared",
+            "an option that never reaches the function: the default of every library",
+            "{lam: 0}",
+            &[|case, options, dtype| {
+                reference::gae(case, &Options { lam: 0.95, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "carry-left-out",
+            "the TD error alone, as with λ = 0",
+            "one-step advantages where GAE is declared",
+            "{}",
+            &[|case, options, dtype| {
+                reference::gae(case, &Options { lam: 0.0, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "gamma-not-applied",
+            "no discount, as with γ = 1",
+            "an option without effect",
+            "{gamma: 0.9}",
+            &[|case, options, dtype| {
+                reference::gae(case, &Options { gamma: 1.0, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "next-value-not-discounted",
+            "r + V' − V for r + γV' − V",
+            "plausible: a discount left out of the TD error",
+            "{gamma: 0.9, lam: 1}",
+            &[|case, options, _| {
+                let step =
+                    |s: &Step, o: &Options| s.reward + s.next - s.value + o.gamma * o.lam * s.ahead;
+                finish(case, options, recursion(case, options, step))
+            }],
+        ),
+        fault(
+            "carry-decays-without-gamma",
+            "δ + λA' for δ + γλA'",
+            "plausible: a discount left out of the carry",
+            "{gamma: 0.9}",
+            &[|case, options, _| {
+                let step = |s: &Step, o: &Options| s.error(o.gamma) + o.lam * s.ahead;
+                finish(case, options, recursion(case, options, step))
+            }],
+        ),
+        fault(
+            "value-not-subtracted",
+            "r + γV' for r + γV' − V",
+            "plausible: the λ-return stands for the advantage",
+            "{}",
+            &[|case, options, _| {
+                let step =
+                    |s: &Step, o: &Options| s.error(o.gamma) + s.value + o.gamma * o.lam * s.ahead;
+                finish(case, options, recursion(case, options, step))
+            }],
+        ),
+        fault(
+            "pad-value-as-the-next",
+            "the value of the next column, masked or not, stands for that of the next token",
+            "torchtune estimate_advantages, which needs pads of 0; a mask that is not applied",
+            "{}",
+            &[|case, options, _| {
+                let step = |s: &Step, o: &Options| {
+                    let next = case.values.get([s.at.0, s.at.1 + 1]).copied().unwrap_or(0.0);
+                    let next = if s.kept { next } else { s.next };
+                    Step { next, ..*s }.right(o)
+                };
+                finish(case, options, recursion(case, options, step))
+            }],
+        ),
+        fault(
+            "bootstrap-with-the-last-value",
+            "the last token's own value stands for the one that follows, which is 0",
+            "SB3 #183, #185 (fc952715), the same at the end of a completion",
+            "{}",
+            &[|case, options, _| {
+                let step = |s: &Step, o: &Options| {
+                    let last = s.kept
+                        && !(s.at.1 + 1..case.mask.ncols()).any(|token| case.mask[[s.at.0, token]]);
+                    Step { next: if last { s.value } else { s.next }, ..*s }.right(o)
+                };
+                finish(case, options, recursion(case, options, step))
+            }],
+        ),
+        fault(
+            "carry-crosses-rows",
+            "the running advantage is not reset between rows",
+            "packed batches without document boundaries; torchtune #2613 (b18312c7d)",
+            "{}",
+            &[|case, options, _| finish(case, options, carried(case, options, true, Step::right))],
+        ),
+        fault(
+            "reset-at-observation",
+            "the recursion starts anew after a masked token",
+            "verl #7278, #7300, the same in GAE",
+            "{holes: true}",
+            &[|case, options, _| {
+                let zero = Options { masked: MaskedTokens::Zero, ..options.clone() };
+                let step = |s: &Step, o: &Options| if s.kept { s.right(o) } else { 0.0 };
+                finish(case, options, recursion(case, &zero, step))
+            }],
+        ),
+        fault(
+            "time-passes-at-masked-tokens",
+            "masked tokens are steps with reward and value 0, where they are declared to be none",
+            "OpenRLHF's convention where verl's is declared",
+            "{holes: true}",
+            &[|case, options, dtype| {
+                let options = Options { masked: MaskedTokens::Zero, ..options.clone() };
+                reference::gae(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "masked-tokens-skipped",
+            "masked tokens are no steps, where time is declared to pass",
+            "verl's convention where OpenRLHF's is declared",
+            "{holes: true, masked: zero}",
+            &[|case, options, dtype| {
+                let options = Options { masked: MaskedTokens::Skip, ..options.clone() };
+                reference::gae(case, &options, dtype)
+            }],
+        ),
+        fault(
+            "masked-output-not-zeroed",
+            "masked positions hold the running advantage where 0 is promised",
+            "verl's GAE and OpenRLHF's, which do not mask again",
+            "{}",
+            &[|case, options, dtype| {
+                let mut output = reference::gae(case, options, dtype);
+                let carried = recursion(case, options, Step::right);
+                for (at, _) in case.mask.indexed_iter().filter(|(_, kept)| !**kept) {
+                    output.advantages[at] = carried[at];
+                    output.returns[at] = carried[at];
+                }
+                output
+            }],
+        ),
+        fault(
+            "recursion-from-the-start",
+            "what came before a token, for what comes after",
+            "plausible: a loop that is not reversed",
+            "{}",
+            &[|case, options, dtype| {
+                let turn = |mut array: Array2<f64>| {
+                    array.invert_axis(Axis(1));
+                    array.as_standard_layout().into_owned()
+                };
+                let mut mask = case.mask.clone();
+                mask.invert_axis(Axis(1));
+                let [rewards, values] = [&case.rewards, &case.values].map(|a| turn(a.clone()));
+                let turned = GaeCase { rewards, values, mask };
+                let output = reference::gae(&turned, options, dtype);
+                (turn(output.advantages), turn(output.returns)).into()
+            }],
+        ),
+        fault(
+            "td-error-clipped",
+            "TD errors are clipped to ±1 or ±10",
+            "Atari-style clipping left on by default",
+            "{}",
+            &[
+                |case, options, _| {
+                    let step = |s: &Step, o: &Options| s.clipped(o, 1.0);
+                    finish(case, options, recursion(case, options, step))
+                },
+                |case, options, _| {
+                    let step = |s: &Step, o: &Options| s.clipped(o, 10.0);
+                    finish(case, options, recursion(case, options, step))
+                },
+            ],
+        ),
+        fault(
+            "whitened-unasked",
+            "the advantages are whitened where that is not declared",
+            "a default of another library: verl and TRL PPO always whiten",
+            "{}",
+            &[|case, options, _| {
+                let whiten = Options { whiten: true, ..options.clone() };
+                finish(case, &whiten, recursion(case, options, Step::right))
+            }],
+        ),
+        fault(
+            "not-whitened",
+            "the advantages are left as they are where whitening is declared",
+            "an option without effect",
+            "{whiten: true}",
+            &[|case, options, dtype| {
+                reference::gae(case, &Options { whiten: false, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "returns-of-whitened-advantages",
+            "the critic's target is the whitened advantage and the value",
+            "plausible: returns made one line too late",
+            "{whiten: true}",
+            &[|case, options, _| {
+                let output = finish(case, options, recursion(case, options, Step::right));
+                let returns = &output.advantages + &unmasked(&case.values, &case.mask);
+                GaeOutput { returns, ..output }
+            }],
+        ),
+        fault(
+            "whitened-over-padding",
+            "mean and deviation are those of the padded matrix",
+            "trlx, as in `whiten`",
+            "{whiten: true}",
+            &[|case, options, _| {
+                let carried = recursion(case, options, Step::right);
+                let padded = unmasked(&carried, &case.mask);
+                let whole: Vec<f64> = padded.iter().copied().collect();
+                planted(case, &carried, &Moments::of(&whole))
+            }],
+        ),
+        fault(
+            "whitened-with-ddof-0",
+            "the deviation is the biased one, so that one token is enough",
+            "OpenRLHF's convention where verl's is declared",
+            "{whiten: true, empty_mask: refuse}",
+            &[|case, options, _| {
+                let carried = recursion(case, options, Step::right);
+                let mut moments = Moments::of(&kept(&carried, &case.mask));
+                moments.deviation = moments.biased;
+                planted(case, &carried, &moments)
+            }],
+        ),
+        fault(
+            "whitened-row-by-row",
+            "each row is whitened by itself",
+            "OpenRLHF masked_normalize, where the whole batch is declared",
+            "{whiten: true}",
+            &[|case, options, _| {
+                let carried = recursion(case, options, Step::right);
+                let mut output = finish(case, options, carried.clone());
+                for row in 0..case.mask.nrows() {
+                    let rows = |array: &Array2<f64>| array.select(Axis(0), &[row]);
+                    let alone = GaeCase {
+                        rewards: rows(&case.rewards),
+                        values: rows(&case.values),
+                        mask: case.mask.select(Axis(0), &[row]),
+                    };
+                    let alone = finish(&alone, options, rows(&carried));
+                    output.advantages.row_mut(row).assign(&alone.advantages.row(0));
+                }
+                output
+            }],
+        ),
+        fault(
+            "whitened-without-centring",
+            "divided by the deviation, the mean left in",
+            "TRL PPO's shift_mean=False, which is meant for rewards",
+            "{whiten: true}",
+            &[|case, options, _| {
+                let carried = recursion(case, options, Step::right);
+                let mut moments = Moments::of(&kept(&carried, &case.mask));
+                moments.mean = 0.0;
+                planted(case, &carried, &moments)
+            }],
+        ),
+        fault(
+            "epsilon-beside-the-root",
+            "σ + 1e-8 for √(var + 1e-8)",
+            "SB3 and CleanRL, where verl's convention is declared",
+            "{whiten: true}",
+            &[|case, options, _| {
+                let carried = recursion(case, options, Step::right);
+                let mut moments = Moments::of(&kept(&carried, &case.mask));
+                moments.deviation = moments.bare + EPSILON;
+                planted(case, &carried, &moments)
+            }],
+        ),
+        fault(
+            "one-token-unbiased-deviation",
+            "one token over a ddof of 1 is NaN",
+            "ROLL #475, #476 (370cb24c)",
+            "{whiten: true}",
+            &[|case, options, _| {
+                let carried = recursion(case, options, Step::right);
+                let kept = kept(&carried, &case.mask);
+                let mut moments = Moments::of(&kept);
+                if kept.len() == 1 {
+                    moments.deviation = f64::NAN;
+                }
+                planted(case, &carried, &moments)
+            }],
+        ),
+    ];
+    faults.extend(misbehaviours());
+    faults
+}
+
+/// One step of the recursion, which runs from the end of a row.
+struct Step {
+    at: (usize, usize),
+    kept: bool,
+    reward: f64,
+    value: f64,
+    /// The value of the step after.
+    next: f64,
+    /// The advantage of the step after.
+    ahead: f64,
+}
+
+impl Step {
+    fn error(&self, gamma: f64) -> f64 {
+        self.reward + gamma * self.next - self.value
+    }
+
+    fn right(&self, options: &Options) -> f64 {
+        self.error(options.gamma) + options.gamma * options.lam * self.ahead
+    }
+
+    fn clipped(&self, options: &Options, most: f64) -> f64 {
+        let carry = options.gamma * options.lam * self.ahead;
+        self.error(options.gamma).clamp(-most, most) + carry
+    }
+}
+
+/// The advantages before whitening, and at masked positions what is carried over them.
+fn recursion(
+    case: &GaeCase,
+    options: &Options,
+    step: impl Fn(&Step, &Options) -> f64,
+) -> Array2<f64> {
+    carried(case, options, false, step)
+}
+
+/// The same; `crossing` leaves what is carried as it is between rows.
+fn carried(
+    case: &GaeCase,
+    options: &Options,
+    crossing: bool,
+    step: impl Fn(&Step, &Options) -> f64,
+) -> Array2<f64> {
+    let mut carried = Array2::zeros(case.rewards.dim());
+    let mut ahead = 0.0;
+    for row in 0..carried.nrows() {
+        ahead = if crossing { ahead } else { 0.0 };
+        let mut next = 0.0;
+        for token in (0..carried.ncols()).rev() {
+            let (at, kept) = ((row, token), case.mask[[row, token]]);
+            if kept || options.masked == MaskedTokens::Zero {
+                let (reward, value) =
+                    if kept { (case.rewards[at], case.values[at]) } else { (0.0, 0.0) };
+                ahead = step(&Step { at, kept, reward, value, next, ahead }, options);
+                next = value;
+            }
+            carried[at] = ahead;
+        }
+    }
+    carried
+}
+
+/// Mean and deviation of some numbers.
+struct Moments {
+    mean: f64,
+    /// √(var + ε), ddof 1.
+    deviation: f64,
+    /// The same with ddof 0.
+    biased: f64,
+    /// √var, ddof 1.
+    bare: f64,
+}
+
+impl Moments {
+    /// Those of none are 0 and √ε.
+    fn of(numbers: &[f64]) -> Moments {
+        let count = numbers.len() as f64;
+        let mean = numbers.iter().sum::<f64>() / count.max(1.0);
+        let squares: f64 = numbers.iter().map(|x| (x - mean).powi(2)).sum();
+        let variance = |ddof: f64| squares / (count - ddof).max(1.0);
+        Moments {
+            mean,
+            deviation: (variance(1.0) + EPSILON).sqrt(),
+            biased: (variance(0.0) + EPSILON).sqrt(),
+            bare: variance(1.0).sqrt(),
+        }
+    }
+}
+
+/// The numbers of unmasked tokens.
+fn kept(numbers: &Array2<f64>, mask: &Array2<bool>) -> Vec<f64> {
+    numbers.iter().zip(mask).filter(|(_, kept)| **kept).map(|(x, _)| *x).collect()
+}
+
+/// The numbers, 0 where the mask is false.
+fn unmasked(numbers: &Array2<f64>, mask: &Array2<bool>) -> Array2<f64> {
+    let mut numbers = numbers.clone();
+    numbers.zip_mut_with(mask, |x, kept| *x = if *kept { *x } else { 0.0 });
+    numbers
+}
+
+/// The outputs of advantages that are right, or wrong before they are whitened.
+fn finish(case: &GaeCase, options: &Options, carried: Array2<f64>) -> GaeOutput {
+    let moments = if options.whiten {
+        Moments::of(&kept(&carried, &case.mask))
+    } else {
+        Moments { mean: 0.0, deviation: 1.0, biased: 1.0, bare: 1.0 }
+    };
+    planted(case, &carried, &moments)
+}
+
+/// The outputs of advantages, whitened with the given mean and deviation.
+fn planted(case: &GaeCase, carried: &Array2<f64>, moments: &Moments) -> GaeOutput {
+    let whitened = carried.mapv(|x| (x - moments.mean) / moments.deviation);
+    let returns = carried + &unmasked(&case.values, &case.mask);
+    (unmasked(&whitened, &case.mask), unmasked(&returns, &case.mask)).into()
+}
+
+/// Each token's number replaced by that of the token before it (1) or after it (-1) in its row; 0
+/// where there is none.
+fn moved(numbers: &Array2<f64>, mask: &Array2<bool>, steps: isize) -> Array2<f64> {
+    let mut moved = numbers.clone();
+    for row in 0..mask.nrows() {
+        let kept: Vec<usize> = (0..mask.ncols()).filter(|token| mask[[row, *token]]).collect();
+        for (at, token) in kept.iter().enumerate() {
+            let from = at.checked_add_signed(-steps).and_then(|from| kept.get(from));
+            moved[[row, *token]] = from.map_or(0.0, |from| numbers[[row, *from]]);
+        }
+    }
+    moved
+}
+
+/// For each row the mask of the row whose number is its rank by length, the longest first, where
+/// its own is true too.
+fn by_rank(mask: &Array2<bool>) -> Array2<bool> {
+    let mut order: Vec<usize> = (0..mask.nrows()).collect();
+    let length = |row: &usize| mask.row(*row).iter().filter(|kept| **kept).count();
+    order.sort_by_key(|row| std::cmp::Reverse(length(row)));
+    let mut ranked = mask.clone();
+    for (rank, row) in order.iter().enumerate() {
+        let other = mask.row(rank);
+        ranked.row_mut(*row).zip_mut_with(&other, |own, other| *own &= *other);
+    }
+    ranked
+}

@@ -1,0 +1,70 @@
+//! What came before a token has no part in its advantage.
+//!
+//! ### Claim
+//! Changing a token's reward or value changes nothing at the tokens after it.
+//!
+//! ### Why it matters
+//! A token is credited with what it led to. A recursion from the start, or a value of the step
+//! before, credits it with what was there before it was chosen.
+//!
+//! ### Does not hold for
+//! Advantages with `whiten: true`, which share a mean and a deviation; their returns are checked.
+//!
+//! ### Bugs it has caught
+//! trl #137: the value of the state before the token's own.
+
+use super::super::{Gae, Options};
+use super::tokens;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["recursion-from-the-start", "values-one-step-early"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+    let mut places = Vec::new();
+    for (row, tokens) in tokens(probe.case).iter().enumerate() {
+        for at in 1..tokens.len() {
+            places.push((row, tokens[at - 1], tokens[at..].to_vec()));
+        }
+    }
+    if places.is_empty() {
+        return Err(Stop::Vacuous);
+    }
+    let before = probe.output()?;
+    let (row, token, later) = probe.pick.one(&places).clone();
+    let mut changed = probe.case.clone();
+    changed.rewards[[row, token]] = *probe.pick.one(&[5.0, -3.0, 64.0]);
+    changed.values[[row, token]] = *probe.pick.one(&[-7.0, 2.0, 32.0]);
+    let after = probe.call(&changed)?;
+    let fields = [
+        ("advantages", &before.output.advantages, &after.advantages),
+        ("returns", &before.output.returns, &after.returns),
+    ];
+    for (field, before, after) in fields {
+        if field == "advantages" && probe.options.whiten {
+            continue;
+        }
+        let bounds = 2.0 * probe.bounds(field);
+        for at in later.iter().map(|later| [row, *later]) {
+            if apart(after[at], before[at], bounds[at]) {
+                let [found, expected] = pair(after[at], before[at]);
+                broken!(
+                    "with another reward and value at token {token} of row {row}, {field}[{row}, \
+                     {}] is {found}, before it was {expected} ± {:.1e}",
+                    at[1],
+                    bounds[at]
+                );
+            }
+        }
+    }
+    Ok(())
+}

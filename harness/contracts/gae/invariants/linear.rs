@@ -1,0 +1,92 @@
+//! GAE is linear in rewards and values.
+//!
+//! ### Claim
+//! Twice the rewards and values give twice the results, and both apart add up to both together.
+//!
+//! ### Why it matters
+//! A bias, a clamp or a normalisation hidden in the recursion shows here whatever its form.
+//!
+//! ### Does not hold for
+//! Advantages with `whiten: true`; their returns are checked. Numbers that twice their size would
+//! take out of the generated range.
+//!
+//! ### Bugs it has caught
+//! Rewards and TD errors clipped by a default that nobody asked for.
+
+use ndarray::ArrayD;
+
+use super::super::{Gae, GaeOutput, Options};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["td-error-clipped", "whitened-unasked"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+    let before = probe.output()?;
+    let mut doubled = probe.case.clone();
+    let [mut rewards_only, mut values_only] = [probe.case.clone(), probe.case.clone()];
+    for (at, _) in probe.case.mask.indexed_iter().filter(|(_, kept)| **kept) {
+        doubled.rewards[at] *= 2.0;
+        doubled.values[at] *= 2.0;
+        rewards_only.values[at] = 0.0;
+        values_only.rewards[at] = 0.0;
+    }
+    let twice = match probe.call(&doubled) {
+        // Twice the numbers are too large.
+        Err(Stop::Vacuous) => None,
+        other => Some(other?),
+    };
+    let parts = [probe.call(&rewards_only)?, probe.call(&values_only)?];
+    let fields: [(&str, fn(&GaeOutput) -> &ndarray::Array2<f64>); 2] =
+        [("advantages", |output| &output.advantages), ("returns", |output| &output.returns)];
+    for (name, field) in fields {
+        if name == "advantages" && probe.options.whiten {
+            continue;
+        }
+        let bounds = probe.bounds(name);
+        let parts_bounds: ArrayD<f64> = [&rewards_only, &values_only]
+            .map(|part| probe.bounds_in(&probe.expected_of(part), name))
+            .iter()
+            .fold(bounds.clone(), |sum, part| sum + part);
+        for (at, _) in probe.case.mask.indexed_iter().filter(|(_, kept)| **kept) {
+            let single = field(&before.output)[at];
+            let added = field(&parts[0])[at] + field(&parts[1])[at];
+            let index = [at.0, at.1];
+            let doubled = twice.as_ref().map(|twice| field(twice)[at]);
+            for (what, found, expected, allowed) in [
+                (
+                    "with twice the rewards and values",
+                    doubled,
+                    2.0 * single,
+                    4.0 * bounds[&index[..]],
+                ),
+                (
+                    "of rewards and values apart, added,",
+                    Some(added),
+                    single,
+                    parts_bounds[&index[..]],
+                ),
+            ] {
+                let Some(found) = found.filter(|found| apart(*found, expected, allowed)) else {
+                    continue;
+                };
+                let [found, expected] = pair(found, expected);
+                broken!(
+                    "{what} {name}[{}, {}] is {found}, expected {expected} ± {allowed:.1e}",
+                    at.0,
+                    at.1
+                );
+            }
+        }
+    }
+    Ok(())
+}

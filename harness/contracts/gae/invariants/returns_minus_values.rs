@@ -1,0 +1,72 @@
+//! Returns and advantages are one thing.
+//!
+//! ### Claim
+//! The advantages are the returns less the values, whitened where that is declared.
+//!
+//! ### Why it matters
+//! The critic is trained on the returns and the policy on the advantages. Where they part, one of
+//! the two follows a target that the other knows nothing of.
+//!
+//! ### Does not hold for
+//! `whiten: true` with fewer than two tokens, where `empty_mask` says what is given.
+//!
+//! ### Bugs it has caught
+//! CleanRL #337: returns made of the advantages of the round before.
+
+use super::super::oracle::whitened;
+use super::super::{Gae, Options};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::{Number, SAFETY, apart};
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &[
+    "returns-from-stale-advantages",
+    "returns-without-lambda",
+    "returns-of-whitened-advantages",
+    "not-whitened",
+];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+    let case = probe.case;
+    let places: Vec<(usize, usize)> =
+        case.mask.indexed_iter().filter(|(_, kept)| **kept).map(|(at, _)| at).collect();
+    if places.is_empty() || probe.options.too_few(case) {
+        return Err(Stop::Vacuous);
+    }
+    let returned = probe.finite_output()?;
+    let [advantages, returns] = ["advantages", "returns"].map(|field| probe.bounds(field));
+    let at = |(row, token): (usize, usize)| [row, token];
+    let dtype = probe.place.dtype;
+    let unit = SAFETY * dtype.arithmetic().unit_roundoff();
+    // What the returns may be off by becomes the scale of what is made of them.
+    let raw = |place: &(usize, usize)| {
+        let bound = returns[&at(*place)[..]];
+        Number::new(returned.output.returns[*place] - case.values[*place], bound / unit)
+    };
+    let raw: Vec<Number> = places.iter().map(raw).collect();
+    let depth = 1.0 + (raw.len() as f64).log2();
+    let (numbers, depth) =
+        if probe.options.whiten { (whitened(&raw, dtype), depth) } else { (raw, 1.0) };
+    for (place, number) in places.iter().zip(numbers) {
+        let allowed = advantages[&at(*place)[..]] + unit * number.scale * depth;
+        let found = returned.output.advantages[*place];
+        if apart(found, number.value, allowed) {
+            let [found, expected] = pair(found, number.value);
+            let (row, token) = place;
+            let whitened = if probe.options.whiten { ", whitened," } else { "" };
+            broken!(
+                "advantages[{row}, {token}] is {found}, but returns less values{whitened} make \
+                 {expected} ± {allowed:.1e}"
+            );
+        }
+    }
+    Ok(())
+}

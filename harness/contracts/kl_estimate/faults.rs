@@ -1,0 +1,429 @@
+//! Known wrong behaviours of `kl-estimate`: real bugs, and conventions mistaken for others.
+//!
+//! Each is the pipeline of [`Token`] with one step replaced: log-ratio, its clamp, the estimator,
+//! the clamp of the result, the declared gradient.
+
+use ndarray::{Array2, Axis};
+
+use super::{
+    Estimator, Gradient, KlEstimate, KlEstimateCase, KlEstimateOutput, Options, reference,
+};
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::place::Dtype;
+use crate::tape::{Tape, Var};
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault<KlEstimate>> {
+    let fault = |id, summary, source, options, variants: &'static [Function<KlEstimate>]| Fault {
+        id,
+        summary,
+        source,
+        options,
+        behaviour: Behaviour::Gives(variants),
+    };
+    let mut faults = vec![
+        fault(
+            "k3-direction-reversed",
+            "k3 of ref - policy: e^d - 1 - d on samples of the policy",
+            "trlx, modeling_ppo: (ratio - 1) - log_ratio",
+            "{}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let estimator = t.options.estimator;
+                    let d = t.log_ratio();
+                    let d = if estimator == Estimator::K3 { -d } else { d };
+                    t.finished(t.estimate(estimator, t.clamped(d)))
+                })
+            }],
+        ),
+        fault(
+            "k1-direction-reversed",
+            "k1 of ref - policy: the sign of the estimate is wrong",
+            "rl-post-training skill, pitfall log-space-sign",
+            "{estimator: k1}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let estimator = t.options.estimator;
+                    let d = t.log_ratio();
+                    let d = if estimator == Estimator::K1 { -d } else { d };
+                    t.finished(t.estimate(estimator, t.clamped(d)))
+                })
+            }],
+        ),
+        fault(
+            "k3-overflows",
+            "the result is clamped, but not the exponent: beyond exp the gradient is 0 times infinity",
+            "verl #1779 (2c85b4329)",
+            "{extreme_ratios: finite, clamp: [-10, 10]}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let [lo, hi] = t.options.clamp.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+                    t.finished(t.usual().clamp(lo, hi))
+                })
+            }],
+        ),
+        fault(
+            "kl-in-half-precision",
+            "the log-probabilities are rounded to bf16 before they are subtracted",
+            "OpenRLHF #620 (f34ef60a)",
+            "{}",
+            &[|case, options, dtype| {
+                let mut rounded = case.clone();
+                crate::contract::round(&mut rounded, Dtype::Bf16);
+                tokens(&rounded, options, dtype, |t| {
+                    t.finished(t.estimate(t.options.estimator, t.clamped(in_bf16(t.log_ratio()))))
+                })
+            }],
+        ),
+        fault(
+            "kl-tensor-reused-in-place",
+            "the penalty is made in the tensor that is returned: -β·kl, and a reward at the end",
+            "slime #2114 (045310b2b)",
+            "{}",
+            &[|case, options, dtype| {
+                let mut output = reference::kl(case, options, dtype);
+                output.kl.mapv_inplace(|x| -0.1 * x);
+                let last = output.kl.ncols() - 1;
+                output.kl.column_mut(last).mapv_inplace(|x| x + 1.0);
+                output.grad_log_probs = output.grad_log_probs.map(|gradient| -0.1 * gradient);
+                output
+            }],
+        ),
+        fault(
+            "k1-as-a-loss",
+            "the gradient is that of k1, 1 everywhere, whose expectation is 0",
+            "trl #2277 (ea7a1be92)",
+            "{estimator: k1, gradient: k2}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let d = t.log_ratio();
+                    t.right().detach() + (d - d.detach())
+                })
+            }],
+        ),
+        fault(
+            "k3-gradient-of-the-reversed-kl",
+            "the gradient is that of k3's value, whose expectation is the gradient of KL(ref‖π)",
+            "NeMo-RL #2506, #2958; verl #2953; slime #1004; OpenRLHF #1101",
+            "{gradient: k2}",
+            &[
+                |case, options, dtype| {
+                    tokens(case, options, dtype, |t| {
+                        let k3 = t.estimate(Estimator::K3, t.log_ratio());
+                        t.right().detach() + (k3 - k3.detach())
+                    })
+                },
+                |case, options, dtype| {
+                    tokens(case, options, dtype, |t| {
+                        t.limited(t.estimate(t.options.estimator, t.clamped(t.log_ratio())))
+                    })
+                },
+            ],
+        ),
+        fault(
+            "gradient-clamped-with-the-value",
+            "the straight-through gradient stops where the value is clamped",
+            "verl kl_penalty: k2 of a clamped log-ratio as the backward score",
+            "{gradient: k2, clamp: [-10, 10], log_ratio_clamp: 5}",
+            &[
+                |case, options, dtype| {
+                    tokens(case, options, dtype, |t| {
+                        let k2 = t.limited(t.estimate(Estimator::K2, t.log_ratio()));
+                        t.right().detach() + (k2 - k2.detach())
+                    })
+                },
+                |case, options, dtype| {
+                    tokens(case, options, dtype, |t| {
+                        let k2 = t.estimate(Estimator::K2, t.clamped(t.log_ratio()));
+                        t.right().detach() + (k2 - k2.detach())
+                    })
+                },
+            ],
+        ),
+        fault(
+            "kl-detached",
+            "the estimate has no gradient",
+            "unsloth #5230: right loss, gradient exactly 0",
+            "{}",
+            &[|case, options, dtype| tokens(case, options, dtype, |t| t.right().detach())],
+        ),
+        fault(
+            "gradient-through-the-clamp",
+            "the gradient does not stop where the value is clamped",
+            "clamp_(kl.data): the clamp is hidden from autograd",
+            "{clamp: [-10, 10]}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let free = t.estimate(t.options.estimator, t.log_ratio());
+                    t.right().detach() + (free - free.detach())
+                })
+            }],
+        ),
+        fault(
+            "k2-not-halved",
+            "k2 is d², not d²/2",
+            "verl's `mse` is half a square; F.mse_loss is not",
+            "{estimator: k2}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let factor = if t.options.estimator == Estimator::K2 { 2.0 } else { 1.0 };
+                    t.finished(t.usual() * factor)
+                })
+            }],
+        ),
+        fault(
+            "estimators-counted-from-zero",
+            "k2 where k3 is declared, k1 where k2 is",
+            "open-instruct: kl1 is k2, kl2 is k3",
+            "{}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let lower = match t.options.estimator {
+                        Estimator::K3 => Estimator::K2,
+                        Estimator::K2 => Estimator::K1,
+                        own => own,
+                    };
+                    t.finished(t.estimate(lower, t.clamped(t.log_ratio())))
+                })
+            }],
+        ),
+        fault(
+            "minus-one-missing",
+            "k3 is e^{-d} + d: 1 where policy and reference agree",
+            "rl-post-training skill, pitfall log-space-sign",
+            "{}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    let extra = f64::from(u8::from(t.options.estimator == Estimator::K3));
+                    t.finished(t.usual() + extra)
+                })
+            }],
+        ),
+        fault(
+            "negative-estimates-dropped",
+            "estimates of k1 below 0 become 0, or positive",
+            "\"a KL cannot be negative\": kl.clamp(min=0), or the wrong estimator of verl's list",
+            "{estimator: k1}",
+            &[
+                |case, options, dtype| {
+                    tokens(case, options, dtype, |t| t.finished(t.usual().clamp(0.0, f64::MAX)))
+                },
+                |case, options, dtype| {
+                    tokens(case, options, dtype, |t| t.finished(t.usual().abs()))
+                },
+            ],
+        ),
+        fault(
+            "log-ratio-clamp-ignored",
+            "the log-ratio is not clamped",
+            "verl #1779, before the fix",
+            "{log_ratio_clamp: 5}",
+            &[|case, options, dtype| {
+                let free = Options { log_ratio_clamp: None, ..options.clone() };
+                reference::kl(case, &free, dtype)
+            }],
+        ),
+        fault(
+            "result-clamp-ignored",
+            "the result is not clamped",
+            "slime: ±10 for low_var_kl only, where it is declared for all",
+            "{clamp: [-10, 10]}",
+            &[|case, options, dtype| {
+                reference::kl(case, &Options { clamp: None, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "result-clamped-above-only",
+            "the lower bound of the clamp is missing",
+            "kl.clamp(max=10) for estimators that may be negative",
+            "{estimator: k1, clamp: [-10, 10]}",
+            &[|case, options, dtype| {
+                let clamp = options.clamp.map(|[_, hi]| [-1e30, hi]);
+                reference::kl(case, &Options { clamp, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "log-ratio-clamped-although-not-declared",
+            "the log-ratio is clamped to ±20, or ±40",
+            "verl's and NeMo-RL's 20, open-instruct's 40, where null is declared",
+            "{}",
+            &[
+                |case, options, dtype| with_ratio_clamp(case, options, dtype, 20.0),
+                |case, options, dtype| with_ratio_clamp(case, options, dtype, 40.0),
+            ],
+        ),
+        fault(
+            "result-clamped-although-not-declared",
+            "the result is clamped to ±10",
+            "verl's and OpenRLHF's 10, where null is declared",
+            "{}",
+            &[|case, options, dtype| {
+                let clamp = Some(options.clamp.unwrap_or([-10.0, 10.0]));
+                reference::kl(case, &Options { clamp, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "ratio-of-probabilities",
+            "k3 of exp(ref) / exp(policy): 0/0 for tokens less likely than e^-104",
+            "rl-post-training seed: ratios of probabilities, not differences of logarithms",
+            "{}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| {
+                    if t.options.estimator != Estimator::K3 {
+                        return t.right();
+                    }
+                    let ratio = t.reference.exp() / t.log_prob.exp();
+                    t.finished(ratio - 1.0 + t.log_ratio())
+                })
+            }],
+        ),
+        fault(
+            "weighted-by-the-probability",
+            "each estimate is multiplied by the token's probability, which sampling did already",
+            "rl-post-training seed: Σ p·log p over samples",
+            "{}",
+            &[|case, options, dtype| {
+                tokens(case, options, dtype, |t| t.finished(t.usual() * t.log_prob.exp().detach()))
+            }],
+        ),
+        fault(
+            "mean-of-the-row",
+            "every token gets the mean of its row",
+            "kl.mean(-1, keepdim=True), broadcast",
+            "{}",
+            &[|case, options, dtype| {
+                let output = reference::kl(case, options, dtype);
+                let mean = output.kl.mean_axis(Axis(1)).expect("T ≥ 1").insert_axis(Axis(1));
+                let kl = mean.broadcast(output.kl.dim()).expect("[N, 1]").to_owned();
+                KlEstimateOutput { kl, ..output }
+            }],
+        ),
+        fault(
+            "reference-off-by-one",
+            "the reference's log-probabilities are those of the next token, or the one before",
+            "trl #2058 (a5b98fcf9): shifted in one of two forward passes",
+            "{}",
+            &[
+                |case, options, dtype| with_moved_reference(case, options, dtype, 1),
+                |case, options, dtype| with_moved_reference(case, options, dtype, -1),
+            ],
+        ),
+        fault(
+            "reference-of-another-row",
+            "the reference's rows are in another order",
+            "verl #1943: results left in the order by length",
+            "{}",
+            &[|case, options, dtype| {
+                let mut turned = case.clone();
+                turned.ref_log_probs.invert_axis(Axis(0));
+                reference::kl(&turned, options, dtype)
+            }],
+        ),
+    ];
+    faults.extend(misbehaviours());
+    faults
+}
+
+/// One token on a tape, and the steps of a right estimate.
+struct Token<'a, 't> {
+    log_prob: Var<'t>,
+    reference: Var<'t>,
+    options: &'a Options,
+}
+
+impl<'t> Token<'_, 't> {
+    fn log_ratio(&self) -> Var<'t> {
+        self.log_prob - self.reference
+    }
+
+    /// The log-ratio within its own clamp.
+    fn clamped(&self, d: Var<'t>) -> Var<'t> {
+        self.options.log_ratio_clamp.map_or(d, |c| d.clamp(-c, c))
+    }
+
+    fn estimate(&self, estimator: Estimator, d: Var<'t>) -> Var<'t> {
+        match estimator {
+            Estimator::K1 => d,
+            Estimator::K2 => d * d * 0.5,
+            Estimator::K3 => (-d).exp() - 1.0 + d,
+            Estimator::Abs => d.abs(),
+        }
+    }
+
+    fn usual(&self) -> Var<'t> {
+        self.estimate(self.options.estimator, self.clamped(self.log_ratio()))
+    }
+
+    /// The result within its clamp; beyond it no gradient, not even 0 times infinity.
+    fn limited(&self, value: Var<'t>) -> Var<'t> {
+        match self.options.clamp {
+            Some([lo, hi]) if !(lo..=hi).contains(&value.value) => value.detach().clamp(lo, hi),
+            _ => value,
+        }
+    }
+
+    /// The clamp of the result, and the declared gradient.
+    fn finished(&self, value: Var<'t>) -> Var<'t> {
+        let value = self.limited(value);
+        if self.options.gradient == Gradient::K2 {
+            let k2 = self.estimate(Estimator::K2, self.log_ratio());
+            value.detach() + (k2 - k2.detach())
+        } else {
+            value
+        }
+    }
+
+    fn right(&self) -> Var<'t> {
+        self.finished(self.usual())
+    }
+}
+
+/// Maps each token to its estimate, with the gradient that follows.
+fn tokens(
+    case: &KlEstimateCase,
+    options: &Options,
+    dtype: Dtype,
+    f: impl for<'a, 't> Fn(&Token<'a, 't>) -> Var<'t>,
+) -> KlEstimateOutput {
+    let tape = Tape::new(dtype);
+    let leaf = tape.leaf(&case.log_probs);
+    let estimates: Array2<Var<'_>> = Array2::from_shape_fn(leaf.dim(), |at| {
+        let reference = tape.constant(case.ref_log_probs[at]);
+        f(&Token { log_prob: leaf[at], reference, options })
+    });
+    let sum = tape.sum(estimates.iter().copied());
+    let gradient = (options.gradient != Gradient::None).then(|| tape.gradient(sum, &leaf));
+    KlEstimateOutput { kl: estimates.map(|estimate| estimate.value), grad_log_probs: gradient }
+}
+
+/// The same number, rounded to bf16.
+fn in_bf16(x: Var<'_>) -> Var<'_> {
+    x + (Dtype::Bf16.round(x.value) - x.value)
+}
+
+/// The reference with a clamp on the log-ratio where none is declared.
+fn with_ratio_clamp(
+    case: &KlEstimateCase,
+    options: &Options,
+    dtype: Dtype,
+    c: f64,
+) -> KlEstimateOutput {
+    let log_ratio_clamp = Some(options.log_ratio_clamp.unwrap_or(c));
+    reference::kl(case, &Options { log_ratio_clamp, ..options.clone() }, dtype)
+}
+
+/// The reference with its reference policy's tokens moved along the row.
+fn with_moved_reference(
+    case: &KlEstimateCase,
+    options: &Options,
+    dtype: Dtype,
+    by: isize,
+) -> KlEstimateOutput {
+    let mut moved = case.clone();
+    let (rows, length) = case.ref_log_probs.dim();
+    moved.ref_log_probs = Array2::from_shape_fn((rows, length), |(row, token)| {
+        let from = (token as isize + by).rem_euclid(length as isize);
+        case.ref_log_probs[[row, from as usize]]
+    });
+    reference::kl(&moved, options, dtype)
+}

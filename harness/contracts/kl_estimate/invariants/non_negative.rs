@@ -1,0 +1,42 @@
+//! k3, k2 and abs are never negative.
+//!
+//! ### Claim
+//! An estimate by k3, k2 or abs is at least 0.
+//!
+//! ### Why it matters
+//! A negative penalty is a reward for leaving the reference. It comes from a sign, from a part of
+//! the formula that is missing, and from a tensor that was scaled by -β in place.
+//!
+//! ### Does not hold for
+//! `estimator: k1`, and a residue of rounding below 0.
+//!
+//! ### Bugs it has caught
+//! slime #2114: -β·kl in the tensor that is logged as the KL.
+
+use super::super::{Estimator, KlEstimate, Options};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
+pub(super) const CATCHES: &[&str] = &["kl-tensor-reused-in-place"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.estimator != Estimator::K1
+}
+
+pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+    let returned = probe.output()?;
+    let bounds = probe.bounds("kl");
+    for (((row, column), found), allowed) in returned.output.kl.indexed_iter().zip(&bounds) {
+        if *found < -allowed {
+            broken!(
+                "kl[{row}, {column}] is {}, expected at least 0 - {allowed:.1e}",
+                rounded(*found)
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Training on a softmax bandit: REINFORCE, PPO and GRPO where every completion is one token.
+
+use tch::{Kind, Tensor};
+
+use crate::arithmetic;
+use crate::completions::Completions;
+use crate::grpo::Grpo;
+use crate::ppo::Ppo;
+use crate::reinforce::Reinforce;
+
+/// How a policy is trained.
+#[derive(Clone, Debug)]
+pub struct Training {
+    /// How often completions are sampled.
+    pub steps: usize,
+    /// The step of the gradient descent.
+    pub learning_rate: f64,
+    /// Of libtorch's generator, which is set to it at the start.
+    pub seed: i64,
+    /// Completions, or pairs, that are sampled in a step.
+    pub batch: i64,
+    /// Completions of one prompt.
+    pub group: i64,
+    /// Steps of the gradient descent on the same completions.
+    pub epochs: usize,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        Training { steps: 100, learning_rate: 0.2, seed: 0, batch: 32, group: 8, epochs: 2 }
+    }
+}
+
+/// What is known of the policy after a step of training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The objective, before the last descent of the step.
+    pub loss: f64,
+    /// The expected reward of the policy, exactly.
+    pub expected_reward: f64,
+    /// KL(policy ‖ starting policy) in nats, exactly.
+    pub kl: f64,
+    /// The entropy of the policy in nats.
+    pub entropy: f64,
+}
+
+/// Trains a softmax policy with REINFORCE; gives its logits.
+///
+/// # Shapes
+/// `A` arms: logits and rewards `[A]`, the result `[A]`.
+///
+/// # Units
+/// Logits in nats. Half formats are trained and answered in f32.
+///
+/// # Errors
+/// Panics if the logits are not finite.
+///
+/// # Source
+/// See [`Reinforce`]. One step of descent a batch: REINFORCE is on-policy.
+pub fn reinforce(
+    logits: &Tensor,
+    rewards: &Tensor,
+    objective: &Reinforce,
+    training: &Training,
+    watch: &mut dyn FnMut(Step),
+) -> Tensor {
+    let training = Training { epochs: 1, ..training.clone() };
+    train(logits, rewards, &training, watch, |agent, batch| {
+        objective.loss(&agent.per_token(batch), &batch.completions).loss
+    })
+}
+
+/// Trains a softmax policy with PPO, and the value of the only state with it; gives its logits.
+///
+/// # Shapes
+/// As [`reinforce`].
+///
+/// # Units
+/// As [`reinforce`].
+///
+/// # Errors
+/// Panics if the logits are not finite.
+///
+/// # Source
+/// See [`Ppo`].
+pub fn ppo(
+    logits: &Tensor,
+    rewards: &Tensor,
+    objective: &Ppo,
+    training: &Training,
+    watch: &mut dyn FnMut(Step),
+) -> Tensor {
+    train(logits, rewards, training, watch, |agent, batch| {
+        let values = agent.value.expand_as(&batch.old_values);
+        let logits = agent.per_token(batch);
+        objective.loss(&logits, &values, &batch.old_values, &batch.completions).loss
+    })
+}
+
+/// Trains a softmax policy with GRPO; gives its logits.
+///
+/// # Shapes
+/// As [`reinforce`].
+///
+/// # Units
+/// As [`reinforce`].
+///
+/// # Errors
+/// Panics if the logits are not finite.
+///
+/// # Source
+/// See [`Grpo`].
+pub fn grpo(
+    logits: &Tensor,
+    rewards: &Tensor,
+    objective: &Grpo,
+    training: &Training,
+    watch: &mut dyn FnMut(Step),
+) -> Tensor {
+    train(logits, rewards, training, watch, |agent, batch| {
+        objective.loss(&agent.per_token(batch), &batch.completions).loss
+    })
+}
+
+/// What one step samples.
+struct Batch {
+    completions: Completions,
+    /// `[N, 1]`: what the value function thought when it was sampled.
+    old_values: Tensor,
+}
+
+/// All that is trained.
+struct Agent {
+    /// `[A]`.
+    logits: Tensor,
+    /// A scalar: the value of the only state.
+    value: Tensor,
+}
+
+impl Agent {
+    fn new(logits: &Tensor) -> Agent {
+        let logits = start(logits);
+        let value = Tensor::zeros([], (logits.kind(), logits.device()));
+        Agent { logits: logits.set_requires_grad(true), value: value.set_requires_grad(true) }
+    }
+
+    /// `[N, 1, A]`: the logits as a model gives them, at each token of a batch.
+    fn per_token(&self, batch: &Batch) -> Tensor {
+        self.logits.expand([batch.old_values.size()[0], 1, -1], false)
+    }
+
+    fn sample(&self, rewards: &Tensor, reference: &Tensor, training: &Training) -> Batch {
+        let log_probs = self.logits.detach().log_softmax(-1, None);
+        let arms = log_probs.exp().multinomial(training.batch, true);
+        let at_arms = |numbers: &Tensor| numbers.gather(0, &arms, false).unsqueeze(1);
+        let rows = Tensor::arange(training.batch, (Kind::Int64, arms.device()));
+        let completions = Completions {
+            mask: arms.ones_like().to_kind(Kind::Bool).unsqueeze(1),
+            rewards: at_arms(rewards),
+            groups: rows.divide_scalar_mode(training.group, "floor"),
+            old_log_probs: at_arms(&log_probs),
+            ref_log_probs: at_arms(&reference.log_softmax(-1, None)),
+            tokens: arms.unsqueeze(1),
+        };
+        Batch { old_values: self.value.detach().expand([training.batch, 1], false), completions }
+    }
+}
+
+fn train(
+    logits: &Tensor,
+    rewards: &Tensor,
+    training: &Training,
+    watch: &mut dyn FnMut(Step),
+    objective: impl Fn(&Agent, &Batch) -> Tensor,
+) -> Tensor {
+    tch::manual_seed(training.seed);
+    let reference = start(logits);
+    let rewards = rewards.detach().to_kind(reference.kind());
+    let agent = Agent::new(logits);
+    for _ in 0..training.steps {
+        let batch = agent.sample(&rewards, &reference, training);
+        let mut last = f64::NAN;
+        for _ in 0..training.epochs {
+            let loss = objective(&agent, &batch);
+            descend(&loss, &[&agent.logits, &agent.value], training.learning_rate);
+            last = loss.double_value(&[]);
+        }
+        watch(step(last, &agent.logits, &rewards, &reference));
+    }
+    agent.logits.detach()
+}
+
+/// The starting policy: a copy that training leaves alone, in a format to compute in.
+pub(crate) fn start(logits: &Tensor) -> Tensor {
+    logits.detach().to_kind(arithmetic(logits.kind())).copy()
+}
+
+/// One step of gradient descent on all parameters that the loss depends on.
+pub(crate) fn descend(loss: &Tensor, parameters: &[&Tensor], learning_rate: f64) {
+    loss.backward();
+    tch::no_grad(|| {
+        for parameter in parameters {
+            let mut gradient = parameter.grad();
+            if gradient.defined() {
+                let mut parameter = parameter.shallow_clone();
+                parameter -= &gradient * learning_rate;
+                let _ = gradient.zero_();
+            }
+        }
+    });
+}
+
+/// What is known of a policy: a softmax over arms with these rewards.
+pub(crate) fn step(loss: f64, logits: &Tensor, rewards: &Tensor, reference: &Tensor) -> Step {
+    let log_probs = logits.detach().log_softmax(-1, None);
+    let probs = log_probs.exp();
+    let gap = &log_probs - reference.log_softmax(-1, None);
+    let expected = |numbers: &Tensor| (&probs * numbers).sum(None).double_value(&[]);
+    Step {
+        loss,
+        expected_reward: expected(rewards),
+        kl: expected(&gap),
+        entropy: -expected(&log_probs),
+    }
+}

@@ -1,0 +1,20 @@
+//! Completions that a policy sampled: what REINFORCE, PPO and GRPO learn from.
+
+use tch::Tensor;
+
+/// A batch of completions and what is known about each token.
+#[derive(Debug)]
+pub struct Completions {
+    /// `[N, T]`: the tokens that were sampled.
+    pub tokens: Tensor,
+    /// `[N, T]`: true where the policy chose the token.
+    pub mask: Tensor,
+    /// `[N, T]`: the reward of each token; an outcome stands at the last.
+    pub rewards: Tensor,
+    /// `[N]`: the prompt of each completion, by number.
+    pub groups: Tensor,
+    /// `[N, T]`: under the policy that sampled.
+    pub old_log_probs: Tensor,
+    /// `[N, T]`: under the policy to stay close to.
+    pub ref_log_probs: Tensor,
+}

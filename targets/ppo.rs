@@ -1,0 +1,105 @@
+//! PPO: a clipped policy loss on advantages of a value function, which is trained beside it.
+
+use shakedown::contracts::token_log_probs;
+use tch::Tensor;
+
+use crate::arithmetic;
+use crate::completions::Completions;
+use crate::entropy::token_entropy;
+use crate::gae::gae;
+use crate::log_probs::token_log_probs;
+use crate::masked::Reduction;
+use crate::options::{gae, policy_loss, token_entropy, value_loss};
+use crate::policy::{Inputs, PolicyLoss, policy_loss};
+use crate::value::{ValueLoss, value_loss};
+
+/// The conventions of PPO.
+#[derive(Clone, Debug)]
+pub struct Ppo {
+    /// How advantages and returns are made of rewards and old values.
+    pub gae: gae::Options,
+    /// The clip range, how tokens are added up, and the weight of the KL.
+    pub policy: policy_loss::Options,
+    /// The clip range of the values.
+    pub value: value_loss::Options,
+    /// The weight of the value loss.
+    pub value_coefficient: f64,
+    /// The weight of the entropy, which is added to what is to rise.
+    pub entropy_coefficient: f64,
+}
+
+impl Default for Ppo {
+    fn default() -> Self {
+        Ppo {
+            gae: gae::Options { whiten: true, ..gae::Options::default() },
+            policy: policy_loss::Options::default(),
+            value: value_loss::Options { clip: Some(0.2), ..value_loss::Options::default() },
+            value_coefficient: 0.5,
+            entropy_coefficient: 0.01,
+        }
+    }
+}
+
+/// What [`Ppo::loss`] gives.
+#[derive(Debug)]
+pub struct PpoLoss {
+    /// To be minimised: the parts below under their coefficients.
+    pub loss: Tensor,
+    /// The part of the policy.
+    pub policy: PolicyLoss,
+    /// The part of the value function.
+    pub value: ValueLoss,
+    /// The mean entropy over tokens, in nats, added up as the loss of the policy is.
+    pub entropy: Tensor,
+}
+
+impl Ppo {
+    /// The objective, to be minimised; differentiable by the logits and the values.
+    ///
+    /// # Shapes
+    /// `N` completions of `T` tokens over a vocabulary of `V`: logits `[N, T, V]`, scoring the
+    /// token at their own position, values and old values `[N, T]`; scalars.
+    ///
+    /// # Units
+    /// As [`policy_loss()`] and [`value_loss()`], with advantages in deviations.
+    ///
+    /// # Errors
+    /// As [`gae()`], [`policy_loss()`] and [`value_loss()`].
+    ///
+    /// # Source
+    /// Schulman et al. 2017; the defaults are those of Huang et al. 2022, The 37 Implementation
+    /// Details of PPO.
+    pub fn loss(
+        &self,
+        logits: &Tensor,
+        values: &Tensor,
+        old_values: &Tensor,
+        completions: &Completions,
+    ) -> PpoLoss {
+        let mask = &completions.mask;
+        // Once: a gradient of a half format that is added up from two loses digits.
+        let logits = &logits.to_kind(arithmetic(logits.kind()));
+        let options = token_log_probs::Options::default();
+        let log_probs = token_log_probs(logits, &completions.tokens, &options);
+        let gae = gae(&completions.rewards, &old_values.detach(), mask, &self.gae);
+        let inputs = Inputs {
+            log_probs: &log_probs,
+            old_log_probs: &completions.old_log_probs,
+            ref_log_probs: Some(&completions.ref_log_probs),
+            advantages: &gae.advantages,
+            mask,
+        };
+        let policy = policy_loss(&inputs, &self.policy);
+        let value = value_loss(values, old_values, &gae.returns, mask, &self.value);
+        let entropy = Reduction {
+            aggregate: self.policy.aggregate,
+            norm_length: self.policy.norm_length,
+            empty_rows: self.policy.empty_rows,
+            empty_mask: self.policy.empty_mask,
+        }
+        .of(&token_entropy(logits, &token_entropy::Options::default()), mask);
+        let loss = &policy.loss + &value.loss * self.value_coefficient
+            - &entropy * self.entropy_coefficient;
+        PpoLoss { loss, policy, value, entropy: entropy.detach() }
+    }
+}
