@@ -70,6 +70,11 @@ pub trait Component<C: Contract>: Send {
 
     /// How its gradients come about.
     fn gradients(&self, place: Place) -> Gradients;
+
+    /// Whether it asks for the value of an option, and so follows another one.
+    fn reads(&self, _: &str) -> bool {
+        false
+    }
 }
 
 /// How the gradients of a component come about.

@@ -4,7 +4,8 @@
 //! fault is a candidate where the component does what the fault does in most cases in which the
 //! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
 //! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
-//! explained. So two bugs in one component are both named.
+//! explained. So two bugs in one component are both named. A contract without numbers, where chance
+//! has a part in every output, is diagnosed by what breaks (`outcomes.rs`).
 
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
@@ -13,8 +14,10 @@ use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::Stop;
 use crate::laws::floats;
+use crate::outcomes;
 use crate::patience::Patience;
 use crate::place::Place;
+use crate::record::Record as _;
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
 use crate::tolerance::{Expected, Number, Tolerance};
@@ -92,7 +95,10 @@ impl<C: Contract> Diagnoser<C> {
             }
             *calls += 1;
             let (given, failure) = match subject.call(&case, place, gradient) {
-                Ok(returned) => (numbers::<C>(&returned, &expected), None),
+                Ok(returned) => {
+                    expected.retain(|expected| is_given::<C>(&returned, expected.field));
+                    (numbers::<C>(&returned, &expected), None)
+                }
                 Err(failure) => (None, Some(failure)),
             };
             failure.iter().for_each(|failure| patience.spend(failure));
@@ -101,8 +107,26 @@ impl<C: Contract> Diagnoser<C> {
         let tolerance = subject.tolerance_at(place);
         let mut diagnoser =
             Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
-        diagnoser.explain();
+        if diagnoser.observed.iter().any(|observed| !observed.expected.is_empty()) {
+            diagnoser.explain();
+        } else {
+            diagnoser.explain_by_outcomes(subject, findings.len(), calls);
+        }
         diagnoser
+    }
+
+    /// Fills in the faults that break the same invariants on the minimal cases and the corners.
+    fn explain_by_outcomes(&mut self, subject: &mut Subject<C>, minimal: usize, calls: &mut u64) {
+        let corners = C::corners(&self.options, self.place.dtype).len();
+        let observed = self.observed.iter().take(minimal + corners);
+        let cases: Vec<C::Case> = observed.map(|observed| observed.case.clone()).collect();
+        let found = outcomes::alike(subject, &cases, self.place, FAULTS, calls);
+        self.explanations.extend(found.into_iter().map(|like| Explanation {
+            id: like.fault,
+            variant: like.variant,
+            distance: 0,
+            diagnosis: like.diagnosis,
+        }));
     }
 
     /// Whether a number is not what the definition gives.
@@ -146,7 +170,14 @@ impl<C: Contract> Diagnoser<C> {
                 let all = explained.iter().filter(|explained| **explained).count() as f64;
                 let agrees = matches as f64 >= AGREEMENT * of as f64;
                 if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
-                    let diagnosis = Diagnosis { fault: id, matches, of, explains: 0.0, summary };
+                    let diagnosis = Diagnosis {
+                        fault: id,
+                        matches,
+                        of,
+                        explains: 0.0,
+                        summary,
+                        by_outcomes: false,
+                    };
                     let explanation = Explanation { id, variant, distance, diagnosis };
                     candidates.push((explanation, explained));
                 }
@@ -281,6 +312,14 @@ fn options_apart<C: Contract>(declared: &str, options: &C::Options) -> usize {
     let (declared, options) = (values(&declared), values(options));
     let both = declared.into_iter().flatten().zip(options.into_iter().flatten());
     both.filter(|(a, b)| a != b).count()
+}
+
+/// Whether a component gives a field, or owes it: what it need not give says nothing about it.
+fn is_given<C: Contract>(returned: &Returned<C>, field: &str) -> bool {
+    let given = || floats(&returned.output).iter().any(|(name, _)| *name == field);
+    let owed = C::Output::fields().iter().any(|known| known.name == field && !known.optional);
+    let detached = |leaf: &str| returned.no_gradient.iter().any(|no| no == leaf);
+    owed || given() || field.strip_prefix("grad_").is_some_and(detached)
 }
 
 /// The expected numbers of all fields in one sequence.

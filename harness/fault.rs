@@ -118,6 +118,10 @@ impl<C: Contract> Component<C> for Builtin<C> {
     fn gradients(&self, _: Place) -> Gradients {
         Gradients::Optional
     }
+
+    fn reads(&self, _: &str) -> bool {
+        true
+    }
 }
 
 fn misbehave<C: Contract>(

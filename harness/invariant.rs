@@ -208,7 +208,7 @@ impl<C: Contract> Probe<'_, C> {
     pub fn output(&mut self) -> Result<Rc<Returned<C>>, Stop> {
         self.not_refused(self.case)?;
         if self.memo.output.is_none() {
-            self.memo.output = Some(self.answer(self.case, false).map(Rc::new));
+            self.memo.output = Some(self.answer(self.case, self.options, false).map(Rc::new));
         }
         let answer = self.memo.output.clone().expect("it was just filled");
         self.kept(answer)
@@ -221,7 +221,7 @@ impl<C: Contract> Probe<'_, C> {
     pub fn gradient_output(&mut self) -> Result<Rc<Returned<C>>, Stop> {
         self.not_refused(self.case)?;
         if self.memo.with_gradient.is_none() {
-            self.memo.with_gradient = Some(self.answer(self.case, true).map(Rc::new));
+            self.memo.with_gradient = Some(self.answer(self.case, self.options, true).map(Rc::new));
         }
         let answer = self.memo.with_gradient.clone().expect("it was just filled");
         self.kept(answer)
@@ -235,7 +235,7 @@ impl<C: Contract> Probe<'_, C> {
         if !C::refuses(self.case, self.options) {
             return Err(Stop::Vacuous);
         }
-        match self.answer(self.case, false) {
+        match self.answer(self.case, self.options, false) {
             Ok(_) => Ok(false),
             Err(Failure::Raised { .. }) => Ok(true),
             Err(failure) => {
@@ -279,27 +279,55 @@ impl<C: Contract> Probe<'_, C> {
     /// # Errors
     /// The case is outside the contract, or changed by rounding; or the call failed.
     pub fn call_with(&mut self, case: &C::Case, gradient: bool) -> Result<Returned<C>, Stop> {
-        let mut stored = case.clone();
-        round(&mut stored, self.place.dtype);
-        let valid = C::valid(&stored, self.options, self.place.dtype).is_ok();
-        if !valid || !crate::record::same_bits(&stored, case) {
-            return Err(Stop::Vacuous);
-        }
-        self.not_refused(case)?;
-        self.answer(case, gradient).map_err(|failure| {
+        self.exact(case, self.options)?;
+        self.answer(case, self.options, gradient).map_err(|failure| {
             self.failed = Some((case.clone(), failure));
             Stop::Failed
         })
     }
 
-    fn answer(&mut self, case: &C::Case, gradient: bool) -> Result<Returned<C>, Failure> {
+    /// What the component gives for another case under other options: for relations between two
+    /// values of an option that the component [reads](Self::reads). A call that fails says
+    /// nothing, as a finding is of the declared options.
+    ///
+    /// # Errors
+    /// The case is outside the contract, or changed by rounding; or the call failed.
+    pub fn call_under(&mut self, case: &C::Case, options: &C::Options) -> Result<C::Output, Stop> {
+        self.exact(case, options)?;
+        let answer = self.answer(case, options, false);
+        answer.map(|returned| returned.output).map_err(|_| Stop::Vacuous)
+    }
+
+    /// Whether a case is one of the contract under these options, and exact in the place's dtype.
+    fn exact(&self, case: &C::Case, options: &C::Options) -> Result<(), Stop> {
+        let mut stored = case.clone();
+        round(&mut stored, self.place.dtype);
+        let valid = C::valid(&stored, options, self.place.dtype).is_ok();
+        let refused = C::refuses(case, options);
+        if !valid || refused || !crate::record::same_bits(&stored, case) {
+            return Err(Stop::Vacuous);
+        }
+        Ok(())
+    }
+
+    /// Whether the component asks for the value of an option, and does not only declare it.
+    pub fn reads(&self, option: &str) -> bool {
+        self.component.reads(option)
+    }
+
+    fn answer(
+        &mut self,
+        case: &C::Case,
+        options: &C::Options,
+        gradient: bool,
+    ) -> Result<Returned<C>, Failure> {
         *self.calls += 1;
         if let Some(journal) = &mut self.journal {
             journal.note(case);
         }
-        let call = Call { case, options: self.options, place: self.place, gradient };
+        let call = Call { case, options, place: self.place, gradient };
         let returned = self.component.call(&call)?;
-        check_shapes::<C>(case, self.options, &returned.output)?;
+        check_shapes::<C>(case, options, &returned.output)?;
         Ok(returned)
     }
 

@@ -75,6 +75,7 @@ mod journal;
 pub mod laws;
 pub mod manifest;
 pub mod masked;
+mod outcomes;
 mod patience;
 pub mod pick;
 pub mod place;

@@ -36,13 +36,19 @@ pub(crate) fn unknown(name: &str) -> String {
 }
 
 contracts! {
+    length_penalty::LengthPenalty,
     group_advantage::GroupAdvantage,
     outcome_advantage::OutcomeAdvantage,
     gae::Gae,
+    rollout_gae::RolloutGae,
     returns::Returns,
     whiten::Whiten,
     token_log_probs::TokenLogProbs,
+    token_entropy::TokenEntropy,
     kl_estimate::KlEstimate,
+    policy_loss::PolicyLoss,
     value_loss::ValueLoss,
+    preference_loss::PreferenceLoss,
     accumulated_loss::AccumulatedLoss,
+    policy_update::PolicyUpdate,
 }

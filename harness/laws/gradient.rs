@@ -117,8 +117,10 @@ fn slope<C: Contract>(
                 moved[side] = floats[element];
             }
         });
-        let output = probe.call(&case)?;
-        summed[side] = floats(&output).first().map_or(0.0, |(_, array)| array.sum());
+        let output = floats(&probe.call(&case)?);
+        let (first, _) = C::shapes(&case, probe.options).swap_remove(0);
+        let first = output.iter().find(|(name, _)| *name == first);
+        summed[side] = first.map_or(0.0, |(_, array)| array.sum());
     }
     Ok(((summed[0] - summed[1]) / (moved[0] - moved[1]), summed[0].abs()))
 }

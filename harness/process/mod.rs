@@ -111,6 +111,8 @@ pub struct Process<C> {
     running: Option<Running>,
     /// Whether it gives gradients, as it said when it was loaded last.
     autograd: bool,
+    /// The inputs and options that it takes, as it said then.
+    takes: Vec<String>,
     contract: PhantomData<fn() -> C>,
 }
 
@@ -134,6 +136,7 @@ impl<C: Contract> Process<C> {
             load_timeout: python.load_timeout,
             running: None,
             autograd: false,
+            takes: Vec::new(),
             contract: PhantomData,
         }
     }
@@ -153,6 +156,7 @@ impl<C: Contract> Process<C> {
             load_timeout: python.load_timeout,
             running: None,
             autograd: false,
+            takes: Vec::new(),
             contract: PhantomData,
         }
     }
@@ -214,6 +218,7 @@ impl<C: Contract> Process<C> {
         match (reply.get("kind"), reply.get("problem")) {
             ("loaded", _) => {
                 self.autograd = reply.get("autograd") == "true";
+                self.takes = reply.names("takes");
                 Ok(Running { worker, device })
             }
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
@@ -338,6 +343,9 @@ impl<C: Contract> Component<C> for Process<C> {
         let mut message = Message::new("call");
         let options = serde_json::to_string(call.options).expect("options can be written");
         message.text("options", options);
+        let required: Vec<&str> =
+            C::shapes(call.case, call.options).iter().map(|(name, _)| *name).collect();
+        message.text("required", serde_json::to_string(&required).expect("names can be written"));
         if call.gradient {
             let leaves = values.iter().map(|(name, _)| *name);
             let leaves: Vec<&str> = leaves.filter(|name| is_named(C::LEAVES, name)).collect();
@@ -375,5 +383,8 @@ impl<C: Contract> Component<C> for Process<C> {
             }
             false => Gradients::None("the process gives no gradients".to_owned()),
         }
+    }
+    fn reads(&self, option: &str) -> bool {
+        self.takes.iter().any(|name| name == option)
     }
 }

@@ -317,6 +317,8 @@ class Component:
         missing = [name for name in self.options if name not in options]
         if missing:
             raise Refused("bad-request", f"the call lacks the option `{missing[0]}`")
+        if "required" in header.meta:
+            self.required = header.field("required")
         values = {**options, **given}
         step = ""
         try:
@@ -324,7 +326,7 @@ class Component:
             meta, replies = encode_all(named)
             if leaves:
                 step = "in backward: "
-                self.arrays.backward(named.get(self.outputs[0]))
+                self.arrays.backward(named.get((self.required or self.outputs)[0]))
         except Malformed as malformed:
             return ({"kind": "malformed", "message": str(malformed)},)
         except SystemExit as error:  # its code may be a number, a message or nothing

@@ -157,6 +157,9 @@ pub struct Diagnosis {
     pub explains: f64,
     /// What the fault does wrong.
     pub summary: &'static str,
+    /// Whether not numbers were compared but which invariants break.
+    #[serde(skip)]
+    pub by_outcomes: bool,
 }
 
 impl Report {

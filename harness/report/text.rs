@@ -132,7 +132,10 @@ fn write_finding(
 }
 
 fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
-    let super::Diagnosis { fault, matches, of, explains, summary } = diagnosis;
+    let super::Diagnosis { fault, matches, of, explains, summary, by_outcomes } = diagnosis;
+    if *by_outcomes {
+        return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
+    }
     if matches == of && *explains == 1.0 {
         return format!("behaves exactly like `{fault}` on {matches} of {of} cases: {summary}");
     }

@@ -24,7 +24,7 @@ use crate::component::{Call, Component, Failure, Gradients, Returned, guarded};
 use crate::contract::Contract;
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
-use crate::record::{Arrays, Misfit, Record, Slot, Source, Value, Values, is_named, single};
+use crate::record::{Arrays, Misfit, Record, Slot, Source, Value, Values, is_named};
 
 impl Arrays for Tensor {
     type Float<D: Dimension> = Tensor;
@@ -49,19 +49,20 @@ pub type OnTensors<R> = <R as Record>::Over<Tensor>;
 /// What a function on tensors may return: the record of the outputs, or the tensor of the only
 /// output that is required. Gradients are not returned but taken by autograd.
 pub trait IntoOutput<O> {
-    /// The record; the error says what it lacks.
-    fn into_output(self) -> Result<O, String>;
+    /// The record, where a single tensor is the output `first`; the error says what it lacks.
+    fn into_output(self, first: &str) -> Result<O, String>;
 }
 
 impl<O: Record<Tensor>> IntoOutput<O> for O {
-    fn into_output(self) -> Result<O, String> {
+    fn into_output(self, _: &str) -> Result<O, String> {
         Ok(self)
     }
 }
 
 impl<O: Record<Tensor>> IntoOutput<O> for Tensor {
-    fn into_output(self) -> Result<O, String> {
-        O::from_values(&mut single(self))
+    fn into_output(self, first: &str) -> Result<O, String> {
+        let mut only = Some(self);
+        O::from_values(&mut |name| if name == first { only.take() } else { None })
             .map_err(|(name, why)| format!("returned one tensor; `{name}` is {why}"))
     }
 }
@@ -112,12 +113,14 @@ impl<C: Contract, F: TensorFunction<C>> Component<C> for Tch<C, F> {
     fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
         let inputs = Inputs::new(call);
         let case = inputs.record();
-        let answer = guarded(|| (self.function)(&case).into_output()).map_err(brief)?;
+        let (first, _) = C::shapes(call.case, call.options).swap_remove(0);
+        let answer = guarded(|| (self.function)(&case).into_output(first)).map_err(brief)?;
         let output = answer.map_err(malformed)?;
         let (mut values, mut no_gradient) = (outputs(&output)?, Vec::new());
         if call.gradient {
-            let first = output.values().into_iter().find_map(|(_, tensor)| tensor);
-            backward(first.as_ref()).map_err(|error| raised("in backward", &error))?;
+            let mut given = output.values().into_iter();
+            let summed = given.find_map(|(name, tensor)| tensor.filter(|_| name == first));
+            backward(summed.as_ref()).map_err(|error| raised("in backward", &error))?;
             no_gradient = inputs.gradients::<C>(&mut values)?;
         }
         let output = C::Output::from_values(&mut |name| values.remove(name))

@@ -25,7 +25,7 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
         fault(
             "k3-direction-reversed",
             "k3 of ref - policy: e^d - 1 - d on samples of the policy",
-            "trlx, modeling_ppo: (ratio - 1) - log_ratio",
+            "trlx, seen in the code: ratio - 1 - log-ratio",
             "{}",
             &[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
@@ -123,7 +123,7 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
         fault(
             "gradient-clamped-with-the-value",
             "the straight-through gradient stops where the value is clamped",
-            "verl kl_penalty: k2 of a clamped log-ratio as the backward score",
+            "verl's k3+ with the clamp in its backward score too",
             "{gradient: k2, clamp: [-10, 10], log_ratio_clamp: 5}",
             &[
                 |case, options, dtype| {

@@ -13,7 +13,7 @@
 //! ### Bugs it has caught
 //! Rewards and TD errors clipped by a default that nobody asked for.
 
-use ndarray::ArrayD;
+use ndarray::{Array2, ArrayD};
 
 use super::super::{Gae, GaeOutput, Options};
 use crate::broken;
@@ -25,6 +25,9 @@ use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
 pub(super) const CATCHES: &[&str] = &["td-error-clipped", "whitened-unasked"];
+
+/// An output field.
+type Field = fn(&GaeOutput) -> &Array2<f64>;
 
 pub(super) fn applies(_: &Options, _: Place) -> bool {
     true
@@ -46,7 +49,7 @@ pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
         other => Some(other?),
     };
     let parts = [probe.call(&rewards_only)?, probe.call(&values_only)?];
-    let fields: [(&str, fn(&GaeOutput) -> &ndarray::Array2<f64>); 2] =
+    let fields: [(&str, Field); 2] =
         [("advantages", |output| &output.advantages), ("returns", |output| &output.returns)];
     for (name, field) in fields {
         if name == "advantages" && probe.options.whiten {

@@ -35,7 +35,7 @@ pub(super) const CATCHES: &[&str] = &[
 const NEGLIGIBLE: f64 = 1e-6;
 
 /// Where a number may be off by more than this, rounding is a part of the deviation.
-const ROUNDED: f64 = 0.02;
+const ROUNDED: f64 = 0.1;
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
     options.whiten

@@ -1,0 +1,226 @@
+//! What a completion pays for its length.
+//!
+//! Completions that run into the length limit are cut and carry no answer, so trainers take
+//! something off the reward near the limit, along a line, a cosine or a step. An error of one
+//! token, or a line that starts at the wrong end of the buffer, punishes completions that did
+//! nothing wrong, or none at all.
+//!
+//! ### Source
+//! With `L = max_length`, `C = buffer` and `n` tokens, all times `factor`. `linear-overlong`: 0 up
+//! to `L − C`, then `(L − C − n)/C`, -1 beyond `L` (Yu et al. 2025, DAPO; TRL
+//! `get_soft_overlong_punishment`). `linear-unbounded`: the line goes on beyond `L` (verl's DAPO
+//! reward manager, NeMo-RL reward shaping). `cosine`: `min + ½(max − min)(1 + cos(π·min(n/L, 1)))`
+//! (TRL `get_cosine_scaled_reward`). `step`: 0 up to `L`, -1 beyond.
+//!
+//! No input is a float, so nothing tells a component the format of its place: one that answers in
+//! f32 whatever it is asked is declared at `cpu/f32`, not at `cpu/f64`.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array1, Ix1};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::one;
+use crate::fault::Fault;
+use crate::grid::{self, Grid};
+use crate::invariant::Invariant;
+use crate::laws::Rows;
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{choice, options, record};
+
+record! {
+    /// The inputs of `length-penalty`.
+    ///
+    /// # Shapes
+    /// `N` completions: `[N]`.
+    ///
+    /// # Units
+    /// Tokens.
+    pub struct LengthPenaltyCase {
+        /// How long each completion is.
+        pub lengths: A::Int<Ix1>,
+    }
+}
+
+record! {
+    /// The output of `length-penalty`.
+    ///
+    /// # Shapes
+    /// `[N]`.
+    pub struct LengthPenaltyOutput {
+        /// What is added to the reward of each completion.
+        pub rewards: A::Float<Ix1>,
+    }
+}
+
+impl From<Array1<f64>> for LengthPenaltyOutput {
+    fn from(rewards: Array1<f64>) -> Self {
+        Self { rewards }
+    }
+}
+
+impl From<Array1<f32>> for LengthPenaltyOutput {
+    fn from(rewards: Array1<f32>) -> Self {
+        rewards.mapv(f64::from).into()
+    }
+}
+
+choice! {
+    /// The course of the penalty.
+    pub enum Shape {
+        /// 0, then a line, then -1.
+        LinearOverlong = "linear-overlong",
+        /// 0, then a line without end.
+        LinearUnbounded = "linear-unbounded",
+        /// From `max` to `min` along half a cosine.
+        Cosine = "cosine",
+        /// 0, then -1.
+        Step = "step",
+    }
+}
+
+options! {
+    /// The options of `length-penalty`.
+    pub struct Options {
+        /// `linear-overlong` (0, a line through the buffer, -1 beyond the limit),
+        /// `linear-unbounded` (the line goes on beyond the limit), `cosine` (from `max` down to
+        /// `min` at the limit) or `step` (0, -1 beyond the limit).
+        pub shape: Shape = Shape::LinearOverlong,
+        /// L, the limit in tokens, at least 1.
+        pub max_length: i64 = 64,
+        /// C, the tokens below the limit in which a linear penalty grows, 0 to `max_length`;
+        /// `linear-unbounded` needs 1.
+        pub buffer: i64 = 16,
+        /// What `cosine` gives at the limit, -100 to 100.
+        pub min: f64 = 0.5,
+        /// What `cosine` gives for an empty completion, -100 to 100; may be less than `min`.
+        pub max: f64 = 1.0,
+        /// Multiplies the result, 0 to 100.
+        pub factor: f64 = 1.0,
+    }
+}
+
+/// The longest limit: lengths around it are exact in f32.
+const LONGEST: i64 = 1 << 20;
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let Options { shape, max_length, buffer, .. } = *self;
+        if !(1..=LONGEST).contains(&max_length) {
+            let expected = format!("expected an integer from 1 to {LONGEST}, found {max_length}");
+            return Err(("max_length", expected));
+        }
+        let least = i64::from(shape == Shape::LinearUnbounded);
+        if !(least..=max_length).contains(&buffer) {
+            let expected = format!(
+                "expected an integer from {least} to `max_length` ({max_length}), found {buffer}"
+            );
+            return Err(("buffer", expected));
+        }
+        for (name, x, lo) in
+            [("min", self.min, -100.0), ("max", self.max, -100.0), ("factor", self.factor, 0.0)]
+        {
+            if !(lo..=100.0).contains(&x) {
+                return Err((name, format!("expected a number from {lo} to 100, found {x}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let shape = one(u, Shape::ALL)?;
+        let max_length = one(u, &[64, 1, 2, 7, 100, 1000, 20480])?;
+        let least = i64::from(shape == Shape::LinearUnbounded);
+        let buffer = one(u, &[max_length / 4, 0, 1, max_length / 2, max_length])?;
+        let (min, max) = one(
+            u,
+            &[(0.5, 1.0), (-1.0, -0.5), (-0.5, -1.0), (0.0, 1.0), (0.1, 0.1), (-10.0, 10.0)],
+        )?;
+        let factor = one(u, &[1.0, 0.5, 2.0, 0.1, 10.0, 0.0])?;
+        let buffer = buffer.max(least);
+        Ok(Options { shape, max_length, buffer, min, max, factor, ..Options::default() })
+    }
+}
+
+/// The contract: what a completion pays for its length.
+#[derive(Clone, Copy, Debug)]
+pub struct LengthPenalty;
+
+impl Contract for LengthPenalty {
+    type Case = LengthPenaltyCase;
+    type Output = LengthPenaltyOutput;
+    type Options = Options;
+
+    const ID: &'static str = "length-penalty";
+    const STAGE: Stage = Stage::Reward;
+    const DOC: &'static str = include_str!("mod.rs");
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        dtype: Dtype,
+    ) -> arbitrary::Result<LengthPenaltyCase> {
+        generate::draw(u, options, dtype)
+    }
+
+    fn corners(options: &Options, dtype: Dtype) -> Vec<LengthPenaltyCase> {
+        generate::corners(options, dtype)
+    }
+
+    fn small(options: &Options, dtype: Dtype) -> Vec<LengthPenaltyCase> {
+        generate::small(options, dtype)
+    }
+
+    fn valid(case: &LengthPenaltyCase, options: &Options, dtype: Dtype) -> Result<(), String> {
+        generate::valid(case, options, dtype)
+    }
+
+    fn simpler(case: &LengthPenaltyCase, _: &Options, _: Dtype) -> Vec<LengthPenaltyCase> {
+        grid::simpler::<Self>(case)
+    }
+
+    fn measure(case: &LengthPenaltyCase) -> Measure {
+        grid::measure::<Self>(case)
+    }
+
+    fn shapes(case: &LengthPenaltyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("rewards", case.lengths.shape().to_vec())]
+    }
+
+    fn oracle(case: &LengthPenaltyCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::length_penalty(case, options)
+    }
+
+    fn reference(case: &LengthPenaltyCase, options: &Options, dtype: Dtype) -> LengthPenaltyOutput {
+        reference::length_penalty(case, options, dtype).into()
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+impl Grid for LengthPenalty {
+    const AXES: &'static [(&'static str, &'static str)] = &[("lengths", "N"), ("rewards", "N")];
+}
+
+impl Rows for LengthPenalty {}

@@ -1,0 +1,198 @@
+//! Does it learn: a few steps of policy gradient on a softmax policy over arms.
+//!
+//! The smallest training run there is: each arm has a fixed reward, the policy samples arms and
+//! follows them. Every part of a trainer is in it (sampling, advantage, loss, optimizer, the pull
+//! to a reference), and the parts must work together: the better arms must become more likely.
+//! What single runs do is chance, so most invariants ask many seeds and count.
+//!
+//! ### Source
+//! With J = Σ π_a r_a the gradient is ∂J/∂z_a = π_a (r_a − J), less β π_a (log(π_a / ref_a) − KL)
+//! where the reference pulls. REINFORCE, PPO and GRPO follow estimates of it.
+
+mod faults;
+mod generate;
+mod invariants;
+mod learner;
+mod trials;
+
+use arbitrary::Unstructured;
+use ndarray::{Array1, Ix0, Ix1, arr0};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::one;
+use crate::fault::Fault;
+use crate::invariant::Invariant;
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{options, record};
+
+record! {
+    /// The inputs of `policy-update`.
+    ///
+    /// # Shapes
+    /// `A` arms: logits and rewards `[A]`; the others are single numbers.
+    pub struct PolicyUpdateCase {
+        /// The policy to begin with, and the reference.
+        pub logits: A::Float<Ix1>,
+        /// The reward of each arm.
+        pub rewards: A::Float<Ix1>,
+        /// How many steps to take, 1 or more.
+        pub steps: A::Int<Ix0>,
+        /// The learning rate of the optimizer.
+        pub learning_rate: A::Float<Ix0>,
+        /// What the sampled arms are drawn with, 0 to 2^31 - 1.
+        pub seed: A::Int<Ix0>,
+    }
+}
+
+record! {
+    /// The outputs of `policy-update`.
+    ///
+    /// # Shapes
+    /// `[A]`.
+    pub struct PolicyUpdateOutput {
+        /// The policy after the steps.
+        pub logits: A::Float<Ix1>,
+        /// The reference after the steps.
+        pub ref_logits: Option<A::Float<Ix1>>,
+    }
+}
+
+impl From<Array1<f64>> for PolicyUpdateOutput {
+    fn from(logits: Array1<f64>) -> Self {
+        Self { logits, ref_logits: None }
+    }
+}
+
+impl From<Vec<f64>> for PolicyUpdateOutput {
+    fn from(logits: Vec<f64>) -> Self {
+        Array1::from(logits).into()
+    }
+}
+
+impl PolicyUpdateCase {
+    /// The same case with another seed.
+    fn seeded(&self, seed: i64) -> Self {
+        Self { seed: arr0(seed), ..self.clone() }
+    }
+}
+
+options! {
+    /// The options of `policy-update`.
+    pub struct Options {
+        /// A number ≥ 0: the weight of the KL to the starting policy.
+        pub beta: f64 = 0.0,
+        /// A number from 0 to 0.5: the share of runs in which a right component may fail by
+        /// chance to show what an invariant asks for.
+        pub tolerance: f64 = 0.1,
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        if !(self.beta >= 0.0 && self.beta.is_finite()) {
+            Err(("beta", format!("expected a finite number ≥ 0, found {}", self.beta)))
+        } else if !(self.tolerance > 0.0 && self.tolerance <= 0.5) {
+            let found = self.tolerance;
+            Err(("tolerance", format!("expected a number > 0 and at most 0.5, found {found}")))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        Ok(Options {
+            beta: one(u, &[0.0, 0.1, 0.0, 0.04, 0.5])?,
+            tolerance: one(u, &[0.1, 0.05, 0.2])?,
+            ..Options::default()
+        })
+    }
+}
+
+/// The contract: a few steps of policy gradient on a bandit.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyUpdate;
+
+impl Contract for PolicyUpdate {
+    type Case = PolicyUpdateCase;
+    type Output = PolicyUpdateOutput;
+    type Options = Options;
+
+    const ID: &'static str = "policy-update";
+    const STAGE: Stage = Stage::Update;
+    const DOC: &'static str = include_str!("mod.rs");
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        _: &Options,
+        dtype: Dtype,
+    ) -> arbitrary::Result<PolicyUpdateCase> {
+        generate::draw(u, dtype)
+    }
+
+    fn corners(_: &Options, dtype: Dtype) -> Vec<PolicyUpdateCase> {
+        generate::corners(dtype)
+    }
+
+    fn valid(case: &PolicyUpdateCase, _: &Options, _: Dtype) -> Result<(), String> {
+        generate::valid(case)
+    }
+
+    fn simpler(case: &PolicyUpdateCase, _: &Options, _: Dtype) -> Vec<PolicyUpdateCase> {
+        generate::simpler(case)
+    }
+
+    fn measure(case: &PolicyUpdateCase) -> Measure {
+        generate::measure(case)
+    }
+
+    fn shapes(case: &PolicyUpdateCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("logits", vec![case.logits.len()])]
+    }
+
+    /// Nothing: what a run gives is chance, and every algorithm has its own.
+    fn oracle(_: &PolicyUpdateCase, _: &Options, _: Dtype) -> Vec<Expected> {
+        Vec::new()
+    }
+
+    fn reference(case: &PolicyUpdateCase, options: &Options, _: Dtype) -> PolicyUpdateOutput {
+        learner::Learner::default().learn(case, options)
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+/// The probabilities of some logits.
+fn softmax(logits: &[f64]) -> Vec<f64> {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = logits.iter().map(|z| (z - largest).exp()).collect();
+    let sum: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / sum).collect()
+}
+
+/// The expected reward of a policy.
+fn expected_reward(logits: &Array1<f64>, rewards: &Array1<f64>) -> f64 {
+    softmax(&logits.to_vec()).iter().zip(rewards).map(|(p, r)| p * r).sum()
+}
+
+/// How far a policy is from another one: KL(new ‖ old).
+fn divergence(new: &Array1<f64>, old: &Array1<f64>) -> f64 {
+    let (new, old) = (softmax(&new.to_vec()), softmax(&old.to_vec()));
+    let terms = new.iter().zip(&old).filter(|(p, _)| **p > 0.0);
+    terms.map(|(p, q)| p * (p / q.max(f64::MIN_POSITIVE)).ln()).sum()
+}

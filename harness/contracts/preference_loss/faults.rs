@@ -1,0 +1,472 @@
+//! Known wrong behaviours of `preference-loss`: real bugs, and conventions mistaken for others.
+//!
+//! Each is the pipeline of [`Pair`] with one step replaced: margin, scale, loss, reduction. The
+//! gradient follows.
+
+use ndarray::{Array1, arr0};
+
+use super::{
+    Kind, Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput, Reduction, reference,
+};
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::place::Dtype;
+use crate::tape::{Tape, Var};
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
+    let fault = |id, summary, source, options, variants: &'static [Function<PreferenceLoss>]| {
+        Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
+    };
+    let mut faults = vec![
+        fault(
+            "sign-flipped",
+            "the sign of the loss is wrong: it prefers the rejected side",
+            "LLaMA-Factory 52d402e2a (ORPO): + log σ for - log σ",
+            "{}",
+            &[|case, options, dtype| pairs(case, options, dtype, |p| -p.right())],
+        ),
+        fault(
+            "chosen-and-rejected-outputs-swapped",
+            "the implicit rewards carry each other's name",
+            "LLaMA-Factory #6050 (089e4d9e9); trl #1402 (4d862da18)",
+            "{}",
+            &[|case, options, dtype| {
+                let output = reference::loss(case, options, dtype);
+                PreferenceLossOutput {
+                    chosen_rewards: output.rejected_rewards,
+                    rejected_rewards: output.chosen_rewards,
+                    ..output
+                }
+            }],
+        ),
+        fault(
+            "chosen-and-rejected-inputs-swapped",
+            "the margin is that of the rejected side over the chosen one",
+            "NeMo-RL's rows are interleaved, TRL's are all chosen and then all rejected",
+            "{}",
+            &[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(-p.margin()))],
+        ),
+        fault(
+            "reference-ignored",
+            "the margin is the policy's alone",
+            "TRL CPO's margin where DPO's is declared",
+            "{}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| p.loss(p.chosen - p.rejected))
+            }],
+        ),
+        fault(
+            "reference-used-although-free",
+            "the reference counts where it is declared not to",
+            "TRL DPO's margin where CPO's is declared",
+            "{reference_free: true}",
+            &[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(p.full_margin()))],
+        ),
+        fault(
+            "reference-added",
+            "the reference's margin is added, not taken off",
+            "rl-post-training skill, pitfall log-space-sign",
+            "{}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    let policy = p.chosen - p.rejected;
+                    p.loss(policy + policy - p.margin())
+                })
+            }],
+        ),
+        fault(
+            "beta-not-applied",
+            "β is 1 in the loss",
+            "rl-post-training skill, pitfall configuration",
+            "{}",
+            &[|case, options, dtype| with_beta(case, options, dtype, 1.0)],
+        ),
+        fault(
+            "beta-applied-twice",
+            "the margin is made of rewards that hold β already, and is scaled again",
+            "rewards that include β, given to a loss that multiplies by it",
+            "{}",
+            &[|case, options, dtype| with_beta(case, options, dtype, options.beta * options.beta)],
+        ),
+        fault(
+            "logarithm-of-the-sigmoid",
+            "log(σ(z)) in two steps: infinite where σ underflows, with NaN for a gradient",
+            "torch.log(torch.sigmoid(z)) for F.logsigmoid(z)",
+            "{}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    let z = p.z(p.margin());
+                    let logs = [z, -z].map(|z| -sigmoid(p.one, z).ln());
+                    p.from_logistic(logs[0], logs[1]).unwrap_or_else(|| p.right())
+                })
+            }],
+        ),
+        fault(
+            "label-smoothing-ignored",
+            "label smoothing has no effect",
+            "TRL DPOTrainer, loss_type sigmoid",
+            "{label_smoothing: 0.1}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    let z = p.z(p.margin());
+                    if p.options.kind == Kind::Sigmoid { softplus(-z) } else { p.right() }
+                })
+            }],
+        ),
+        fault(
+            "label-smoothing-on-the-wrong-side",
+            "ε weighs the chosen side, and 1 - ε the rejected one",
+            "the two terms of cDPO exchanged",
+            "{label_smoothing: 0.1}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    let z = p.z(p.margin());
+                    let smoothing = p.options.label_smoothing;
+                    match p.options.kind {
+                        Kind::Sigmoid => softplus(-z) * smoothing + softplus(z) * (1.0 - smoothing),
+                        _ => p.right(),
+                    }
+                })
+            }],
+        ),
+        fault(
+            "robust-not-normalised",
+            "the robust loss is not divided by 1 - 2ε",
+            "the denominator of robust DPO forgotten",
+            "{kind: robust, label_smoothing: 0.1}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    let whole = match p.options.kind {
+                        Kind::Robust => 1.0 - 2.0 * p.options.label_smoothing,
+                        _ => 1.0,
+                    };
+                    p.right() * whole
+                })
+            }],
+        ),
+        fault(
+            "robust-adds-the-other-side",
+            "the smoothed (conservative) loss where the robust one is declared",
+            "cDPO where robust DPO is declared",
+            "{kind: robust, label_smoothing: 0.1}",
+            &[|case, options, dtype| {
+                let mut smoothed = options.clone();
+                if options.kind == Kind::Robust {
+                    smoothed.kind = Kind::Sigmoid;
+                }
+                reference::loss(case, &smoothed, dtype)
+            }],
+        ),
+        fault(
+            "margin-added",
+            "γ is added to βΔ, not taken off",
+            "rl-post-training skill, pitfall log-space-sign",
+            "{margin: 0.5}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| p.loss_at(p.z(p.margin()) + 2.0 * p.options.margin))
+            }],
+        ),
+        fault(
+            "margin-ignored",
+            "γ has no effect",
+            "DPO's loss where SimPO's margin is declared",
+            "{margin: 0.5}",
+            &[|case, options, dtype| {
+                reference::loss(case, &Options { margin: 0.0, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "margin-scaled-by-beta",
+            "γ is taken off Δ, so that β scales it too",
+            "SimPO's γ and its ratio γ/β taken for each other",
+            "{margin: 0.5}",
+            &[|case, options, dtype| {
+                let margin = options.beta * options.margin;
+                reference::loss(case, &Options { margin, ..options.clone() }, dtype)
+            }],
+        ),
+        fault(
+            "hinge-not-clamped",
+            "the hinge goes on below 0",
+            "1 - z without the relu",
+            "{kind: hinge}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| match p.options.kind {
+                    Kind::Hinge => -p.z(p.margin()) + 1.0,
+                    _ => p.right(),
+                })
+            }],
+        ),
+        fault(
+            "ipo-target-doubled",
+            "the target of ipo is 1/β, not 1/(2β)",
+            "Azar et al.'s τ⁻¹/2 without the half",
+            "{kind: ipo}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    p.ipo(p.margin(), 1.0 / p.options.beta).unwrap_or_else(|| p.right())
+                })
+            }],
+        ),
+        fault(
+            "ipo-of-the-scaled-margin",
+            "ipo squares βΔ - 1/(2β), not Δ - 1/(2β)",
+            "the logits of the sigmoid loss, which hold β, given to ipo",
+            "{kind: ipo}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    let scaled = p.z(p.margin());
+                    p.ipo(scaled, 0.5 / p.options.beta).unwrap_or_else(|| p.right())
+                })
+            }],
+        ),
+        fault(
+            "sum-for-the-mean",
+            "the losses are added up, not averaged",
+            "reduction=\"sum\" left over",
+            "{reduction: mean}",
+            &[|case, options, dtype| {
+                let mut output = reference::loss(case, options, dtype);
+                let count = case.policy_chosen.len() as f64;
+                output.loss = output.loss.map(|loss| loss * count);
+                if options.reduction == Reduction::Mean {
+                    for gradient in
+                        [&mut output.grad_policy_chosen, &mut output.grad_policy_rejected]
+                    {
+                        *gradient = gradient.take().map(|gradient| gradient * count);
+                    }
+                }
+                output
+            }],
+        ),
+        fault(
+            "margins-averaged-before-the-loss",
+            "every pair gets the loss of the mean margin",
+            "mean() one line too early",
+            "{}",
+            &[|case, options, dtype| averaged(case, options, dtype)],
+        ),
+        fault(
+            "rejected-side-detached",
+            "the rejected completion gets no gradient",
+            "the forward pass of the rejected side under no_grad, with the reference's",
+            "{}",
+            &[|case, options, dtype| {
+                pairs(case, options, dtype, |p| {
+                    p.loss(p.margin() + p.rejected - p.rejected.detach())
+                })
+            }],
+        ),
+        fault(
+            "pairs-misaligned",
+            "a chosen completion is compared with the rejected one of the next pair",
+            "sampler that shuffles chosen and rejected rows on their own",
+            "{}",
+            &[|case, options, dtype| {
+                let mut moved = case.clone();
+                for field in [&mut moved.policy_rejected, &mut moved.ref_rejected] {
+                    field.as_slice_mut().expect("one dimension").rotate_left(1);
+                }
+                let right = reference::loss(case, options, dtype);
+                let output = reference::loss(&moved, options, dtype);
+                let back = output.grad_policy_rejected.map(|mut gradient| {
+                    gradient.as_slice_mut().expect("one dimension").rotate_right(1);
+                    gradient
+                });
+                PreferenceLossOutput {
+                    grad_policy_rejected: back,
+                    rejected_rewards: right.rejected_rewards,
+                    ..output
+                }
+            }],
+        ),
+        fault(
+            "margin-in-half-precision",
+            "the log-probabilities are rounded to bf16 before they are subtracted",
+            "OpenRLHF #620 (f34ef60a), the same for sums over a completion",
+            "{}",
+            &[|case, options, dtype| {
+                let mut rounded = case.clone();
+                crate::contract::round(&mut rounded, Dtype::Bf16);
+                reference::loss(&rounded, options, dtype)
+            }],
+        ),
+        fault(
+            "rewards-without-beta",
+            "the implicit rewards are log-ratios, not β times them",
+            "log-ratios logged under the name of rewards",
+            "{}",
+            &[|case, options, dtype| {
+                let over = |rewards: Option<Array1<f64>>| rewards.map(|r| r / options.beta);
+                let output = reference::loss(case, options, dtype);
+                PreferenceLossOutput {
+                    chosen_rewards: over(output.chosen_rewards),
+                    rejected_rewards: over(output.rejected_rewards),
+                    ..output
+                }
+            }],
+        ),
+        fault(
+            "rewards-without-the-reference",
+            "the implicit rewards leave the reference out where the loss does",
+            "TRL CPO: β·policy",
+            "{reference_free: true}",
+            &[|case, options, dtype| {
+                let output = reference::loss(case, options, dtype);
+                if !options.reference_free {
+                    return output;
+                }
+                PreferenceLossOutput {
+                    chosen_rewards: Some(options.beta * &case.policy_chosen),
+                    rejected_rewards: Some(options.beta * &case.policy_rejected),
+                    ..output
+                }
+            }],
+        ),
+    ];
+    faults.extend(misbehaviours());
+    faults
+}
+
+/// log(1 + e^x), stable.
+fn softplus(x: Var<'_>) -> Var<'_> {
+    (x + x.abs()) * 0.5 + ((-x.abs()).exp() + 1.0).ln()
+}
+
+/// 1 / (1 + e^{-x}), as it stands.
+fn sigmoid<'t>(one: Var<'t>, x: Var<'t>) -> Var<'t> {
+    one / ((-x).exp() + 1.0)
+}
+
+/// One pair on a tape, and the steps of a right loss.
+struct Pair<'a, 't> {
+    chosen: Var<'t>,
+    rejected: Var<'t>,
+    /// The reference's own margin.
+    reference: Var<'t>,
+    /// 1.
+    one: Var<'t>,
+    options: &'a Options,
+}
+
+impl<'t> Pair<'_, 't> {
+    /// Δ with the reference.
+    fn full_margin(&self) -> Var<'t> {
+        self.chosen - self.rejected - self.reference
+    }
+
+    /// Δ as declared.
+    fn margin(&self) -> Var<'t> {
+        match self.options.reference_free {
+            true => self.chosen - self.rejected,
+            false => self.full_margin(),
+        }
+    }
+
+    /// βΔ - γ.
+    fn z(&self, margin: Var<'t>) -> Var<'t> {
+        margin * self.options.beta - self.options.margin
+    }
+
+    /// The loss made of softplus(-z) and softplus(z), for the kinds that have them.
+    fn from_logistic(&self, below: Var<'t>, above: Var<'t>) -> Option<Var<'t>> {
+        let smoothing = self.options.label_smoothing;
+        match self.options.kind {
+            // Without smoothing nobody computes the second term.
+            Kind::Sigmoid | Kind::Robust if smoothing == 0.0 => Some(below),
+            Kind::Sigmoid => Some(below * (1.0 - smoothing) + above * smoothing),
+            Kind::Robust => {
+                Some((below * (1.0 - smoothing) - above * smoothing) / (1.0 - 2.0 * smoothing))
+            }
+            Kind::Hinge | Kind::Ipo => None,
+        }
+    }
+
+    /// The squared distance from a target, where that is the loss.
+    fn ipo(&self, margin: Var<'t>, target: f64) -> Option<Var<'t>> {
+        let away = margin - target;
+        (self.options.kind == Kind::Ipo).then(|| away * away)
+    }
+
+    /// The loss at z, for the kinds that look at z.
+    fn loss_at(&self, z: Var<'t>) -> Var<'t> {
+        let hinge = -z + 1.0;
+        self.from_logistic(softplus(-z), softplus(z)).unwrap_or_else(|| (hinge + hinge.abs()) * 0.5)
+    }
+
+    fn loss(&self, margin: Var<'t>) -> Var<'t> {
+        self.ipo(margin, 0.5 / self.options.beta).unwrap_or_else(|| self.loss_at(self.z(margin)))
+    }
+
+    fn right(&self) -> Var<'t> {
+        self.loss(self.margin())
+    }
+}
+
+/// Maps each pair to its loss, reduces them, and takes the gradients.
+fn pairs(
+    case: &PreferenceLossCase,
+    options: &Options,
+    dtype: Dtype,
+    f: impl for<'a, 't> Fn(&Pair<'a, 't>) -> Var<'t>,
+) -> PreferenceLossOutput {
+    let tape = Tape::new(dtype);
+    let (chosen, rejected) = (tape.leaf(&case.policy_chosen), tape.leaf(&case.policy_rejected));
+    let losses: Array1<Var<'_>> = Array1::from_shape_fn(chosen.len(), |at| {
+        let reference = tape.constant(case.ref_chosen[at]) - tape.constant(case.ref_rejected[at]);
+        let one = tape.constant(1.0);
+        f(&Pair { chosen: chosen[at], rejected: rejected[at], reference, one, options })
+    });
+    let sum = tape.sum(losses.iter().copied());
+    let right = reference::loss(case, options, dtype);
+    let (result, losses, loss) = match options.reduction {
+        Reduction::None => (sum, Some(losses.map(|loss| loss.value)), None),
+        Reduction::Mean => {
+            let mean = sum / losses.len() as f64;
+            (mean, None, Some(arr0(mean.value)))
+        }
+    };
+    PreferenceLossOutput {
+        losses,
+        loss,
+        grad_policy_chosen: Some(tape.gradient(result, &chosen)),
+        grad_policy_rejected: Some(tape.gradient(result, &rejected)),
+        ..right
+    }
+}
+
+/// The right losses and gradients at another β, and rewards at the declared one.
+fn with_beta(
+    case: &PreferenceLossCase,
+    options: &Options,
+    dtype: Dtype,
+    beta: f64,
+) -> PreferenceLossOutput {
+    let right = reference::loss(case, options, dtype);
+    let output = reference::loss(case, &Options { beta, ..options.clone() }, dtype);
+    PreferenceLossOutput {
+        chosen_rewards: right.chosen_rewards,
+        rejected_rewards: right.rejected_rewards,
+        ..output
+    }
+}
+
+/// Every pair's loss is that of the mean margin.
+fn averaged(case: &PreferenceLossCase, options: &Options, dtype: Dtype) -> PreferenceLossOutput {
+    let mean = |field: &Array1<f64>| {
+        let mean = field.mean().expect("a pair at least");
+        Array1::from_elem(field.len(), mean)
+    };
+    let flat = PreferenceLossCase {
+        policy_chosen: mean(&case.policy_chosen),
+        policy_rejected: mean(&case.policy_rejected),
+        ref_chosen: mean(&case.ref_chosen),
+        ref_rejected: mean(&case.ref_rejected),
+    };
+    let right = reference::loss(case, options, dtype);
+    PreferenceLossOutput {
+        chosen_rewards: right.chosen_rewards,
+        rejected_rewards: right.rejected_rewards,
+        ..reference::loss(&flat, options, dtype)
+    }
+}

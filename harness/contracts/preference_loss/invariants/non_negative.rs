@@ -1,0 +1,43 @@
+//! No loss is negative.
+//!
+//! ### Claim
+//! A loss by sigmoid, hinge or ipo is at least 0.
+//!
+//! ### Why it matters
+//! A negative one is a logarithm with the wrong sign, or a hinge that goes on for ever: it can be
+//! lowered without end by pushing the rejected completion down.
+//!
+//! ### Does not hold for
+//! `kind: robust` with smoothing, which takes the loss of the exchanged pair off.
+//!
+//! ### Bugs it has caught
+//! LLaMA-Factory 52d402e2a: + log σ for - log σ.
+
+use super::super::{Kind, Options, PreferenceLoss};
+use super::losses;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
+pub(super) const CATCHES: &[&str] = &["sign-flipped", "hinge-not-clamped"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.kind != Kind::Robust || options.label_smoothing == 0.0
+}
+
+pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+    let returned = probe.output()?;
+    let name = probe.options.output();
+    let found = losses(&returned.output, probe.options)?;
+    let bounds = probe.bounds(name);
+    for ((index, found), allowed) in found.indexed_iter().zip(&bounds) {
+        if *found < -allowed {
+            let index = crate::text::index(&index);
+            broken!("{name}{index} is {}, expected at least 0 - {allowed:.1e}", rounded(*found));
+        }
+    }
+    Ok(())
+}

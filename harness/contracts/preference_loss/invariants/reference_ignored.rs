@@ -1,0 +1,38 @@
+//! A loss without a reference does not look at it.
+//!
+//! ### Claim
+//! With `reference_free`, other reference log-probabilities change no loss.
+//!
+//! ### Why it matters
+//! CPO and SimPO have no reference model; what is passed in its place is zeros, or a leftover.
+//!
+//! ### Does not hold for
+//! `reference_free: false`.
+//!
+//! ### Bugs it has caught
+//! An option that is read by the trainer and not handed to the loss.
+
+use super::super::{Options, PreferenceLoss};
+use super::{equal, losses};
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
+pub(super) const CATCHES: &[&str] = &["reference-used-although-free"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.reference_free
+}
+
+pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+    let options = probe.options;
+    let mut other = probe.case.clone();
+    other.ref_chosen.mapv_inplace(|_| *probe.pick.one(&[0.0, -1.0, -3.0, -50.0]));
+    other.ref_rejected.mapv_inplace(|_| *probe.pick.one(&[-7.0, -2.0, -90.0]));
+    let name = options.output();
+    let before = losses(&probe.finite_output()?.output, options)?;
+    let after = losses(&probe.call(&other)?, options)?;
+    let allowed = 2.0 * probe.bounds(name);
+    equal(&after, &before, &allowed, &format!("with another reference, {name}"))
+}

@@ -1,0 +1,49 @@
+//! GAE is linear in rewards and values.
+//!
+//! ### Claim
+//! Twice the rewards and values give twice the advantages.
+//!
+//! ### Why it matters
+//! A bias, a clamp or a normalisation hidden in the recursion shows here whatever its form.
+//!
+//! ### Does not hold for
+//! Numbers that twice their size would take out of the generated range.
+//!
+//! ### Bugs it has caught
+//! Rewards and TD errors clipped by a default that nobody asked for.
+
+use super::super::{Options, RolloutGae};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["td-error-clipped"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+    let before = probe.output()?;
+    let mut doubled = probe.case.clone();
+    doubled.rewards *= 2.0;
+    doubled.values *= 2.0;
+    doubled.last_values *= 2.0;
+    let after = probe.call(&doubled)?;
+    let bounds = 4.0 * probe.bounds("advantages");
+    for ((step, env), before) in before.output.advantages.indexed_iter() {
+        let (found, allowed) = (after.advantages[[step, env]], bounds[[step, env]]);
+        if apart(found, 2.0 * before, allowed) {
+            let [found, expected] = pair(found, 2.0 * before);
+            broken!(
+                "with twice the rewards and values, advantages[{step}, {env}] is {found}, expected \
+                 {expected} ± {allowed:.1e}"
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Diagnosis where there are no numbers to compare: a component is like a fault where the same
+//! invariants break on the same cases.
+
+use crate::check::Subject;
+use crate::contract::Contract;
+use crate::fault::{Behaviour, Builtin, Fault};
+use crate::invariant::Stop;
+use crate::patience::Patience;
+use crate::place::Place;
+use crate::report::Diagnosis;
+
+/// The share of what breaks in either that must break in both.
+const ALIKE: f64 = 0.6;
+
+/// Faults that are less like the component than the best one by more than this are not named.
+const BESIDE_THE_BEST: f64 = 0.1;
+
+/// A fault, in its variant of a number, that breaks what a component breaks.
+pub(crate) struct Like {
+    pub(crate) fault: &'static str,
+    pub(crate) variant: usize,
+    pub(crate) diagnosis: Diagnosis,
+    alike: f64,
+}
+
+/// For each case, whether each invariant is broken on it.
+type Outcomes = Vec<Vec<bool>>;
+
+/// The faults that are like a component on some cases, the most alike first, `most` at most.
+pub(crate) fn alike<C: Contract>(
+    subject: &mut Subject<C>,
+    cases: &[C::Case],
+    place: Place,
+    most: usize,
+    calls: &mut u64,
+) -> Vec<Like> {
+    let own = outcomes(subject, cases, place, calls);
+    let mut found: Vec<Like> = Vec::new();
+    for (index, fault) in C::faults().iter().enumerate() {
+        let Behaviour::Gives(variants) = &fault.behaviour else { continue };
+        let of_fault = (0..variants.len()).filter_map(|variant| {
+            let Fault { id, summary, .. } = *fault;
+            let planted = Builtin::fault(C::faults().swap_remove(index), variant);
+            let mut planted = Subject::new(id, planted);
+            planted.options = subject.options.clone();
+            let outcomes = outcomes(&mut planted, cases, place, &mut 0);
+            let diagnosis = compare(&own, &outcomes, id, summary);
+            let alike = likeness(&own, &outcomes);
+            (alike >= ALIKE).then_some(Like { fault: id, variant, diagnosis, alike })
+        });
+        found.extend(of_fault.max_by(|a, b| a.alike.total_cmp(&b.alike)));
+    }
+    found.sort_by(|a, b| b.alike.total_cmp(&a.alike));
+    let best = found.first().map_or(0.0, |best| best.alike);
+    found.retain(|like| like.alike >= best - BESIDE_THE_BEST);
+    found.truncate(most);
+    found
+}
+
+fn outcomes<C: Contract>(
+    subject: &mut Subject<C>,
+    cases: &[C::Case],
+    place: Place,
+    calls: &mut u64,
+) -> Outcomes {
+    let mut patience = Patience::default();
+    let mut invariants = C::invariants();
+    invariants.retain(|invariant| (invariant.applies)(&subject.options, place));
+    let broken = |case: &C::Case| {
+        let broken = invariants.iter().map(|invariant| {
+            if patience.is_over() {
+                return false;
+            }
+            let (outcome, failed) = subject.try_case(invariant, case, place, calls);
+            failed.iter().for_each(|(_, failure)| patience.spend(failure));
+            matches!(outcome, Err(Stop::Broken(_)))
+        });
+        broken.collect()
+    };
+    cases.iter().map(broken).collect()
+}
+
+/// How much of what breaks in either breaks in both.
+fn likeness(own: &Outcomes, planted: &Outcomes) -> f64 {
+    let pairs = || own.iter().flatten().zip(planted.iter().flatten());
+    let both = pairs().filter(|(a, b)| **a && **b).count();
+    let either = pairs().filter(|(a, b)| **a || **b).count();
+    both as f64 / either.max(1) as f64
+}
+
+fn compare(
+    own: &Outcomes,
+    planted: &Outcomes,
+    fault: &'static str,
+    summary: &'static str,
+) -> Diagnosis {
+    let pairs = || own.iter().zip(planted).filter(|(_, planted)| planted.contains(&true));
+    let cells = || own.iter().flatten().zip(planted.iter().flatten()).filter(|(own, _)| **own);
+    let explained = cells().filter(|(_, planted)| **planted).count();
+    Diagnosis {
+        fault,
+        matches: pairs().filter(|(own, planted)| own == planted).count() as u64,
+        of: pairs().count() as u64,
+        explains: explained as f64 / cells().count().max(1) as f64,
+        summary,
+        by_outcomes: true,
+    }
+}
