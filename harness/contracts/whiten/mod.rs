@@ -70,7 +70,9 @@ impl From<Array2<f32>> for WhitenOutput {
 
 options! {
     rows: Batch;
-    /// The options of `whiten`. `rows: independent` takes mean and variance row by row.
+
+    /// The options of `whiten`. With `rows: batch` mean and variance are those of all tokens, with
+    /// `independent` those of each row by itself.
     pub struct Options {
         /// `1` or `0`: unbiased or biased variance.
         pub ddof: u8 = 1,
