@@ -2,113 +2,6 @@
 //!
 //! Each module stands in for `shakedown::contracts::<module>` until that exists.
 
-/// The options of `outcome-advantage`.
-pub mod outcome_advantage {
-    pub use shakedown::contracts::group_advantage::{
-        Baseline, EpsilonMode, Layout, Scale, Singleton, Unscored,
-    };
-    pub use shakedown::masked::MaskedOutput;
-
-    /// Whether a row without a token takes part in the statistics of its group.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum EmptyRows {
-        /// It does, with outcome 0.
-        #[default]
-        Count,
-        /// It does not.
-        Exclude,
-    }
-
-    /// The options of `outcome-advantage`.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Options {
-        pub baseline: Baseline,
-        pub scale: Scale,
-        pub ddof: u8,
-        pub epsilon: f64,
-        pub epsilon_mode: EpsilonMode,
-        pub singleton: Singleton,
-        pub layout: Layout,
-        pub unscored: Unscored,
-        pub empty_rows: EmptyRows,
-        pub masked_output: MaskedOutput,
-    }
-
-    impl Default for Options {
-        fn default() -> Self {
-            let group = shakedown::contracts::group_advantage::Options::default();
-            Options {
-                baseline: group.baseline,
-                scale: group.scale,
-                ddof: group.ddof,
-                epsilon: group.epsilon,
-                epsilon_mode: group.epsilon_mode,
-                singleton: group.singleton,
-                layout: group.layout,
-                unscored: group.unscored,
-                empty_rows: EmptyRows::Count,
-                masked_output: MaskedOutput::Zero,
-            }
-        }
-    }
-}
-
-/// The options of `gae`.
-pub mod gae {
-    pub use shakedown::masked::{EmptyMask, MaskedOutput, MaskedTokens};
-
-    /// The options of `gae`.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Options {
-        pub gamma: f64,
-        pub lam: f64,
-        pub masked: MaskedTokens,
-        pub whiten: bool,
-        pub empty_mask: EmptyMask,
-        pub masked_output: MaskedOutput,
-    }
-
-    impl Default for Options {
-        fn default() -> Self {
-            Options {
-                gamma: 1.0,
-                lam: 0.95,
-                masked: MaskedTokens::Skip,
-                whiten: false,
-                empty_mask: EmptyMask::Zero,
-                masked_output: MaskedOutput::Zero,
-            }
-        }
-    }
-}
-
-/// The options of `rollout-gae`.
-pub mod rollout_gae {
-    /// What a flag of row t says.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum DoneConvention {
-        /// Step t ended its episode.
-        #[default]
-        After,
-        /// Step t starts an episode.
-        Before,
-    }
-
-    /// The options of `rollout-gae`.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Options {
-        pub gamma: f64,
-        pub lam: f64,
-        pub done_convention: DoneConvention,
-    }
-
-    impl Default for Options {
-        fn default() -> Self {
-            Options { gamma: 0.99, lam: 0.95, done_convention: DoneConvention::After }
-        }
-    }
-}
-
 /// The options of `whiten`.
 pub mod whiten {
     pub use shakedown::contracts::group_advantage::EpsilonMode;
@@ -136,34 +29,6 @@ pub mod whiten {
                 masked_output: MaskedOutput::Zero,
             }
         }
-    }
-}
-
-/// The options of `length-penalty`.
-pub mod length_penalty {
-    /// The course of the penalty.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum Shape {
-        /// 0, then a line, then -1.
-        #[default]
-        LinearOverlong,
-        /// 0, then a line without end.
-        LinearUnbounded,
-        /// Half a cosine.
-        Cosine,
-        /// 0, then -1.
-        Step,
-    }
-
-    /// The options of `length-penalty`.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Options {
-        pub shape: Shape,
-        pub max_length: i64,
-        pub buffer: i64,
-        pub min: f64,
-        pub max: f64,
-        pub factor: f64,
     }
 }
 
@@ -195,47 +60,9 @@ pub mod token_entropy {
     }
 }
 
-/// The options of `kl-estimate`.
-pub mod kl_estimate {
-    /// The estimator of the divergence.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum Estimator {
-        /// exp(-d) - 1 + d.
-        #[default]
-        K3,
-        /// d.
-        K1,
-        /// d²/2.
-        K2,
-        /// |d|.
-        Abs,
-    }
-
-    /// Which gradient the estimate has.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum Gradient {
-        /// That of its value.
-        #[default]
-        Value,
-        /// d, whatever the value.
-        K2,
-        /// None.
-        None,
-    }
-
-    /// The options of `kl-estimate`.
-    #[derive(Clone, Debug, Default, PartialEq)]
-    pub struct Options {
-        pub estimator: Estimator,
-        pub log_ratio_clamp: Option<f64>,
-        pub clamp: Option<[f64; 2]>,
-        pub gradient: Gradient,
-    }
-}
-
 /// The options of `policy-loss`.
 pub mod policy_loss {
-    pub use super::kl_estimate::Estimator;
+    pub use shakedown::contracts::kl_estimate::Estimator;
     pub use shakedown::aggregate::Aggregate;
     pub use shakedown::masked::{EmptyMask, EmptyRows};
 
@@ -360,53 +187,3 @@ pub mod value_loss {
     }
 }
 
-/// The options of `preference-loss`.
-pub mod preference_loss {
-    /// The loss of a pair.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum Kind {
-        /// -log σ(βΔ), smoothed.
-        #[default]
-        Sigmoid,
-        /// max(0, 1 - βΔ).
-        Hinge,
-        /// (Δ - 1/(2β))².
-        Ipo,
-        /// -log σ(βΔ), unbiased under flipped labels.
-        Robust,
-    }
-
-    /// What becomes of the pairs.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub enum Reduction {
-        /// One loss each.
-        #[default]
-        None,
-        /// Their mean.
-        Mean,
-    }
-
-    /// The options of `preference-loss`.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Options {
-        pub kind: Kind,
-        pub beta: f64,
-        pub label_smoothing: f64,
-        pub margin: f64,
-        pub reference_free: bool,
-        pub reduction: Reduction,
-    }
-
-    impl Default for Options {
-        fn default() -> Self {
-            Options {
-                kind: Kind::Sigmoid,
-                beta: 0.1,
-                label_smoothing: 0.0,
-                margin: 0.0,
-                reference_free: false,
-                reduction: Reduction::None,
-            }
-        }
-    }
-}

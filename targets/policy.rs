@@ -1,11 +1,11 @@
 //! `policy-loss` on tensors: clipped PPO, REINFORCE and CISPO, by token or by sequence, with KL.
 
+use shakedown::contracts::kl_estimate;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::kl::kl_estimate;
 use crate::masked::{Reduction, mean, under};
-use crate::options::kl_estimate;
 use crate::options::policy_loss::{ApproxKl, ClipBounds, Objective, Options, Ratio};
 
 /// What the loss is made of.
