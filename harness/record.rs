@@ -64,8 +64,8 @@ pub struct Field {
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,
-    /// The number of dimensions; 0 is one number.
-    pub ndim: usize,
+    /// The number of dimensions; 0 is one number, `None` any number of them.
+    pub ndim: Option<usize>,
     /// Whether it may be absent.
     pub optional: bool,
     /// The fields of each item of a list.
@@ -140,13 +140,13 @@ macro_rules! host_slot {
             }
 
             fn put(name: &'static str, get: Source<'_, Value>) -> Result<Self, Misfit> {
-                let expected = D::NDIM.unwrap_or(0);
                 match get(name) {
                     None => Err((name, "missing".to_owned())),
                     Some(Value::$kind(array)) => {
                         let found = array.shape().to_vec();
                         let array = array.as_standard_layout().into_owned();
                         array.into_dimensionality::<D>().map_err(|_| {
+                            let expected = D::NDIM.unwrap_or(0);
                             let why =
                                 format!("expected {expected} dimensions, found shape {found:?}");
                             (name, why)
@@ -173,8 +173,7 @@ macro_rules! host_slot {
 
         impl<D: Dimension> Typed for ndarray::Array<$element, D> {
             fn field(name: &'static str) -> Field {
-                let ndim = D::NDIM.unwrap_or(0);
-                Field { name, kind: Kind::$kind, ndim, optional: false, items: Vec::new() }
+                Field { name, kind: Kind::$kind, ndim: D::NDIM, optional: false, items: Vec::new() }
             }
         }
 
@@ -252,7 +251,7 @@ impl<A: Arrays, R: Record<A>> Slot<A> for Vec<R> {
 
 impl<R: Record<Host>> Typed for Vec<R> {
     fn field(name: &'static str) -> Field {
-        Field { name, kind: Kind::List, ndim: 1, optional: false, items: R::fields() }
+        Field { name, kind: Kind::List, ndim: Some(1), optional: false, items: R::fields() }
     }
 }
 

@@ -9,10 +9,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use proptest::prelude::Rng as _;
 use shakedown::check::Subject;
 use shakedown::component::{Call, Component};
-use shakedown::contract::{Contract, Options};
+use shakedown::contract::{Contract, Options, round};
 use shakedown::contracts::group_advantage::{GroupAdvantage, Options as AdvantageOptions};
+use shakedown::contracts::policy_loss::PolicyLoss;
 use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::fault::Builtin;
 use shakedown::place::Place;
@@ -43,6 +45,32 @@ fn cycles(criterion: &mut Criterion) {
     }
     for id in IDS {
         visit(id, Cycle(criterion)).expect("IDS names known contracts");
+    }
+}
+
+/// One cycle of a batch of the size that a micro-batch has: 16 rows of 32 tokens.
+fn policy_loss(criterion: &mut Criterion) {
+    let (place, shape) = (Place::CPU_F32, (16, 32));
+    let mut subject = Subject::<PolicyLoss>::new("reference", Builtin::reference());
+    let options = subject.options.clone();
+    for id in ["oracle", "gradient"] {
+        let law = PolicyLoss::invariants().into_iter().find(|i| i.id == id).expect("a law");
+        let mut rng = stream::rng(0, PolicyLoss::ID);
+        let name = match id {
+            "oracle" => "cycle/policy-loss-16x32".to_owned(),
+            other => format!("cycle/policy-loss-16x32-{other}"),
+        };
+        criterion.bench_function(&name, |bencher| {
+            bencher.iter(|| {
+                let mut bytes = [0; 1024];
+                rng.fill_bytes(&mut bytes);
+                let mut u = arbitrary::Unstructured::new(&bytes);
+                let case = PolicyLoss::draw_shaped(&mut u, &options, place.dtype, shape);
+                let mut case = case.expect("bytes that run out count as 0");
+                round(&mut case, place.dtype);
+                subject.try_case(&law, &case, place, &mut 0).0
+            });
+        });
     }
 }
 
@@ -149,6 +177,6 @@ criterion_group! {
         .sample_size(10)
         .measurement_time(Duration::from_secs(3))
         .warm_up_time(Duration::from_secs(1));
-    targets = cycles, shrinking, options, python, hypothesis
+    targets = cycles, policy_loss, shrinking, options, python, hypothesis
 }
 criterion_main!(benches);

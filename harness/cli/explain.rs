@@ -128,8 +128,9 @@ fn field_text(field: &Field) -> String {
         kind => format!("{kind:?}").to_lowercase(),
     };
     let dimensions = match field.ndim {
-        0 => String::new(),
-        ndim => format!(", {}", count(ndim as u64, "dimension")),
+        Some(0) => String::new(),
+        Some(ndim) => format!(", {}", count(ndim as u64, "dimension")),
+        None => ", any number of dimensions".to_owned(),
     };
     let optional = if field.optional { ", optional" } else { "" };
     format!("{} ({kind}{dimensions}{optional})", field.name)

@@ -113,8 +113,12 @@ pub trait Masked: Grid {
         let mask = Self::mask(case).clone();
         let any = Self::masked_values(options) == MaskedValues::Any && pick.below(3) > 0;
         let mut poisoned = case.clone();
+        let shaped = |(name, value): (_, Option<Value>)| {
+            value.filter(|value| value.shape() == mask.shape()).map(|_| name)
+        };
+        let masked: Vec<&str> = case.values().into_iter().filter_map(shaped).collect();
         poisoned.for_floats(&mut |name, floats| {
-            if floats.len() == mask.len() && grid::axis_of::<Self>(name, 'T').is_some() {
+            if masked.contains(&name) && grid::axis_of::<Self>(name, 'T').is_some() {
                 for (x, kept) in floats.iter_mut().zip(&mask) {
                     let values = if any && pick.below(2) == 0 { &ANY[..] } else { Self::POISON };
                     *x = if *kept { *x } else { *pick.one(values) };

@@ -156,7 +156,7 @@ fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, Misfit> 
     // The first items say which shape all must have.
     let mut shape = Vec::new();
     let mut inner = Some(yaml);
-    while shape.len() < field.ndim {
+    while field.ndim.map_or(inner.is_some_and(|y| y.is_sequence()), |ndim| shape.len() < ndim) {
         let items = inner.and_then(serde_yaml::Value::as_sequence);
         shape.push(items.map_or(0, Vec::len));
         inner = items.and_then(|items| items.first());

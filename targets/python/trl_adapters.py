@@ -1,21 +1,19 @@
 """The functions of an installed TRL, under the names of the contracts.
 
 Nothing is copied from the library. Where it has a function, the function is called; where the
-arithmetic stands in the middle of a trainer's method, `statements` runs the lines of the installed
-file. What is ours are names, shapes and the size of a group, and each docstring says what more.
+arithmetic is a trainer's method, the method runs with a minimal `self`, or `statements` runs the
+lines of the installed file. What is ours are names, shapes and the size of a group, and each
+docstring says what more.
 """
 
-import ast
-import inspect
 import os
-import textwrap
 from types import SimpleNamespace
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 import torch
-import trl
 from accelerate import PartialState
+from library import statements, using
 from trl.experimental.async_grpo.async_rollout_worker import (
     RolloutGroup,
     TrainingSequence,
@@ -23,6 +21,7 @@ from trl.experimental.async_grpo.async_rollout_worker import (
 )
 from trl.experimental.cpo import CPOTrainer
 from trl.experimental.sdpo import SDPOTrainer
+from trl.rewards import get_cosine_scaled_reward, get_soft_overlong_punishment
 from trl.trainer import utils
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.rloo_trainer import RLOOTrainer
@@ -31,39 +30,14 @@ from trl.trainer.rloo_trainer import RLOOTrainer
 SCALE_REWARDS = {"std": "group", "batch-std": "batch", "none": "none"}
 
 
-def statements(method, after, before):
-    """The statements of `method` between its first assignments to the names `after` and `before`.
-
-    They are compiled from the installed file, so a traceback shows its lines. The result takes the
-    values of the names that they read, and gives `advantages`.
-    """
-    method = inspect.unwrap(method)
-    lines, start = inspect.getsourcelines(method)
-    tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(lines))), start - 1)
-    body = tree.body[0].body
-    names = [
-        [target.id for target in getattr(statement, "targets", []) if isinstance(target, ast.Name)]
-        for statement in body
-    ]
-    where = [next((i for i, n in enumerate(names) if name in n), -1) for name in (after, before)]
-    if not -1 < where[0] < where[1]:
-        what = f"{method.__qualname__} of trl {trl.__version__}"
-        raise ImportError(f"{what} no longer assigns `{after}` and then `{before}`")
-    chosen = ast.Module(body[where[0] + 1 : where[1]], type_ignores=[])
-    code = compile(chosen, inspect.getsourcefile(method), "exec")
-
-    def run(**values):
-        # One dict for both scopes: a comprehension in these lines must see their variables.
-        scope = {**method.__globals__, **values}
-        exec(code, scope)
-        return scope["advantages"]
-
-    return run
+def advantages_of(method, before):
+    """The lines of a trainer from the rewards of its functions to the advantages."""
+    return statements(method, "rewards_per_func", before, "advantages")
 
 
-GRPO = statements(GRPOTrainer._generate_and_score_completions, "rewards_per_func", "process_slice")
-RLOO = statements(RLOOTrainer._generate_and_score_completions, "rewards_per_func", "process_slice")
-SDPO = statements(SDPOTrainer._prepare_training_batch, "rewards_per_func", "local_batch_size")
+GRPO = advantages_of(GRPOTrainer._generate_and_score_completions, "process_slice")
+RLOO = advantages_of(RLOOTrainer._generate_and_score_completions, "process_slice")
+SDPO = advantages_of(SDPOTrainer._prepare_training_batch, "local_batch_size")
 
 
 def trainer(method, rewards, groups, **settings):
@@ -150,6 +124,17 @@ def selective_log_softmax(logits, tokens, temperature):
     return utils.selective_log_softmax(logits, tokens, temperature=temperature)
 
 
+def entropy(logits):
+    """`entropy_from_logits`, which has no temperature."""
+    return utils.entropy_from_logits(logits)
+
+
+def log_softmax_and_entropy(logits, temperature):
+    """The entropy of `selective_log_softmax_and_entropy`. Ours: the log-probability of token 0."""
+    tokens = torch.zeros(logits.shape[:-1], dtype=torch.long, device=logits.device)
+    return utils.selective_log_softmax_and_entropy(logits, tokens, temperature=temperature)[1]
+
+
 def cpo(logits, tokens):
     """`CPOTrainer.get_batch_logps` (experimental), which shifts by one.
 
@@ -169,16 +154,54 @@ def fused_lm_head(logits, tokens, temperature, tile=utils._CHUNKED_LOGPROB_CHUNK
     rows, targets = logits.flatten(0, 1), tokens.flatten()
     # 0 * inf is NaN, so rows with -inf are projected one at a time.
     size = len(rows) if rows.isfinite().all() else 1
-    log_probs = []
-    for weight, target in zip(rows.split(size), targets.split(size), strict=True):
-        hidden = torch.eye(len(weight), dtype=logits.dtype, device=logits.device)
-        no_bias, no_softcap, scale, outputs = None, None, 1.0, ("log_probs",)
-        log_probs += utils._ChunkedLogProbFunction.apply(
-            hidden, weight.T, no_bias, target, temperature, tile, no_softcap, scale, outputs
-        )[:1]
+    parts = zip(rows.split(size), targets.split(size), strict=True)
+    log_probs = [fused(weight, target, temperature, tile)[0] for weight, target in parts]
     return torch.cat(log_probs).view(tokens.shape)
 
 
 def fused_lm_head_in_tiles(logits, tokens, temperature):
     """The same in tiles of two tokens of the vocabulary (a real vocabulary has tiles of 32,768)."""
     return fused_lm_head(logits, tokens, temperature, tile=2)
+
+
+def fused_lm_head_entropy(logits, temperature, tile=utils._CHUNKED_LOGPROB_CHUNK_SIZE):
+    """The entropy from the same kernel. Ours: as above, and token 0 as the target."""
+    weight = logits.flatten(0, 1)
+    target = torch.zeros(len(weight), dtype=torch.long, device=logits.device)
+    return fused(weight, target, temperature, tile)[1].view(logits.shape[:-1])
+
+
+def fused_lm_head_entropy_in_tiles(logits, temperature):
+    """The same in tiles of two tokens of the vocabulary."""
+    return fused_lm_head_entropy(logits, temperature, tile=2)
+
+
+def fused(weight, target, temperature, tile):
+    """The log-probabilities and the entropies of the kernel."""
+    hidden = torch.eye(len(weight), dtype=weight.dtype, device=weight.device)
+    no_bias, no_softcap, scale, outputs = None, None, 1.0, ("log_probs", "entropy")
+    return utils._ChunkedLogProbFunction.apply(
+        hidden, weight.T, no_bias, target, temperature, tile, no_softcap, scale, outputs
+    )[:2]
+
+
+def soft_overlong(lengths, max_length, buffer):
+    """`get_soft_overlong_punishment`. Ours: completions of so many tokens 0."""
+    reward = get_soft_overlong_punishment(max_length, buffer)
+    return lengths.new_tensor(reward([[0] * n for n in lengths.tolist()]), dtype=torch.float64)
+
+
+def cosine(lengths, max_length, min, max, correct=True):
+    """`get_cosine_scaled_reward` of right completions. Ours: that each of them is right."""
+    bounds = {"min_value_correct": min, "max_value_correct": max}
+    if not correct:  # for wrong ones the bounds are named by length, and are swapped inside
+        bounds = {"min_value_wrong": max, "max_value_wrong": min}
+    reward = get_cosine_scaled_reward(max_length, **bounds)
+    judged = using(type(reward).__call__, accuracy_reward=lambda *_: [correct] * len(lengths))
+    rewards = judged(reward, None, None, [[0] * n for n in lengths.tolist()])
+    return lengths.new_tensor(rewards, dtype=torch.float64)
+
+
+def cosine_of_wrong(lengths, max_length, min, max):
+    """The same of wrong completions, whose reward rises with length."""
+    return cosine(lengths, max_length, min, max, correct=False)

@@ -1,4 +1,4 @@
-//! The functions of an installed TRL, checked as `targets/python/trl.yaml` declares them.
+//! The functions of real libraries, checked as the manifests of `targets/python` declare them.
 
 #[path = "../support/snapshot.rs"]
 mod snapshot;
@@ -6,6 +6,7 @@ mod snapshot;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 
 use shakedown::check::{Budget, run};
@@ -14,7 +15,7 @@ use shakedown::contracts::{Visit, visit};
 use shakedown::manifest::{Declared, Manifest};
 use shakedown::report::{ComponentReport, Finding, InvariantStatus, Status};
 
-/// Python processes at a time: each of them imports TRL, which takes seconds.
+/// Python processes at a time: each of them imports a library, which takes seconds.
 const PROCESSES: usize = 2;
 
 /// Reports of one component, one for each of its places.
@@ -52,13 +53,19 @@ fn summary(report: &ComponentReport) -> String {
     text
 }
 
-#[test]
-fn the_functions_of_trl_give_what_is_written_up() {
+/// Checks the components of one manifest, and compares what came of them with the snapshot.
+fn check(library: &str) {
     let Some(python) = std::env::var_os("SHAKEDOWN_PYTHON") else {
         println!("left out: real libraries (`tests/run` brings the Python that has them)");
         return;
     };
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/trl.yaml");
+    let installed = "import sys, importlib.util as u; sys.exit(u.find_spec(sys.argv[1]) is None)";
+    let found = Command::new(&python).args(["-c", installed, library]).status().unwrap();
+    if !found.success() {
+        println!("left out: {library}, which requirements-no-deps.txt has not for this Python");
+        return;
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("python/{library}.yaml"));
     let manifest = Manifest::read(&path).unwrap_or_else(|error| panic!("{error}"));
     let waiting = Mutex::new(manifest.components.iter().enumerate());
     let texts = Mutex::new(BTreeMap::new());
@@ -81,5 +88,33 @@ fn the_functions_of_trl_give_what_is_written_up() {
         }
     });
     let text: Vec<String> = texts.into_inner().unwrap().into_values().collect();
-    snapshot::assert_snapshot("real", "trl", &text.join("\n\n"));
+    snapshot::assert_snapshot("real", library, &text.join("\n\n"));
+}
+
+/// Declares one test for each manifest, and the list of them.
+macro_rules! libraries {
+    ($( $library:ident ),+) => {
+        $(
+            #[test]
+            fn $library() {
+                check(stringify!($library));
+            }
+        )+
+
+        const LIBRARIES: &[&str] = &[$( stringify!($library) ),+];
+    };
+}
+
+libraries!(openrlhf, rl_games, stable_baselines3, torchrl, torchtune, trl, verl);
+
+#[test]
+fn every_manifest_of_the_folder_is_checked() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    found.sort();
+    assert_eq!(found, LIBRARIES);
 }

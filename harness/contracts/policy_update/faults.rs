@@ -160,7 +160,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
             "a bonus for the first token id; pitfall masking-alignment",
             "{}",
             &[|case, options, _| {
-                bonus(case, options, |arm, p, _| 0.4 * (f64::from(arm == 0) * (1.0 - p)))
+                bonus(case, options, |arm, p, _| if arm == 0 { 2.0 * (1.0 - p) } else { 0.0 })
             }],
         ),
         fault(

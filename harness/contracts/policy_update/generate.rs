@@ -209,10 +209,17 @@ pub(super) fn corners(dtype: Dtype) -> Vec<PolicyUpdateCase> {
     cases
 }
 
-/// Arms, then what the numbers cost and how early they stand.
+/// Arms, what logits and rewards cost, then the learning rate (0.5 is the simplest), the steps, the
+/// seed, and how early the complex numbers stand.
 pub(super) fn measure(case: &PolicyUpdateCase) -> Measure {
-    let [_, distinct, numbers, early] = grid::costs(case);
-    Measure(vec![case.logits.len() as u64, distinct, numbers, early])
+    let numbers: u64 = case.logits.iter().chain(&case.rewards).map(|x| complexity(*x)).sum();
+    let rate = match case.learning_rate[()] {
+        0.5 => 0,
+        rate => complexity(rate),
+    };
+    let (steps, seed) = (case.steps[()].unsigned_abs(), case.seed[()].unsigned_abs());
+    let [.., early] = grid::costs(case);
+    Measure(vec![case.logits.len() as u64, numbers, rate, steps, seed, early])
 }
 
 /// Few: each one may cost many runs.
@@ -246,9 +253,7 @@ pub(super) fn simpler(case: &PolicyUpdateCase) -> Vec<PolicyUpdateCase> {
     for steps in [1, 2, 4, 8, 16] {
         push(&|case| case.steps.fill(steps));
     }
-    for rate in [1.0, 0.5, 0.1] {
-        push(&|case| case.learning_rate.fill(rate));
-    }
+    push(&|case| case.learning_rate.fill(0.5));
     push(&|case| case.seed.mapv_inplace(|seed| seed / 2));
     push(&|case| case.steps.mapv_inplace(|steps| steps - 1));
     let field = |numbers: &Array1<f64>, put: &dyn Fn(&mut PolicyUpdateCase, Array1<f64>)| {

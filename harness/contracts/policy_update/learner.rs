@@ -143,3 +143,87 @@ fn drawn(policy: &[f64], chance: &mut Pick) -> usize {
     }
     policy.len() - 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PolicyUpdate, expected_reward, generate};
+    use super::*;
+    use crate::place::{Dtype, Place};
+    use crate::report::Status;
+    use crate::stream;
+
+    type Advantages = fn(&Sampled<'_>) -> Vec<f64>;
+
+    /// Right learners: REINFORCE without a baseline and against the mean, GRPO.
+    const RIGHT: [Advantages; 3] = [
+        |sampled| sampled.rewards.to_vec(),
+        |sampled| sampled.rewards.iter().map(|r| r - sampled.mean()).collect(),
+        |sampled| {
+            let mean = sampled.mean();
+            let squares: f64 = sampled.rewards.iter().map(|r| (r - mean).powi(2)).sum();
+            let deviation = (squares / (sampled.rewards.len() as f64 - 1.0)).sqrt();
+            sampled.rewards.iter().map(|r| (r - mean) / (deviation + 1e-4)).collect()
+        },
+    ];
+
+    fn right(group: usize, advantages: Advantages) -> Learner {
+        Learner { group, advantages, ..Learner::default() }
+    }
+
+    /// The gradient itself, without sampling.
+    fn exact(case: &PolicyUpdateCase) -> Vec<f64> {
+        let mut logits = case.logits.to_vec();
+        for _ in 0..case.steps[()] {
+            let policy = softmax(&logits);
+            let reward: f64 = policy.iter().zip(&case.rewards).map(|(p, r)| p * r).sum();
+            for (arm, z) in logits.iter_mut().enumerate() {
+                *z += case.learning_rate[()] * policy[arm] * (case.rewards[arm] - reward);
+            }
+        }
+        logits
+    }
+
+    #[test]
+    fn right_learners_of_every_kind_pass() {
+        let passes = |learn: Box<dyn FnMut(&PolicyUpdateCase) -> PolicyUpdateOutput + Send>| {
+            let mut learn = learn;
+            let check = crate::check::<PolicyUpdate>(move |case| learn(case)).without_corpora();
+            for report in check.places([Place::CPU_F32]).report().unwrap() {
+                let found: Vec<&String> = report.findings.iter().map(|one| &one.found).collect();
+                assert_eq!(report.status, Status::Pass, "{found:?}");
+            }
+        };
+        for advantages in RIGHT {
+            for group in [4, 16] {
+                let learner = right(group, advantages);
+                passes(Box::new(move |case| learner.learn(case, &Options::default())));
+            }
+        }
+        passes(Box::new(|case| exact(case).into()));
+    }
+
+    /// What the declared share of 0.1 rests on.
+    #[test]
+    fn a_right_learner_fails_to_become_better_in_less_than_one_run_in_a_hundred() {
+        let options = Options::default();
+        let cases = stream::cases::<PolicyUpdate>(Vec::new(), 11, &options, Dtype::F32);
+        let clear = cases.map(|(_, case)| case).filter_map(|case| {
+            let signal = generate::signal(&case, &options)?;
+            Some((case, signal.gap))
+        });
+        let clear: Vec<_> = clear.take(100).collect();
+        for advantages in RIGHT {
+            let learner = right(4, advantages);
+            let mut failed = 0;
+            for (case, gap) in &clear {
+                let before = expected_reward(&case.logits, &case.rewards);
+                for seed in 0..40 {
+                    let output = learner.learn(&case.seeded(seed), &options);
+                    let after = expected_reward(&output.logits, &case.rewards);
+                    failed += usize::from(after - before <= 0.01 * gap);
+                }
+            }
+            assert!(failed < 40, "{failed} of 4000 runs");
+        }
+    }
+}

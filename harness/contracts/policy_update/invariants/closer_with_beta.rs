@@ -24,7 +24,7 @@ use crate::text::rounded;
 
 pub(super) const PITFALL: Pitfall = Pitfall::ReferenceDrift;
 pub(super) const CATCHES: &[&str] =
-    &["beta-ignored", "kl-sign-flipped", "reference-shared-with-the-policy", "another-reference"];
+    &["beta-ignored", "kl-sign-flipped", "reference-shared-with-the-policy"];
 
 /// The large `beta`, in units of the difference of the rewards.
 const LARGE: f64 = 4.0;

@@ -28,6 +28,7 @@ pub(super) const CATCHES: &[&str] = &[
     "logits-decay",
     "gradient-detached-from-the-normaliser",
     "first-arm-privileged",
+    "another-reference",
 ];
 
 pub(super) fn applies(_: &Options, _: Place) -> bool {

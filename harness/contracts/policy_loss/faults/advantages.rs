@@ -1,0 +1,162 @@
+//! Faults of the advantages: those of other rows, changed ones, and where they are broadcast.
+
+use ndarray::{Array2, Axis};
+
+use super::super::{Advantages, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
+use super::{fault, gradient, right, tokens, with_loss};
+use crate::fault::Fault;
+use crate::grid;
+use crate::place::Dtype;
+
+pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+    vec![
+        fault(
+            "advantages-cross-rows-when-square",
+            "with N = T every row is weighed by the advantages of all rows",
+            "prime-rl 8d77a2cd9",
+            "{}",
+            &[across_rows],
+        ),
+        fault(
+            "advantages-passed-as-mask",
+            "the advantages stand where the mask should when the tokens are added up",
+            "verl #2506, #2513 (fbec86d7f)",
+            "{}",
+            &[as_mask],
+        ),
+        fault(
+            "row-advantage-along-columns",
+            "with N = T position (i, t) gets the advantage of row t",
+            "trl 4db63af98, #6095",
+            "{advantage_shape: row}",
+            &[|case, options, dtype| {
+                let (rows, width) = case.mask.dim();
+                if case.advantages.ndim() != 1 || rows != width {
+                    return right(case, options, dtype);
+                }
+                let along = case.advantages.broadcast((rows, width)).expect("N = T").to_owned();
+                right(
+                    &PolicyLossCase { advantages: along.into_dyn(), ..case.clone() },
+                    options,
+                    dtype,
+                )
+            }],
+        ),
+        fault(
+            "advantages-of-another-row",
+            "each row is weighed by the advantages of the row before it",
+            "LLaMA-Factory #7576: slices of other rows",
+            "{}",
+            &[|case, options, dtype| {
+                let rows = case.mask.nrows();
+                let before: Vec<usize> = (0..rows).map(|row| (row + rows - 1) % rows).collect();
+                let advantages =
+                    case.advantages.select(Axis(0), &before).as_standard_layout().into_owned();
+                right(&PolicyLossCase { advantages, ..case.clone() }, options, dtype)
+            }],
+        ),
+        fault(
+            "advantages-normalised-again",
+            "the advantages of the batch are centred, or centred and scaled, inside the loss",
+            "whitening left on in the loss; TRL's `whiten` of PPO where GRPO's is declared",
+            "{}",
+            &[
+                |case, options, dtype| normalised(case, options, dtype, false),
+                |case, options, dtype| normalised(case, options, dtype, true),
+            ],
+        ),
+        fault(
+            "advantages-clipped",
+            "advantages are clipped to ±1, ±5 or ±0.5 inside the loss",
+            "reward clipping left on by default",
+            "{}",
+            &[
+                |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-1.0, 1.0)),
+                |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-5.0, 5.0)),
+                |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-0.5, 0.5)),
+            ],
+        ),
+        fault(
+            "negative-advantages-dropped",
+            "tokens with A < 0 have no part in the loss",
+            "filters for positive samples left on",
+            "{}",
+            &[|case, options, dtype| changed(case, options, dtype, |a| a.max(0.0))],
+        ),
+        fault(
+            "advantages-without-their-sign",
+            "every token is made more likely, whatever its advantage",
+            "rl-post-training skill, pitfall log-space-sign",
+            "{}",
+            &[|case, options, dtype| changed(case, options, dtype, f64::abs)],
+        ),
+    ]
+}
+
+/// What is right for other advantages.
+fn changed(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    change: impl Fn(f64) -> f64,
+) -> PolicyLossOutput {
+    let advantages = case.advantages.mapv(change);
+    let wrong = right(&PolicyLossCase { advantages, ..case.clone() }, options, dtype);
+    with_loss(right(case, options, dtype), wrong.loss, wrong.grad_log_probs)
+}
+
+fn normalised(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    scaled: bool,
+) -> PolicyLossOutput {
+    let advantages = Advantages::of(case);
+    let count = tokens(&case.mask).max(1) as f64;
+    let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
+        let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
+        kept.map(|(at, _)| f(advantages.at(at.0, at.1))).sum()
+    };
+    let mean = sum(&|a| a) / count;
+    let deviation = (sum(&|a| (a - mean) * (a - mean)) / count).sqrt();
+    let scale = if scaled { deviation + 1e-8 } else { 1.0 };
+    changed(case, options, dtype, |a| (a - mean) / scale)
+}
+
+/// The mean over all pairs of a row of tokens and a row of advantages.
+fn across_rows(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLossOutput {
+    let (rows, width) = case.mask.dim();
+    let right_output = right(case, options, dtype);
+    if rows != width || tokens(&case.mask) == 0 {
+        return right_output;
+    }
+    let (mut loss, mut slopes) = (0.0, Array2::zeros((rows, width)));
+    for of in 0..rows {
+        // What an advantage under the mask is does not matter to what is added up there.
+        let finite = case.advantages.mapv(|a| if a.is_finite() { a } else { 0.0 });
+        let advantages = finite.select(Axis(0), &vec![of; rows]).as_standard_layout().into_owned();
+        let output = right(&PolicyLossCase { advantages, ..case.clone() }, options, dtype);
+        loss += output.loss[()] / rows as f64;
+        slopes += &(gradient(&output) / rows as f64);
+    }
+    with_loss(right_output, ndarray::arr0(loss), Some(slopes))
+}
+
+/// The tokens are weighed by their advantages, and divided by the sum of those.
+fn as_mask(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLossOutput {
+    let advantages = Advantages::of(case);
+    let places: Vec<(usize, usize)> =
+        case.mask.indexed_iter().filter(|(_, kept)| **kept).map(|(at, _)| at).collect();
+    let right_output = right(case, options, dtype);
+    let sum: f64 = places.iter().map(|at| advantages.at(at.0, at.1)).sum();
+    let (mut loss, mut slopes) = (0.0, Array2::zeros(case.mask.dim()));
+    for (row, token) in &places {
+        let one: PolicyLossCase = grid::select::<PolicyLoss, _>(case, 'N', &[*row]);
+        let one: PolicyLossCase = grid::select::<PolicyLoss, _>(&one, 'T', &[*token]);
+        let output = right(&one, options, dtype);
+        let weight = advantages.at(*row, *token) / (sum + 1e-8);
+        loss += weight * output.loss[()];
+        slopes[[*row, *token]] = weight * gradient(&output)[[0, 0]];
+    }
+    with_loss(right_output, ndarray::arr0(loss), Some(slopes))
+}

@@ -1,0 +1,297 @@
+//! Faults of the sum: other denominators, means of means, options without effect.
+
+use ndarray::Array2;
+
+use super::super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, Ratio};
+use super::{as_if, fault, gradient, right, tokens, with_loss};
+use crate::aggregate::Aggregate;
+use crate::fault::Fault;
+use crate::grid;
+use crate::masked::{EmptyMask, EmptyRows};
+use crate::place::Dtype;
+
+pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+    vec![
+        fault(
+            "aggregate-option-ignored",
+            "the mean over all tokens, whatever is declared",
+            "verl #945, #1083 (3e3d9372a)",
+            "{aggregate: seq-mean-token-mean}",
+            &[|case, options, dtype| {
+                as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenMean)
+            }],
+        ),
+        fault(
+            "sequence-mean-called-token-mean",
+            "the mean of the rows' means, where the mean over all tokens is declared",
+            "trl #2881 (293b62095), #2995, #3021, #3187",
+            "{}",
+            &[|case, options, dtype| {
+                as_if(case, options, dtype, |o| match o.aggregate {
+                    Aggregate::TokenMean => o.aggregate = Aggregate::SeqMeanTokenMean,
+                    _ => {}
+                })
+            }],
+        ),
+        fault(
+            "token-sum-divided-by-length",
+            "the mean of each row, where its sum is declared",
+            "verl #931 (4d722b176)",
+            "{aggregate: seq-mean-token-sum}",
+            &[|case, options, dtype| {
+                as_if(case, options, dtype, |o| match o.aggregate {
+                    Aggregate::SeqMeanTokenSum => o.aggregate = Aggregate::SeqMeanTokenMean,
+                    _ => {}
+                })
+            }],
+        ),
+        fault(
+            "token-mean-divided-twice",
+            "a mean over tokens is divided by their number again",
+            "ROLL d8d7e78f",
+            "{aggregate: seq-mean-token-mean}",
+            &[|case, options, dtype| {
+                reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
+                    Aggregate::TokenMean => right / batch.tokens,
+                    Aggregate::SeqMeanTokenMean => right / batch.lengths[row],
+                    _ => right,
+                })
+            }],
+        ),
+        fault(
+            "tokens-and-rows-summed",
+            "the sum over all tokens, not divided by anything",
+            "NeMo-RL #86 (d1f0609a2)",
+            "{}",
+            &[|case, options, dtype| {
+                as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenSum)
+            }],
+        ),
+        fault(
+            "norm-by-padded-width",
+            "divided by the width of the batch, not by the constant",
+            "verl #3741, #4510, #4769; understand-r1-zero 14046dc",
+            "{aggregate: seq-mean-token-sum-norm, norm_length: 6}",
+            &[|case, options, dtype| {
+                reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
+                    Aggregate::SeqMeanTokenSumNorm => right * norm(options) / batch.width,
+                    _ => right,
+                })
+            }],
+        ),
+        fault(
+            "norm-by-another-length",
+            "divided by another length than the constant: of the longest row, or of another limit",
+            "verifiers 0c2d18d",
+            "{aggregate: seq-mean-token-sum-norm, norm_length: 6}",
+            &[
+                |case, options, dtype| {
+                    reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
+                        Aggregate::SeqMeanTokenSumNorm => {
+                            right * norm(options)
+                                / batch.lengths.iter().copied().fold(1.0, f64::max)
+                        }
+                        _ => right,
+                    })
+                },
+                |case, options, dtype| {
+                    reweighted(case, options, dtype, |_, _, right| match options.aggregate {
+                        Aggregate::SeqMeanTokenSumNorm => right / 2.0,
+                        _ => right,
+                    })
+                },
+            ],
+        ),
+        fault(
+            "norm-not-by-rows",
+            "divided by the constant and not by the number of rows",
+            "Dr. GRPO with the sum of the batch",
+            "{aggregate: seq-mean-token-sum-norm, norm_length: 6}",
+            &[|case, options, dtype| {
+                reweighted(case, options, dtype, |_, _, right| match options.aggregate {
+                    Aggregate::SeqMeanTokenSumNorm => 1.0 / norm(options),
+                    _ => right,
+                })
+            }],
+        ),
+        fault(
+            "denominator-counts-dropped-tokens",
+            "tokens that are masked out are left in the count: those of empty rows, or in gaps",
+            "trl #6369, #6439 (7c1fa85ad)",
+            "{}",
+            &[
+                |case, options, dtype| counting(case, options, dtype, false),
+                |case, options, dtype| counting(case, options, dtype, true),
+            ],
+        ),
+        fault(
+            "mean-over-padding",
+            "divided by the number of all places, masked ones too",
+            "trlx: `.mean()` after the multiplication by the mask",
+            "{}",
+            &[|case, options, dtype| {
+                reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
+                    Aggregate::TokenMean => 1.0 / (batch.width * batch.lengths.len() as f64),
+                    Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / batch.width,
+                    _ => right,
+                })
+            }],
+        ),
+        fault(
+            "epsilon-in-the-denominator",
+            "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all",
+            "NeMo-RL's and verl's masked means with a larger ε than theirs",
+            "{empty_mask: refuse}",
+            &[
+                |case, options, dtype| wider(case, options, dtype, 1e-3),
+                |case, options, dtype| wider(case, options, dtype, 1e-4),
+                |case, options, dtype| wider(case, options, dtype, 1.0),
+            ],
+        ),
+        fault(
+            "empty-row-divides-by-zero",
+            "a row without a token makes the loss NaN",
+            "open-instruct #1685 (94a17b99a); trl #6320",
+            "{aggregate: seq-mean-token-mean}",
+            &[|case, options, dtype| {
+                let right = right(case, options, dtype);
+                let by_row = options.aggregate == Aggregate::SeqMeanTokenMean
+                    || options.ratio != Ratio::Token;
+                let empty: Vec<usize> = (0..case.mask.nrows())
+                    .filter(|row| !case.mask.row(*row).iter().any(|kept| *kept))
+                    .collect();
+                if !by_row || empty.is_empty() || tokens(&case.mask) == 0 {
+                    return right;
+                }
+                let mut slopes = gradient(&right);
+                empty.into_iter().for_each(|row| slopes.row_mut(row).fill(f64::NAN));
+                with_loss(right, ndarray::arr0(f64::NAN), Some(slopes))
+            }],
+        ),
+        fault(
+            "empty-rows-counted",
+            "rows without a token count in the number of rows, although declared not to",
+            "TRL's convention where verl's is declared",
+            "{aggregate: seq-mean-token-mean}",
+            &[|case, options, dtype| {
+                as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Count)
+            }],
+        ),
+        fault(
+            "empty-rows-skipped",
+            "rows without a token do not count in the number of rows, although declared to",
+            "verl's convention where TRL's is declared",
+            "{aggregate: seq-mean-token-mean, empty_rows: count}",
+            &[|case, options, dtype| {
+                as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Skip)
+            }],
+        ),
+        fault(
+            "gradient-of-the-sum",
+            "the loss is divided after its gradient was taken",
+            "verl #3332 (e160d3b2e)",
+            "{}",
+            &[|case, options, dtype| {
+                let options_of_sum = Options { aggregate: Aggregate::TokenSum, ..options.clone() };
+                let slopes = right(case, &options_of_sum, dtype).grad_log_probs;
+                let right = right(case, options, dtype);
+                let loss = right.loss.clone();
+                with_loss(right, loss, slopes)
+            }],
+        ),
+        fault(
+            "gradient-doubled",
+            "the gradient is twice, or half, of what belongs to the loss",
+            "unsloth-zoo #892 (d491423a)",
+            "{}",
+            &[
+                |case, options, dtype| scaled(case, options, dtype, 2.0),
+                |case, options, dtype| scaled(case, options, dtype, 0.5),
+            ],
+        ),
+    ]
+}
+
+fn norm(options: &Options) -> f64 {
+    options.norm_length.map_or(1.0, f64::from)
+}
+
+/// What weights are made of.
+struct Batch {
+    tokens: f64,
+    width: f64,
+    lengths: Vec<f64>,
+}
+
+/// The loss with other weights of the rows: `weight` gets the batch, a row and the right weight of
+/// its tokens.
+fn reweighted(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    weight: impl Fn(&Batch, usize, f64) -> f64,
+) -> PolicyLossOutput {
+    let right_output = right(case, options, dtype);
+    let weights = options.aggregate.weights(&case.mask, options.empty_rows, options.norm_length);
+    let Some(weights) = weights else { return right_output };
+    let lengths = case.mask.rows().into_iter().map(|row| row.iter().filter(|m| **m).count() as f64);
+    let batch = Batch {
+        tokens: tokens(&case.mask) as f64,
+        width: case.mask.ncols() as f64,
+        lengths: lengths.collect(),
+    };
+    let summed = Options { aggregate: Aggregate::TokenSum, ..options.clone() };
+    let (mut loss, mut slopes) = (0.0, Array2::zeros(case.mask.dim()));
+    for row in (0..case.mask.nrows()).filter(|row| batch.lengths[*row] > 0.0) {
+        let of_row: PolicyLossCase = grid::select::<PolicyLoss, _>(case, 'N', &[row]);
+        let output = right(&of_row, &summed, dtype);
+        let own = weights.row(row).iter().copied().fold(0.0, f64::max);
+        let weight = weight(&batch, row, own);
+        loss += weight * output.loss[()];
+        slopes.row_mut(row).assign(&(gradient(&output).row(0).to_owned() * weight));
+    }
+    with_loss(right_output, ndarray::arr0(loss), Some(slopes))
+}
+
+/// Lengths taken before the last tokens were masked: of gaps too, or only of rows masked as a
+/// whole.
+fn counting(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    gaps: bool,
+) -> PolicyLossOutput {
+    let span = |row: usize| {
+        let mask = case.mask.row(row);
+        let tokens = mask.iter().filter(|kept| **kept).count();
+        match mask.iter().rposition(|kept| *kept) {
+            None => mask.len() as f64,
+            Some(last) if gaps => (last + 1) as f64,
+            Some(_) => tokens as f64,
+        }
+    };
+    let all: f64 = (0..case.mask.nrows()).map(span).sum();
+    reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
+        Aggregate::TokenMean => 1.0 / all,
+        Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / span(row),
+        _ => right,
+    })
+}
+
+fn scaled(case: &PolicyLossCase, options: &Options, dtype: Dtype, by: f64) -> PolicyLossOutput {
+    let right = right(case, options, dtype);
+    let (loss, slopes) = (right.loss.clone(), gradient(&right) * by);
+    with_loss(right, loss, Some(slopes))
+}
+
+/// Means with a larger count than there are tokens.
+fn wider(case: &PolicyLossCase, options: &Options, dtype: Dtype, epsilon: f64) -> PolicyLossOutput {
+    if tokens(&case.mask) == 0 {
+        return right(case, &Options { empty_mask: EmptyMask::Zero, ..options.clone() }, dtype);
+    }
+    reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
+        Aggregate::TokenMean => 1.0 / (batch.tokens + epsilon),
+        Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / (batch.lengths[row] + epsilon),
+        _ => right,
+    })
+}

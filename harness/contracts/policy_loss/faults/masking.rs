@@ -1,0 +1,146 @@
+//! Faults of the mask: shifted, too late, forgotten, and batches with few tokens or none.
+
+use ndarray::Array2;
+
+use super::super::{AdvantageShape, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
+use super::{fault, gradient, right, tokens, with_loss};
+use crate::fault::Fault;
+use crate::masked::EmptyMask;
+use crate::place::Dtype;
+
+pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+    vec![
+        fault(
+            "mask-one-position-early",
+            "the mask is shifted by one token against the log-probabilities",
+            "verl #3287 (2d6c6dbb3); trlx #108 (8edcd9d), #509 (fbc9e04); trl #469, #6800",
+            "{}",
+            &[
+                |case, options, dtype| shifted(case, options, dtype, |token| token.checked_sub(1)),
+                |case, options, dtype| shifted(case, options, dtype, |token| Some(token + 1)),
+            ],
+        ),
+        fault(
+            "masked-after-the-arithmetic",
+            "what stands under the mask is computed with, and masked afterwards",
+            "trl #5594 (43e09b8fb)",
+            "{masked_values: any}",
+            &[
+                |case, options, dtype| too_late(case, options, dtype, false),
+                |case, options, dtype| too_late(case, options, dtype, true),
+            ],
+        ),
+        fault(
+            "mask-ignored",
+            "every place counts",
+            "trlx: losses over the padded batch",
+            "{}",
+            &[|case, options, dtype| with_mask(case, options, dtype, |_, _| true)],
+        ),
+        fault(
+            "last-token-left-out",
+            "the last token of each row does not count",
+            "trl #2332 (7f2ccbe3a); trlx #401 (a369dad)",
+            "{}",
+            &[|case, options, dtype| {
+                let last = |row: usize| case.mask.row(row).iter().rposition(|kept| *kept);
+                with_mask(case, options, dtype, |row, token| {
+                    case.mask[[row, token]] && last(row) != Some(token)
+                })
+            }],
+        ),
+        fault(
+            "first-token-left-out",
+            "the first token of each row does not count",
+            "verl #3287 (2d6c6dbb3)",
+            "{}",
+            &[|case, options, dtype| {
+                let first = |row: usize| case.mask.row(row).iter().position(|kept| *kept);
+                with_mask(case, options, dtype, |row, token| {
+                    case.mask[[row, token]] && first(row) != Some(token)
+                })
+            }],
+        ),
+        fault(
+            "empty-mask-returns-a-constant",
+            "a batch without a token gives 0/0",
+            "ROLL 3a7b01f9; OpenRLHF 0fdee11b, bb463427; NeMo-RL #166 (5ff10f613); verl e9bcd2ba0",
+            "{}",
+            &[|case, options, dtype| {
+                let right = right(case, options, dtype);
+                if tokens(&case.mask) > 0 {
+                    return right;
+                }
+                let nan = gradient(&right).mapv(|_| f64::NAN);
+                with_loss(right, ndarray::arr0(f64::NAN), Some(nan))
+            }],
+        ),
+        fault(
+            "fused-path-zero-gradient",
+            "the gradient is 0 where fewer than 15% of the places count",
+            "unsloth #5230, #7012",
+            "{}",
+            &[|case, options, dtype| {
+                let right = right(case, options, dtype);
+                let few = (tokens(&case.mask) as f64) < 0.15 * case.mask.len() as f64;
+                let (loss, slopes) = (right.loss.clone(), gradient(&right));
+                with_loss(right, loss, Some(if few { slopes * 0.0 } else { slopes }))
+            }],
+        ),
+    ]
+}
+
+/// What is right for another mask.
+fn with_mask(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    kept: impl Fn(usize, usize) -> bool,
+) -> PolicyLossOutput {
+    let mask = Array2::from_shape_fn(case.mask.dim(), |(row, token)| kept(row, token));
+    // Nobody refuses a batch that has tokens.
+    let empty_mask = match options.empty_mask {
+        EmptyMask::Refuse if tokens(&case.mask) > 0 => EmptyMask::Zero,
+        declared => declared,
+    };
+    let options = Options { empty_mask, ..options.clone() };
+    right(&PolicyLossCase { mask, ..case.clone() }, &options, dtype)
+}
+
+/// The mask of the place that `from` gives, false where there is none.
+fn shifted(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    from: impl Fn(usize) -> Option<usize>,
+) -> PolicyLossOutput {
+    with_mask(case, options, dtype, |row, token| {
+        let from = from(token).and_then(|token| case.mask.get([row, token]));
+        from.copied().unwrap_or(false)
+    })
+}
+
+/// NaN in the gradient wherever a number under the mask is not finite, and in the loss too where
+/// it is only multiplied by 0.
+fn too_late(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    multiplied: bool,
+) -> PolicyLossOutput {
+    let right = right(case, options, dtype);
+    let mut slopes = gradient(&right);
+    let mut loss = right.loss.clone();
+    for (at, kept) in case.mask.indexed_iter() {
+        let mut numbers = vec![case.log_probs[at], case.old_log_probs[at]];
+        numbers.extend(case.ref_log_probs.as_ref().map(|reference| reference[at]));
+        if options.advantage_shape == AdvantageShape::Token {
+            numbers.push(case.advantages[[at.0, at.1]]);
+        }
+        if !kept && numbers.iter().any(|x| !x.is_finite()) {
+            slopes[at] = f64::NAN;
+            loss[()] = if multiplied { f64::NAN } else { loss[()] };
+        }
+    }
+    with_loss(right, loss, Some(slopes))
+}

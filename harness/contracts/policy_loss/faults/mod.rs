@@ -1,0 +1,76 @@
+//! Known wrong behaviours of `policy-loss`: real bugs, and conventions mistaken for others.
+
+mod advantages;
+mod aggregation;
+mod clipping;
+mod graph;
+mod kl;
+mod masking;
+mod metrics;
+mod ratio;
+
+use ndarray::{Array0, Array2};
+
+use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, reference};
+use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::place::Dtype;
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+    let mut faults = ratio::all();
+    faults.extend(clipping::all());
+    faults.extend(advantages::all());
+    faults.extend(masking::all());
+    faults.extend(aggregation::all());
+    faults.extend(kl::all());
+    faults.extend(metrics::all());
+    faults.extend(misbehaviours());
+    faults
+}
+
+fn fault(
+    id: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    options: &'static str,
+    variants: &'static [Function<PolicyLoss>],
+) -> Fault<PolicyLoss> {
+    Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
+}
+
+/// What is right.
+fn right(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLossOutput {
+    reference::policy_loss(case, options, dtype)
+}
+
+/// The loss and gradient of another convention; the metrics are right.
+fn as_if(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    change: impl FnOnce(&mut Options),
+) -> PolicyLossOutput {
+    let mut changed = options.clone();
+    change(&mut changed);
+    let wrong = right(case, &changed, dtype);
+    with_loss(right(case, options, dtype), wrong.loss, wrong.grad_log_probs)
+}
+
+/// The right metrics, with another loss and gradient.
+fn with_loss(
+    right: PolicyLossOutput,
+    loss: Array0<f64>,
+    grad_log_probs: Option<Array2<f64>>,
+) -> PolicyLossOutput {
+    PolicyLossOutput { loss, grad_log_probs, ..right }
+}
+
+/// The gradient of an output.
+fn gradient(output: &PolicyLossOutput) -> Array2<f64> {
+    output.grad_log_probs.clone().expect("the reference gives it")
+}
+
+/// The number of tokens.
+fn tokens(mask: &Array2<bool>) -> usize {
+    mask.iter().filter(|kept| **kept).count()
+}

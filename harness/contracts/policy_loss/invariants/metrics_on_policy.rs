@@ -1,0 +1,54 @@
+//! On the policy nothing is clipped and nothing diverges.
+//!
+//! ### Claim
+//! Where all policies are one, `clip_fraction`, `approx_kl` and `kl` are 0.
+//!
+//! ### Why it matters
+//! At the first step of every run these three are known. What is not 0 there counts something
+//! else, and early stopping acts on it.
+//!
+//! ### Does not hold for
+//! Components that do not give them; `clip_fraction` of shared ratios and other objectives.
+//!
+//! ### Bugs it has caught
+//! OpenRLHF feeb0283: the mean of the ratio, -1 on the policy.
+
+use super::super::{Options, PolicyLoss};
+use super::on_policy;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::rounded;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
+pub(super) const CATCHES: &[&str] = &["approx-kl-averages-the-ratio"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0)
+}
+
+pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+    if !probe.case.mask.iter().any(|kept| *kept) {
+        return Err(Stop::Vacuous);
+    }
+    let case = on_policy(probe.case);
+    let output = probe.call(&case)?;
+    let expected = probe.expected_of(&case);
+    let metrics = [
+        ("clip_fraction", &output.clip_fraction),
+        ("approx_kl", &output.approx_kl),
+        ("kl", &output.kl),
+    ];
+    let mut checked = false;
+    for (name, metric) in metrics {
+        let Some(metric) = metric else { continue };
+        let allowed = probe.bounds_in(&expected, name)[[]];
+        if apart(metric[()], 0.0, allowed) {
+            broken!("where all policies are one, {name} is {}, expected 0", rounded(metric[()]));
+        }
+        checked |= allowed.is_finite();
+    }
+    if checked { Ok(()) } else { Err(Stop::Vacuous) }
+}

@@ -1,0 +1,44 @@
+//! A logit of minus infinity takes its token out of the vocabulary.
+//!
+//! ### Claim
+//! Adding an entry of -inf to the vocabulary changes no entropy.
+//!
+//! ### Why it matters
+//! Masked vocabularies, padded embeddings and constrained decoding put -inf there. 0·∞ is NaN, and
+//! one NaN in an entropy bonus ends the run.
+//!
+//! ### Does not hold for
+//! `neg_inf: avoid` and `neg_inf: nan`, which is what every surveyed library gives.
+//!
+//! ### Bugs it has caught
+//! -Σ p·log p and logsumexp(z) - Σ p·z as they are written everywhere.
+
+use ndarray::{Array3, Axis, concatenate};
+
+use super::super::{NegInf, Options, TokenEntropy, TokenEntropyCase};
+use super::unchanged;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
+pub(super) const CATCHES: &[&str] = &["minus-infinity-gives-nan"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.neg_inf == NegInf::Zero
+}
+
+pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+    let (rows, columns, _) = probe.case.logits.dim();
+    let none = Array3::from_elem((rows, columns, 1), f64::NEG_INFINITY);
+    let logits = concatenate(Axis(2), &[probe.case.logits.view(), none.view()])
+        .expect("equal N and T")
+        .as_standard_layout()
+        .into_owned();
+    let wider = TokenEntropyCase { logits };
+    let before = probe.output()?;
+    let after = probe.call(&wider)?;
+    let allowed = probe.bounds("entropy") + probe.bounds_in(&probe.expected_of(&wider), "entropy");
+    let change = "with an entry of -inf more";
+    unchanged(&before.output.entropy, &after.entropy, &allowed, |_, _| true, change)
+}

@@ -1,0 +1,59 @@
+//! A sure position has no entropy.
+//!
+//! ### Claim
+//! Where one logit leads by M ≥ 5 temperatures, the entropy is at most V·(M + 1)·e^{-M}.
+//!
+//! ### Why it matters
+//! Late in training most positions are sure. There p·log p is a product of 0 and a large number,
+//! and what protects it from NaN often adds something, at every position.
+//!
+//! ### Does not hold for
+//! Positions with a smaller lead; positions of which NaN is promised.
+//!
+//! ### Bugs it has caught
+//! log(p + ε); exp without the maximum taken off.
+
+use super::super::generate::{DOMINANT, lead};
+use super::super::{NegInf, Options, TokenEntropy, positions, vocabulary};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
+pub(super) const CATCHES: &[&str] = &["temperature-multiplied", "maximum-not-subtracted"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+    let returned = probe.output()?;
+    let bounds = probe.bounds("entropy");
+    let size = vocabulary(probe.case) as f64;
+    let mut checked = false;
+    for ((row, column), logits) in positions(probe.case) {
+        let lead = lead(logits, probe.options);
+        let promised = probe.options.neg_inf != NegInf::Nan || logits.iter().all(|x| x.is_finite());
+        if lead < DOMINANT || !promised {
+            continue;
+        }
+        checked = true;
+        let found = returned.output.entropy[[row, column]];
+        // (M + 1)·e^{-M} is 0 where M is infinite.
+        let most = if lead.is_finite() { size * (lead + 1.0) * (-lead).exp() } else { 0.0 };
+        let allowed = bounds[[row, column]];
+        // Not `>`: NaN is above every bound.
+        if !(found <= most + allowed) {
+            broken!(
+                "one token leads by {} temperatures, but entropy[{row}, {column}] is {}, expected \
+                 at most {} + {allowed:.1e}",
+                rounded(lead),
+                rounded(found),
+                rounded(most),
+            );
+        }
+    }
+    if checked { Ok(()) } else { Err(Stop::Vacuous) }
+}

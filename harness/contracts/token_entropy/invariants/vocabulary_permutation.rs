@@ -1,0 +1,43 @@
+//! Renaming the tokens of the vocabulary changes nothing.
+//!
+//! ### Claim
+//! Permuting the vocabulary changes no entropy.
+//!
+//! ### Why it matters
+//! Token ids are names. A component to which the first token or the last one is special drops a
+//! padded entry too many, or reads one shard of a vocabulary.
+//!
+//! ### Does not hold for
+//! Nothing: it holds for every implementation.
+//!
+//! ### Bugs it has caught
+//! A distribution over all entries but the last.
+
+use ndarray::Axis;
+
+use super::super::{Options, TokenEntropy, TokenEntropyCase, vocabulary};
+use super::unchanged;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
+pub(super) const CATCHES: &[&str] = &["first-or-last-entry-left-out"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+    let before = probe.finite_output()?;
+    let size = vocabulary(probe.case);
+    let allowed = 2.0 * probe.bounds("entropy");
+    // The reversal is the same for every case, so a case that it breaks can be made small.
+    for order in [(0..size).rev().collect(), probe.pick.shuffled(size)] {
+        let logits = probe.case.logits.select(Axis(2), &order).as_standard_layout().into_owned();
+        let after = probe.call(&TokenEntropyCase { logits })?;
+        let change = format!("with the vocabulary in the order {order:?}");
+        unchanged(&before.output.entropy, &after.entropy, &allowed, |_, _| true, &change)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! The entropy of the model's distribution at each position.
+//!
+//! It is the first curve to look at in a run (a collapse shows here before the reward falls), and
+//! a bonus in the loss. It comes from logits over the temperature, in one of two forms:
+//! -Σ p·log p, or logsumexp(z) - Σ p·z, which cancels two large numbers.
+//!
+//! ### Source
+//! TRL `entropy_from_logits` (the first form); verl `entropy_from_logits`, OpenRLHF, open-instruct,
+//! prime-rl and slime (the second). All of them give NaN beside a logit of -∞, where the limit of
+//! p·log p is 0: `neg_inf` says which.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::{chance, one};
+use crate::fault::Fault;
+use crate::grid::{self, Grid};
+use crate::invariant::Invariant;
+use crate::laws::Rows;
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{choice, options, record};
+
+record! {
+    /// The input of `token-entropy`.
+    ///
+    /// # Shapes
+    /// `N` rows of `T` tokens over a vocabulary of `V`: `[N, T, V]`.
+    pub struct TokenEntropyCase {
+        /// What the model gave. `-inf` where a token cannot come, unless `neg_inf: avoid`.
+        pub logits: A::Float<Ix3>,
+    }
+}
+
+record! {
+    /// The outputs of `token-entropy`.
+    ///
+    /// # Shapes
+    /// entropy `[N, T]`; grad_logits `[N, T, V]`.
+    ///
+    /// # Units
+    /// Nats.
+    pub struct TokenEntropyOutput {
+        /// The entropy at each position.
+        pub entropy: A::Float<Ix2>,
+        /// The gradient of the summed entropies.
+        pub grad_logits: Option<A::Float<Ix3>>,
+    }
+}
+
+impl From<Array2<f64>> for TokenEntropyOutput {
+    fn from(entropy: Array2<f64>) -> Self {
+        Self { entropy, grad_logits: None }
+    }
+}
+
+impl From<Array2<f32>> for TokenEntropyOutput {
+    fn from(entropy: Array2<f32>) -> Self {
+        entropy.mapv(f64::from).into()
+    }
+}
+
+choice! {
+    /// What a logit of -∞ does.
+    pub enum NegInf {
+        /// It is never generated.
+        Avoid = "avoid",
+        /// It contributes 0.
+        Zero = "zero",
+        /// It makes the entropy of its position NaN.
+        Nan = "nan",
+    }
+}
+
+options! {
+    /// The options of `token-entropy`.
+    pub struct Options {
+        /// A number > 0 that divides the logits.
+        pub temperature: f64 = 1.0,
+        /// `avoid` (-inf logits are never generated), `zero` (they contribute 0) or `nan` (they
+        /// make the entropy of their position NaN).
+        pub neg_inf: NegInf = NegInf::Avoid,
+        /// `true` or `false`: whether the gradient by the logits is part of the contract.
+        pub gradient: bool = true,
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.temperature > 0.0 && self.temperature.is_finite() {
+            Ok(())
+        } else {
+            Err(("temperature", format!("expected a number > 0, found {}", self.temperature)))
+        }
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        Ok(Options {
+            temperature: one(u, &[1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.5])?,
+            neg_inf: one(u, NegInf::ALL)?,
+            gradient: chance(u, 200)?,
+            ..Options::default()
+        })
+    }
+}
+
+/// The contract: the entropy of the model's distribution at each position.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenEntropy;
+
+impl Contract for TokenEntropy {
+    type Case = TokenEntropyCase;
+    type Output = TokenEntropyOutput;
+    type Options = Options;
+
+    const ID: &'static str = "token-entropy";
+    const STAGE: Stage = Stage::LogProbability;
+    const DOC: &'static str = include_str!("mod.rs");
+    const LEAVES: &'static [&'static str] = &["logits"];
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        dtype: Dtype,
+    ) -> arbitrary::Result<TokenEntropyCase> {
+        generate::draw(u, options, dtype)
+    }
+
+    fn corners(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> {
+        generate::corners(options, dtype)
+    }
+
+    fn small(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> {
+        grid::small::<Self>(&[("logits", &[0.0, 0.0, 1.0, -1.0, 2.0])], options, dtype)
+    }
+
+    fn valid(case: &TokenEntropyCase, options: &Options, dtype: Dtype) -> Result<(), String> {
+        generate::valid(case, options, dtype)
+    }
+
+    fn simpler(case: &TokenEntropyCase, _: &Options, _: Dtype) -> Vec<TokenEntropyCase> {
+        grid::simpler::<Self>(case)
+    }
+
+    fn measure(case: &TokenEntropyCase) -> Measure {
+        grid::measure::<Self>(case)
+    }
+
+    fn shapes(case: &TokenEntropyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        let (rows, columns, _) = case.logits.dim();
+        vec![("entropy", vec![rows, columns])]
+    }
+
+    fn oracle(case: &TokenEntropyCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::entropy(case, options)
+    }
+
+    fn oracle_gradient(case: &TokenEntropyCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::gradient(case, options)
+    }
+
+    fn reference(case: &TokenEntropyCase, options: &Options, dtype: Dtype) -> TokenEntropyOutput {
+        reference::entropy(case, options, dtype)
+    }
+
+    fn wants_gradient(options: &Options) -> bool {
+        options.gradient
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+impl Grid for TokenEntropy {
+    const AXES: &'static [(&'static str, &'static str)] =
+        &[("logits", "NTV"), ("entropy", "NT"), ("grad_logits", "NTV")];
+}
+
+impl Rows for TokenEntropy {}
+
+/// The size of the vocabulary.
+fn vocabulary(case: &TokenEntropyCase) -> usize {
+    case.logits.dim().2
+}
+
+/// The positions, row by row, each with its logits.
+fn positions(
+    case: &TokenEntropyCase,
+) -> impl Iterator<Item = ((usize, usize), ArrayView1<'_, f64>)> {
+    let (_, columns, _) = case.logits.dim();
+    let lanes = case.logits.lanes(Axis(2)).into_iter().enumerate();
+    lanes.map(move |(at, logits)| ((at / columns, at % columns), logits))
+}
