@@ -24,6 +24,7 @@
 pub mod accumulate;
 pub mod advantage;
 pub mod bandit;
+pub mod chance;
 pub mod completions;
 pub mod dpo;
 pub mod entropy;

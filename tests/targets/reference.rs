@@ -8,7 +8,8 @@ use shakedown::contract::{Contract, Options};
 use shakedown::place::{Device, Dtype, Place};
 use shakedown::report::{Paint, Status, write_component};
 use shakedown_targets::{
-    accumulate, advantage, gae, kl, length_penalty, log_probs, outcome, preference, returns, rollout_gae,
+    accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
+    preference, returns, rollout_gae,
 };
 
 /// The default options, and drawn ones.
@@ -107,4 +108,14 @@ fn preference_loss_keeps_every_invariant() {
 #[test]
 fn accumulated_loss_keeps_every_invariant() {
     keeps_every_invariant(accumulate::component);
+}
+
+#[test]
+fn token_entropy_keeps_every_invariant() {
+    keeps_every_invariant(entropy::component);
+}
+
+#[test]
+fn policy_loss_keeps_every_invariant() {
+    keeps_every_invariant(policy::component);
 }
