@@ -61,4 +61,3 @@ pub mod value_loss {
         }
     }
 }
-
