@@ -2,12 +2,12 @@
 
 use shakedown::component::Component;
 use shakedown::contracts::gae::{self as contract, GaeOutput, Options};
+use shakedown::contracts::whiten;
 use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::masked::under;
-use crate::options::whiten;
 use crate::returns::{discounted, steps};
 use crate::whiten::whiten;
 

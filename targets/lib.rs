@@ -34,8 +34,6 @@ pub mod kl;
 pub mod length_penalty;
 pub mod log_probs;
 pub mod masked;
-#[expect(missing_docs, reason = "contracts.md says what each option means")]
-pub mod options;
 pub mod outcome;
 pub mod pairs;
 pub mod policy;

@@ -14,12 +14,14 @@ mod k3_loss;
 mod kl_rewarded;
 mod last_stored_value;
 mod lost_gradients;
+mod lost_half;
 mod masked_outcome;
 mod mean_of_means;
 mod mean_ratio;
 mod moved_reference;
 mod observation_reset;
 mod padding_in_the_return;
+mod pads_not_zeroed;
 mod penalty_of_a_tool;
 mod precedence;
 mod preferred_rejected;
@@ -30,6 +32,7 @@ mod shifted_dones;
 mod sorted_rows;
 mod span_of_the_mask;
 mod stale_returns;
+mod statistics_over_padding;
 mod stride;
 mod sum_of_exponentials;
 mod sum_over_length;
@@ -61,6 +64,8 @@ pub fn all() -> Vec<Bug> {
         observation_reset::BUG,
         padding_in_the_return::BUG,
         penalty_of_a_tool::BUG,
+        statistics_over_padding::BUG,
+        pads_not_zeroed::BUG,
         half_softmax::BUG,
         sorted_rows::BUG,
         reversed_k3::BUG,
@@ -75,6 +80,7 @@ pub fn all() -> Vec<Bug> {
         empty_row::BUG,
         clip_fraction::BUG,
         mean_ratio::BUG,
+        lost_half::BUG,
         preferred_rejected::BUG,
         swapped_rewards::BUG,
         mean_of_means::BUG,

@@ -6,6 +6,7 @@ use shakedown::contracts::policy_update::{Options, PolicyUpdate};
 use shakedown::place::Place;
 use shakedown::report::{Paint, Status, write_component};
 use shakedown_targets::bandit::{self, Step, Training};
+use shakedown_targets::chance::Chance;
 use shakedown_targets::dpo::Dpo;
 use shakedown_targets::grpo::Grpo;
 use shakedown_targets::pairs::{self, PairStep};
@@ -111,6 +112,15 @@ fn dpo_tells_completions_apart_that_it_has_never_seen() {
         assert!(last.accuracy > 0.9, "seed {seed}: {last:?}");
         assert!(last.margin > steps[0].margin, "seed {seed}: {last:?}");
     }
+}
+
+#[test]
+fn arms_are_drawn_as_often_as_their_probabilities_say() {
+    let probs = Tensor::from_slice(&[0.0_f32, 0.25, 0.0, 0.75, 0.0]);
+    let drawn: Vec<i64> = Vec::try_from(Chance::new(7).draw(&probs, 10_000)).unwrap();
+    let share = |arm| drawn.iter().filter(|drawn| **drawn == arm).count() as f64 / 10_000.0;
+    assert_eq!(share(1) + share(3), 1.0);
+    assert!((share(1) - 0.25).abs() < 0.02, "{}", share(1)); // five standard deviations
 }
 
 /// Cases of one algorithm; in each of them some invariants train a policy dozens of times.

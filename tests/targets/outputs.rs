@@ -12,7 +12,7 @@ use shakedown::contract::Contract;
 use shakedown::place::Place;
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
-    preference, returns, rollout_gae,
+    preference, returns, rollout_gae, value, whiten,
 };
 
 fn give_what_they_gave<C: Contract, K: Component<C>>(component: fn(C::Options) -> K) {
@@ -33,10 +33,12 @@ fn tensor_references_give_what_they_gave() {
     give_what_they_gave(gae::component);
     give_what_they_gave(rollout_gae::component);
     give_what_they_gave(returns::component);
+    give_what_they_gave(whiten::component);
     give_what_they_gave(log_probs::component);
     give_what_they_gave(entropy::component);
     give_what_they_gave(kl::component);
     give_what_they_gave(policy::component);
+    give_what_they_gave(value::component);
     give_what_they_gave(preference::component);
     give_what_they_gave(accumulate::component);
 }

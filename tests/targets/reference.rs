@@ -9,7 +9,7 @@ use shakedown::place::{Device, Dtype, Place};
 use shakedown::report::{Paint, Status, write_component};
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
-    preference, returns, rollout_gae,
+    preference, returns, rollout_gae, value, whiten,
 };
 
 /// The default options, and drawn ones.
@@ -118,4 +118,14 @@ fn token_entropy_keeps_every_invariant() {
 #[test]
 fn policy_loss_keeps_every_invariant() {
     keeps_every_invariant(policy::component);
+}
+
+#[test]
+fn whiten_keeps_every_invariant() {
+    keeps_every_invariant(whiten::component);
+}
+
+#[test]
+fn value_loss_keeps_every_invariant() {
+    keeps_every_invariant(value::component);
 }
