@@ -3,9 +3,10 @@
 use ndarray::{Array2, Axis};
 
 use super::{
-    EpsilonMode, Options, Over, Whiten, WhitenCase, WhitenOutput, is_few, protected, reference,
-    sets, statistics,
+    EpsilonMode, Options, Whiten, WhitenCase, WhitenOutput, is_few, protected, reference, sets,
+    statistics,
 };
+use crate::contract::RowInfluence;
 use crate::fault::{Behaviour, Fault, Function, misbehaviours};
 use crate::masked::EmptyMask;
 use crate::place::Dtype;
@@ -64,14 +65,16 @@ pub(super) fn all() -> Vec<Fault<Whiten>> {
             "each row has statistics of its own where those of the batch are declared",
             "OpenRLHF masked_normalize where verl's masked_whiten is declared",
             "{}",
-            &[|case, options, dtype| with(case, options, dtype, |o| o.rows = Over::Independent)],
+            &[|case, options, dtype| {
+                with(case, options, dtype, |o| o.rows = RowInfluence::Independent)
+            }],
         ),
         fault(
             "batch-for-row",
             "one mean and deviation for the batch where each row has its own",
             "verl masked_whiten where OpenRLHF's masked_normalize is declared",
             "{rows: independent}",
-            &[|case, options, dtype| with(case, options, dtype, |o| o.rows = Over::Batch)],
+            &[|case, options, dtype| with(case, options, dtype, |o| o.rows = RowInfluence::Batch)],
         ),
         fault(
             "mean-of-row-means",
@@ -79,7 +82,8 @@ pub(super) fn all() -> Vec<Fault<Whiten>> {
             "aggregation slip, compare trlx #509",
             "{}",
             &[|case, options, _| {
-                let rows = sets(case, &Options { rows: Over::Independent, ..options.clone() });
+                let rows =
+                    sets(case, &Options { rows: RowInfluence::Independent, ..options.clone() });
                 let mean_of = |set: &Vec<(usize, usize)>| {
                     set.iter().map(|at| case.values[*at]).sum::<f64>() / set.len() as f64
                 };
@@ -88,7 +92,7 @@ pub(super) fn all() -> Vec<Fault<Whiten>> {
                 let batch_mean = means.iter().sum::<f64>() / means.len() as f64;
                 by_set(case, options, |values, options| {
                     let (mean, variance) = statistics(values, options.ddof);
-                    let mean = if options.rows == Over::Batch { batch_mean } else { mean };
+                    let mean = if options.rows == RowInfluence::Batch { batch_mean } else { mean };
                     affine(values, mean, protected(variance, options), options)
                 })
             }],
@@ -268,8 +272,8 @@ pub(super) fn all() -> Vec<Fault<Whiten>> {
                 let mut spoiled = right;
                 for (row, values) in case.values.rows().into_iter().enumerate() {
                     let spoils = match options.rows {
-                        Over::Batch => case.values.iter().any(|value| !value.is_finite()),
-                        Over::Independent => values.iter().any(|value| !value.is_finite()),
+                        RowInfluence::Batch => case.values.iter().any(|value| !value.is_finite()),
+                        RowInfluence::Independent => values.iter().any(|value| !value.is_finite()),
                     };
                     if spoils {
                         spoiled.row_mut(row).fill(f64::NAN);
@@ -389,7 +393,7 @@ fn pads_shifted(case: &WhitenCase, options: &Options, under: impl Fn(f64) -> f64
         let values: Vec<f64> = set.iter().map(|at| case.values[*at]).collect();
         let (mean, variance) = statistics(&values, options.ddof);
         for (at, kept) in case.mask.indexed_iter() {
-            let own = options.rows == Over::Batch || at.0 == index;
+            let own = options.rows == RowInfluence::Batch || at.0 == index;
             if !kept && own {
                 let value = under(case.values[at]);
                 output[at] = affine(&[value], mean, protected(variance, options), options)[0];

@@ -3,8 +3,8 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
-use super::{EmptyMask, Options, Over, Whiten, WhitenCase, has_few, is_few, sets, statistics};
-use crate::contract::{Class, Contract};
+use super::{EmptyMask, Options, Whiten, WhitenCase, has_few, is_few, sets, statistics};
+use crate::contract::{Class, Contract, RowInfluence};
 use crate::draw::{AWKWARD, normal, one, repeating, uniform};
 use crate::grid;
 use crate::laws::Masked;
@@ -175,14 +175,15 @@ pub(super) fn classes() -> Vec<Class<Whiten>> {
         // A row by itself may be too short for a deviation, where that is not generated.
         if ["one-column", "one-token-of-several"].contains(&class.id) {
             class.generated = |options, _| match options.ddof {
-                _ if options.rows == Over::Batch => true,
+                _ if options.rows == RowInfluence::Batch => true,
                 1 => options.empty_mask != EmptyMask::Avoid,
                 _ => options.epsilon > 0.0,
             };
         }
         if class.id == "empty-row" {
-            class.generated =
-                |options, _| options.empty_mask != EmptyMask::Avoid || options.rows == Over::Batch;
+            class.generated = |options, _| {
+                options.empty_mask != EmptyMask::Avoid || options.rows == RowInfluence::Batch
+            };
         }
     }
     classes.extend([

@@ -20,7 +20,7 @@ use ndarray::{Array2, Ix2};
 
 pub use super::group_advantage::EpsilonMode;
 
-use crate::contract::{Class, Contract, Stage};
+use crate::contract::{Class, Contract, RowInfluence, Stage};
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -30,7 +30,7 @@ use crate::masked::{EmptyMask, MaskedOutput, MaskedValues};
 use crate::place::Dtype;
 use crate::shrink::Measure;
 use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::{options, record};
 
 record! {
     /// The inputs of `whiten`.
@@ -68,18 +68,9 @@ impl From<Array2<f32>> for WhitenOutput {
     }
 }
 
-choice! {
-    /// Over which tokens mean and variance are taken.
-    pub enum Over {
-        /// All tokens of the batch.
-        Batch = "batch",
-        /// Those of each row by itself.
-        Independent = "independent",
-    }
-}
-
 options! {
-    /// The options of `whiten`.
+    rows: Batch;
+    /// The options of `whiten`. `rows: independent` takes mean and variance row by row.
     pub struct Options {
         /// `1` or `0`: unbiased or biased variance.
         pub ddof: u8 = 1,
@@ -90,9 +81,6 @@ options! {
         pub epsilon_mode: EpsilonMode = EpsilonMode::Add,
         /// `true` or `false`: whether the mean becomes 0, or is added again after the division.
         pub shift_mean: bool = true,
-        /// `batch` or `independent`: whether mean and variance are those of all tokens, or of each
-        /// row by itself.
-        pub rows: Over = Over::Batch,
         /// `zero`, `nan`, `refuse` or `avoid`: what fewer than `ddof` + 1 tokens give. `zero`
         /// keeps the value where the mean is kept (`shift_mean: false`).
         pub empty_mask: EmptyMask = EmptyMask::Zero,
@@ -126,11 +114,12 @@ impl crate::contract::Options for Options {
             epsilon: one(u, &[1e-8, 1e-5, 1e-8, 1e-3, 1e-12, 0.0])?,
             epsilon_mode: one(u, EpsilonMode::ALL)?,
             shift_mean: chance(u, 160)?,
-            rows: one(u, Over::ALL)?,
+            rows: one(u, &[RowInfluence::Batch, RowInfluence::Independent])?,
             empty_mask: one(u, EmptyMask::ALL)?,
             holes: chance(u, 128)?,
             masked_values: one(u, MaskedValues::ALL)?,
             masked_output: one(u, MaskedOutput::ALL)?,
+            ..Options::default()
         })
     }
 }
@@ -212,7 +201,7 @@ impl Grid for Whiten {
 
 impl laws::Rows for Whiten {
     fn independent(options: &Options) -> bool {
-        options.rows == Over::Independent
+        options.rows == RowInfluence::Independent
     }
 }
 
@@ -247,8 +236,8 @@ fn sets(case: &WhitenCase, options: &Options) -> Vec<Vec<(usize, usize)>> {
     };
     let rows = 0..case.mask.nrows();
     match options.rows {
-        Over::Batch => vec![rows.flat_map(row).collect()],
-        Over::Independent => rows.map(|number| row(number).collect()).collect(),
+        RowInfluence::Batch => vec![rows.flat_map(row).collect()],
+        RowInfluence::Independent => rows.map(|number| row(number).collect()).collect(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use ndarray::Array2;
 
-use super::{Options, Over, WhitenCase, is_few, protected, sets, statistics};
+use super::{Options, WhitenCase, is_few, protected, sets, statistics};
+use crate::contract::RowInfluence;
 use crate::masked::{EmptyMask, outside};
 use crate::tolerance::{Expected, Number, summed};
 
@@ -19,8 +20,8 @@ pub(super) fn whitened(case: &WhitenCase, options: &Options) -> Vec<Expected> {
             // NaN times a mask is NaN: a set without a deviation says nothing of masked tokens.
             if options.empty_mask == EmptyMask::Nan {
                 match options.rows {
-                    Over::Batch => numbers.fill(Number::ANYTHING),
-                    Over::Independent => numbers.row_mut(index).fill(Number::ANYTHING),
+                    RowInfluence::Batch => numbers.fill(Number::ANYTHING),
+                    RowInfluence::Independent => numbers.row_mut(index).fill(Number::ANYTHING),
                 }
             }
             for at in set {
@@ -92,7 +93,7 @@ mod tests {
         let root = 5.0_f64.sqrt();
         let batch = [-3.0 / root, 1.0 / root, -1.0 / root, 3.0 / root];
         near(&values(&[[0.0, 4.0], [2.0, 6.0]], &all, &options), &batch);
-        let options = Options { rows: Over::Independent, ..options };
+        let options = Options { rows: RowInfluence::Independent, ..options };
         near(&values(&[[0.0, 4.0], [2.0, 6.0]], &all, &options), &[-1.0, 1.0, -1.0, 1.0]);
     }
 
