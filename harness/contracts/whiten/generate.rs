@@ -133,9 +133,11 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<WhitenCase> {
     cases
 }
 
-/// The grid's simpler cases, and a column turned into a row.
+/// No token at all, the grid's simpler cases, and a column turned into a row.
 pub(super) fn simpler(case: &WhitenCase) -> Vec<WhitenCase> {
-    let mut candidates = grid::simpler::<Whiten>(case);
+    let nothing = WhitenCase { values: arr2(&[[0.0]]), mask: arr2(&[[false]]) };
+    let mut candidates = vec![nothing];
+    candidates.extend(grid::simpler::<Whiten>(case));
     if case.values.ncols() == 1 {
         candidates.push(WhitenCase {
             values: case.values.t().as_standard_layout().into_owned(),
