@@ -1,4 +1,4 @@
-//! Chance of its own: libtorch's generator is one for the whole process, and threads take turns on it.
+//! Chance of its own: libtorch's generator is one for the process, and threads share it.
 
 use tch::{Kind, Tensor};
 

@@ -1,8 +1,9 @@
-//! `whiten` on tensors: numbers with mean 0 and variance 1, over all tokens that count, or row by row.
+//! `whiten` on tensors: mean 0 and variance 1, over all tokens that count or row by row.
 
 use shakedown::component::Component;
+use shakedown::contract::RowInfluence;
 use shakedown::contracts::group_advantage::EpsilonMode;
-use shakedown::contracts::whiten::{Options, Over, Whiten};
+use shakedown::contracts::whiten::{Options, Whiten};
 use shakedown::masked::EmptyMask;
 use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
@@ -33,8 +34,8 @@ pub fn component(options: Options) -> impl Component<Whiten> {
 /// verl and TRL `masked_whiten` (`add`); OpenRLHF `masked_normalize` (`clamp`).
 pub fn whiten(values: &Tensor, mask: &Tensor, options: &Options) -> Tensor {
     match options.rows {
-        Over::Batch => whiten_together(values, mask, options),
-        Over::Independent => {
+        RowInfluence::Batch => whiten_together(values, mask, options),
+        RowInfluence::Independent => {
             let rows = values.split(1, 0).into_iter().zip(mask.split(1, 0));
             let whitened = rows.map(|(values, mask)| whiten_together(&values, &mask, options));
             Tensor::cat(&whitened.collect::<Vec<_>>(), 0)

@@ -25,7 +25,7 @@ pub(super) const BUG: Bug = Bug {
 
 fn answer(case: &OutcomeAdvantageCase<Tensor>) -> Tensor {
     let outcomes = under(&case.mask, &case.token_rewards).sum_dim_intlist(1, false, None);
-    // Mended: outcomes.where_scalarother(&case.mask.any_dim(1, false), f64::NAN), which is not scored
+    // Mended: outcomes.where_scalarother(&case.mask.any_dim(1, false), f64::NAN)
     let advantages = group_advantage(&outcomes, &case.groups, &group::Options::default());
     under(&case.mask, &advantages.unsqueeze(1).expand_as(&case.mask))
 }
