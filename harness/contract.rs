@@ -346,7 +346,8 @@ macro_rules! options {
                     $crate::contract::OptionDoc {
                         name: "deterministic",
                         default: $crate::yaml::inline(&defaults.deterministic),
-                        meaning: "`true` or `false`: whether two equal calls must agree.".to_owned(),
+                        meaning: "`true` or `false`: whether two equal calls must agree."
+                            .to_owned(),
                     },
                 ]
             }
