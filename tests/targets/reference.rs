@@ -16,7 +16,7 @@ use shakedown_targets::{
 const OPTION_SETS: u64 = 30;
 
 /// Cases of one contract, over all option sets and CPU places.
-const CASES: u64 = 20_000;
+const CASES: u64 = 3_000;
 
 fn places() -> Vec<Place> {
     let cuda = |dtype| Place { device: Device::Cuda(0), dtype };

@@ -25,6 +25,6 @@ fn differences(bug: &Bug, seed: u64) -> Option<String> {
 fn every_bug_is_found_by_what_it_names_and_diagnosed() {
     let bugs = zoo::all();
     let differences: Vec<String> =
-        bugs.iter().flat_map(|bug| (0..5).filter_map(move |seed| differences(bug, seed))).collect();
+        bugs.iter().flat_map(|bug| (0..2).filter_map(move |seed| differences(bug, seed))).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
