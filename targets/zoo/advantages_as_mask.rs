@@ -10,7 +10,18 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "verl #2506, #2513 (fbec86d7f)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "gradient",
+        "on-policy-loss",
+        "on-policy-gradient",
+        "good-tokens-lower-the-loss",
+        "gradient-against-the-advantage",
+        "clipped-tokens",
+        "at-least-unclipped",
+        "linear-in-advantages",
+        "rows-doubled",
+    ],
     fault: "advantages-passed-as-mask",
     check: |bug, budget| bug.check_on::<PolicyLoss>(answer, Options::default(), budget),
 };

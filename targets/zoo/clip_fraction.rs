@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "trl #3032, #3145 (dee37342a)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "clip-fraction"],
     fault: "clip-fraction-counts-the-unclipped",
     check: |bug, budget| bug.check_on::<PolicyLoss>(answer, Options::default(), budget),
 };

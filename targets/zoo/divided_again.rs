@@ -13,7 +13,15 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "unsloth-zoo #1023 (011e1ea0)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "gradient",
+        "partition",
+        "constant-loss",
+        "empty-micro-batch",
+        "duplicated",
+        "gradient-sums-to-one",
+    ],
     fault: "divided-again-by-micro-batches",
     check: |bug, budget| bug.check_on::<AccumulatedLoss>(answer, Options::default(), budget),
 };

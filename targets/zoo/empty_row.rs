@@ -12,7 +12,16 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "open-instruct #1685 (94a17b99a)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "finite",
+        "oracle",
+        "on-policy-loss",
+        "zero-advantage",
+        "linear-in-advantages",
+        "log-prob-shift",
+        "empty-row",
+        "rows-doubled",
+    ],
     fault: "empty-row-divides-by-zero",
     check: |bug, budget| {
         let options = Options {

@@ -15,7 +15,18 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "NeMo-RL #4061, #3467",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "empty-rows",
+        "zero-sum",
+        "constant-group",
+        "declared-scale",
+        "shift-invariant",
+        "scales-with-the-rewards",
+        "bounded",
+        "singleton",
+        "unscored",
+    ],
     fault: "excluded-row-in-the-statistics",
     check: |bug, budget| {
         let options = Options { empty_rows: EmptyRows::Exclude, ..Options::default() };

@@ -13,7 +13,16 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "transformers #35438, #34373",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "gradient",
+        "partition",
+        "constant-loss",
+        "order-of-micro-batches",
+        "empty-micro-batch",
+        "duplicated",
+        "gradient-sums-to-one",
+    ],
     fault: "count-of-one-sub-step",
     check: |bug, budget| bug.check_on::<AccumulatedLoss>(answer, Options::default(), budget),
 };

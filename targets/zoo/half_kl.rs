@@ -10,7 +10,7 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "OpenRLHF #620 (f34ef60a)",
     place: Place::CPU_BF16,
-    found_by: &[],
+    found_by: &["oracle", "gradient"],
     fault: "kl-in-half-precision",
     check: |bug, budget| bug.check_on::<KlEstimate>(answer, Options::default(), budget),
 };

@@ -10,7 +10,7 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "trl #2277 (ea7a1be92)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["gradient", "expected-gradient"],
     fault: "k1-as-a-loss",
     check: |bug, budget| {
         let options =

@@ -10,7 +10,7 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "NeMo-RL #2506 (33bce20d7)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["gradient", "expected-gradient"],
     fault: "k3-gradient-of-the-reversed-kl",
     check: |bug, budget| {
         let options = Options { gradient: Gradient::K2, ..Options::default() };

@@ -10,7 +10,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "verl #179 (a65c9157b)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "gradient", "kl-raises-the-loss", "pulls-towards-the-reference"],
     fault: "kl-term-subtracted",
     check: |bug, budget| {
         let options = Options { beta: 0.5, ..Options::default() };

@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "SB3 #183, #185 (fc952715)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "recursion", "last-values"],
     fault: "bootstrap-with-the-last-stored-value",
     check: |bug, budget| bug.check_on::<RolloutGae>(answer, Options::default(), budget),
 };

@@ -13,7 +13,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "open-instruct #1498 (48664c504)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["gradient", "partition", "gradient-sums-to-one"],
     fault: "only-the-last-micro-batch",
     check: |bug, budget| bug.check_on::<AccumulatedLoss>(answer, Options::default(), budget),
 };

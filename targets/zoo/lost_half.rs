@@ -10,7 +10,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "verl #2016 (6e15bbe25)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "gradient", "constant-error"],
     fault: "half-factor-lost",
     check: |bug, budget| bug.check_on::<ValueLoss>(answer, Options::default(), budget),
 };

@@ -12,7 +12,17 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "verl #6362, #6310",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "padding",
+        "masked-poison",
+        "empty-rows",
+        "constant-group",
+        "declared-scale",
+        "scales-with-the-rewards",
+        "odd",
+        "order-preserved",
+    ],
     fault: "outcome-sums-masked-rewards",
     check: |bug, budget| bug.check_on::<OutcomeAdvantage>(answer, Options::default(), budget),
 };

@@ -13,7 +13,14 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "transformers #34191",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "gradient",
+        "partition",
+        "constant-loss",
+        "empty-micro-batch",
+        "gradient-sums-to-one",
+    ],
     fault: "mean-of-micro-batch-means",
     check: |bug, budget| bug.check_on::<AccumulatedLoss>(answer, Options::default(), budget),
 };

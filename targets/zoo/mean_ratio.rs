@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "OpenRLHF feeb0283, 3a9815c5",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "metrics-on-policy"],
     fault: "approx-kl-averages-the-ratio",
     check: |bug, budget| bug.check_on::<PolicyLoss>(answer, Options::default(), budget),
 };

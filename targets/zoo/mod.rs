@@ -1,5 +1,5 @@
 //! Historical bugs, re-created on tensors from their reports, one a file: shakedown must find each
-//! by exactly the invariants that it names, and say which known fault it behaves like.
+//! by all the invariants that it names, and say which known fault it behaves like.
 
 mod advantages_as_mask;
 mod clip_fraction;

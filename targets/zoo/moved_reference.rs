@@ -13,7 +13,7 @@ use crate::grpo::Grpo;
 pub(super) const BUG: Bug = Bug {
     source: "trl #6443 (d2b72b720)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["reference-unchanged"],
     fault: "reference-recomputed-from-the-policy",
     check: |bug, budget| bug.check_on::<PolicyUpdate>(answer, Options::default(), budget),
 };

@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "verl #1527 (4e9586a3a)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle"],
     fault: "pads-not-zeroed-again",
     check: |bug, budget| {
         let options = Options { empty_mask: EmptyMask::Avoid, ..Options::default() };

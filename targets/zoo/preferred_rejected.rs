@@ -10,7 +10,15 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "LLaMA-Factory 52d402e2a",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "gradient",
+        "equal-policies",
+        "non-negative",
+        "falls-with-the-margin",
+        "opposite-pairs",
+        "gradients-opposite",
+    ],
     fault: "sign-flipped",
     check: |bug, budget| bug.check_on::<PreferenceLoss>(answer, Options::default(), budget),
 };

@@ -11,7 +11,15 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "trl #137 (8070ac041)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "row-end",
+        "recursion",
+        "exact-values",
+        "returns-minus-values",
+        "causal",
+        "linear",
+    ],
     fault: "values-one-step-early",
     check: |bug, budget| bug.check_on::<Gae>(answer, Options::default(), budget),
 };

@@ -9,7 +9,7 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "trlx",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "gradient", "direction", "expectation"],
     fault: "k3-direction-reversed",
     check: |bug, budget| bug.check_on::<KlEstimate>(answer, Options::default(), budget),
 };

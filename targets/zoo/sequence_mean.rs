@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "trl #2881 (293b62095), #2995, #3021",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "gradient", "on-policy-loss", "on-policy-gradient", "at-least-unclipped"],
     fault: "sequence-mean-called-token-mean",
     check: |bug, budget| bug.check_on::<PolicyLoss>(answer, Options::default(), budget),
 };

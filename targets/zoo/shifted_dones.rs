@@ -11,7 +11,13 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "SB3 #105, #110 (2cd6a4f9)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "recursion",
+        "episodes-are-closed",
+        "concatenated-episodes",
+        "content-critic",
+    ],
     fault: "done-flag-shifted",
     check: |bug, budget| bug.check_on::<RolloutGae>(answer, Options::default(), budget),
 };

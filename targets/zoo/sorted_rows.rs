@@ -10,7 +10,14 @@ use crate::entropy::token_entropy;
 pub(super) const BUG: Bug = Bug {
     source: "verl #1943 (b4aa2dce8), #2185",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "row-permutation",
+        "row-split",
+        "uniform",
+        "near-one-hot",
+        "position-local",
+    ],
     fault: "rows-left-in-sorted-order",
     check: |bug, budget| bug.check_on::<TokenEntropy>(answer, Options::default(), budget),
 };

@@ -11,7 +11,7 @@ use crate::length_penalty::length_penalty;
 pub(super) const BUG: Bug = Bug {
     source: "OpenRLHF #1243, #1252, #1255",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "continuous", "knees"],
     fault: "length-is-the-span-of-the-mask",
     check: |bug, budget| bug.check_on::<LengthPenalty>(answer, Options::default(), budget),
 };

@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "CleanRL #337 (95fcdd75)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "row-end", "recursion", "returns-minus-values"],
     fault: "returns-from-stale-advantages",
     check: |bug, budget| bug.check_on::<Gae>(answer, Options::default(), budget),
 };

@@ -10,7 +10,14 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "trlx, whiten",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "padding",
+        "mean",
+        "variance",
+        "constant",
+        "shift-invariant",
+        "scales-with-the-values",
+    ],
     fault: "statistics-over-padding",
     check: |bug, budget| bug.check_on::<Whiten>(answer, Options::default(), budget),
 };

@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "unsloth-zoo #870 (a5efee2c)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "gradient", "on-policy-loss", "on-policy-gradient"],
     fault: "sum-of-exponentials-as-ratio",
     check: |bug, budget| {
         let options = Options { ratio: Ratio::Sequence, ..Options::default() };

@@ -11,7 +11,7 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "verl #931 (4d722b176)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "gradient", "on-policy-loss", "on-policy-gradient", "at-least-unclipped"],
     fault: "token-sum-divided-by-length",
     check: |bug, budget| {
         let options = Options { aggregate: Aggregate::SeqMeanTokenSum, ..Options::default() };

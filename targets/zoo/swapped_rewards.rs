@@ -12,7 +12,7 @@ use super::Bug;
 pub(super) const BUG: Bug = Bug {
     source: "LLaMA-Factory #6050 (089e4d9e9)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &["oracle", "implicit-rewards"],
     fault: "chosen-and-rejected-outputs-swapped",
     check: |bug, budget| bug.check_on::<PreferenceLoss>(answer, Options::default(), budget),
 };

@@ -11,7 +11,14 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "CleanRL #494 (1ed80620)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "recursion",
+        "episodes-are-closed",
+        "concatenated-episodes",
+        "last-values",
+        "content-critic",
+    ],
     fault: "lambda-term-crosses-episodes",
     check: |bug, budget| bug.check_on::<RolloutGae>(answer, Options::default(), budget),
 };

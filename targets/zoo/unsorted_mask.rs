@@ -12,7 +12,15 @@ use crate::masked::under;
 pub(super) const BUG: Bug = Bug {
     source: "verl #1440 (f147ede20)",
     place: Place::CPU_F32,
-    found_by: &[],
+    found_by: &[
+        "oracle",
+        "row-permutation",
+        "row-split",
+        "row-end",
+        "recursion",
+        "returns-minus-values",
+        "compact-equals-expanded",
+    ],
     fault: "mask-applied-before-unsorting",
     check: |bug, budget| bug.check_on::<Gae>(answer, Options::default(), budget),
 };
