@@ -92,10 +92,37 @@ pitfalls! {
         "raises, changes its inputs, wrong shape or dtype, not deterministic";
 }
 
+/// Whether a row's result may depend on other rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowInfluence {
+    /// It may not: a batch gives what its rows give one at a time.
+    Independent,
+    /// It may.
+    Batch,
+}
+
+/// The options that every contract has, from the `options!` macro.
+pub trait SharedOptions {
+    /// Whether a row's result may depend on other rows.
+    fn rows(&self) -> RowInfluence;
+
+    /// Whether two equal calls must agree.
+    fn deterministic(&self) -> bool;
+}
+
 /// The options of a contract: the conventions in which honest implementations differ.
 /// Declared with the `options!` macro.
 pub trait Options:
-    Clone + Default + PartialEq + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync
+    SharedOptions
+    + Clone
+    + Default
+    + PartialEq
+    + std::fmt::Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
 {
     /// Name, default and meaning of each, in order.
     fn docs() -> Vec<OptionDoc>;
@@ -254,10 +281,16 @@ macro_rules! choice {
     };
 }
 
-/// Declares the options of a contract: a struct, its defaults and its documentation.
+/// Declares the options of a contract: a struct, its defaults and its documentation. The options
+/// `rows` and `deterministic`, which every contract has, come with it; `rows: Batch;` in front
+/// gives the former another default.
 #[macro_export]
 macro_rules! options {
+    (rows: $rows:ident; $($struct:tt)+) => {
+        $crate::options! { @with $rows; $($struct)+ }
+    };
     (
+        @with $rows:ident;
         $(#[$meta:meta])*
         pub struct $name:ident {
             $( $(#[doc = $doc:literal])+ pub $field:ident : $type:ty = $default:expr ),+ $(,)?
@@ -268,23 +301,59 @@ macro_rules! options {
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
             $( $(#[doc = $doc])+ pub $field: $type, )+
+            /// `independent` or `batch`: whether a row's result may depend on other rows.
+            pub rows: $crate::contract::RowInfluence,
+            /// `true` or `false`: whether two equal calls must agree.
+            pub deterministic: bool,
         }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { $( $field: $default, )+ }
+                Self {
+                    $( $field: $default, )+
+                    rows: $crate::contract::RowInfluence::$rows,
+                    deterministic: true,
+                }
+            }
+        }
+
+        impl $crate::contract::SharedOptions for $name {
+            fn rows(&self) -> $crate::contract::RowInfluence {
+                self.rows
+            }
+
+            fn deterministic(&self) -> bool {
+                self.deterministic
             }
         }
 
         impl $name {
             fn option_docs() -> Vec<$crate::contract::OptionDoc> {
                 let defaults = Self::default();
-                vec![$( $crate::contract::OptionDoc {
-                    name: stringify!($field),
-                    default: $crate::yaml::inline(&defaults.$field),
-                    meaning: [$( $doc.trim() ),+].join(" "),
-                } ),+]
+                vec![
+                    $( $crate::contract::OptionDoc {
+                        name: stringify!($field),
+                        default: $crate::yaml::inline(&defaults.$field),
+                        meaning: [$( $doc.trim() ),+].join(" "),
+                    }, )+
+                    $crate::contract::OptionDoc {
+                        name: "rows",
+                        default: $crate::yaml::inline(&defaults.rows),
+                        meaning: "`independent` or `batch`: whether a row's result may depend on \
+                                  other rows."
+                            .to_owned(),
+                    },
+                    $crate::contract::OptionDoc {
+                        name: "deterministic",
+                        default: $crate::yaml::inline(&defaults.deterministic),
+                        meaning: "`true` or `false`: whether two equal calls must agree."
+                            .to_owned(),
+                    },
+                ]
             }
         }
+    };
+    ($($struct:tt)+) => {
+        $crate::options! { @with Independent; $($struct)+ }
     };
 }

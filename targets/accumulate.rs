@@ -1,9 +1,26 @@
 //! `accumulated-loss` on tensors: micro-batches that give the loss and gradient of their batch.
 
+use shakedown::component::Component;
+use shakedown::contracts::accumulated_loss::{AccumulatedLoss, Options};
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::masked::Reduction;
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<AccumulatedLoss> {
+    let reduction = Reduction {
+        aggregate: options.aggregate,
+        norm_length: options.norm_length,
+        empty_rows: options.empty_rows,
+        empty_mask: options.empty_mask,
+    };
+    tch::<AccumulatedLoss>(move |case| {
+        let parts = case.micro_batches.iter().map(|part| (&part.token_losses, &part.mask));
+        accumulated_loss(&parts.collect::<Vec<_>>(), &reduction)
+    })
+}
 
 /// The loss of a step that is taken in micro-batches; differentiable.
 ///

@@ -1,8 +1,14 @@
 //! Training on a softmax bandit: REINFORCE, PPO and GRPO where every completion is one token.
 
+use shakedown::component::Component;
+use shakedown::contracts::policy_update::{
+    Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
+};
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
+use crate::chance::Chance;
 use crate::completions::Completions;
 use crate::grpo::Grpo;
 use crate::ppo::Ppo;
@@ -15,7 +21,7 @@ pub struct Training {
     pub steps: usize,
     /// The step of the gradient descent.
     pub learning_rate: f64,
-    /// Of libtorch's generator, which is set to it at the start.
+    /// Of all that is sampled.
     pub seed: i64,
     /// Completions, or pairs, that are sampled in a step.
     pub batch: i64,
@@ -23,6 +29,18 @@ pub struct Training {
     pub group: i64,
     /// Steps of the gradient descent on the same completions.
     pub epochs: usize,
+}
+
+impl Training {
+    /// As a case of `policy-update` asks for it.
+    pub(crate) fn of(case: &PolicyUpdateCase<Tensor>) -> Training {
+        Training {
+            steps: case.steps.int64_value(&[]) as usize,
+            learning_rate: case.learning_rate.double_value(&[]),
+            seed: case.seed.int64_value(&[]),
+            ..Training::default()
+        }
+    }
 }
 
 impl Default for Training {
@@ -42,6 +60,40 @@ pub struct Step {
     pub kl: f64,
     /// The entropy of the policy in nats.
     pub entropy: f64,
+}
+
+/// [`reinforce`] as a component.
+pub fn reinforce_component(options: Options) -> impl Component<PolicyUpdate> {
+    let mut objective = Reinforce::default();
+    objective.policy.beta = options.beta;
+    tch::<PolicyUpdate>(move |case| {
+        let training = Training::of(case);
+        updated(reinforce(&case.logits, &case.rewards, &objective, &training, &mut |_| ()))
+    })
+}
+
+/// [`ppo`] as a component, without the bonus for entropy: it moves a policy where rewards do not.
+pub fn ppo_component(options: Options) -> impl Component<PolicyUpdate> {
+    let mut objective = Ppo { entropy_coefficient: 0.0, ..Ppo::default() };
+    objective.policy.beta = options.beta;
+    tch::<PolicyUpdate>(move |case| {
+        let training = Training::of(case);
+        updated(ppo(&case.logits, &case.rewards, &objective, &training, &mut |_| ()))
+    })
+}
+
+/// [`grpo`] as a component.
+pub fn grpo_component(options: Options) -> impl Component<PolicyUpdate> {
+    let mut objective = Grpo::default();
+    objective.policy.beta = options.beta;
+    tch::<PolicyUpdate>(move |case| {
+        let training = Training::of(case);
+        updated(grpo(&case.logits, &case.rewards, &objective, &training, &mut |_| ()))
+    })
+}
+
+pub(crate) fn updated(logits: Tensor) -> PolicyUpdateOutput<Tensor> {
+    PolicyUpdateOutput { logits, ref_logits: None }
 }
 
 /// Trains a softmax policy with REINFORCE; gives its logits.
@@ -149,9 +201,15 @@ impl Agent {
         self.logits.expand([batch.old_values.size()[0], 1, -1], false)
     }
 
-    fn sample(&self, rewards: &Tensor, reference: &Tensor, training: &Training) -> Batch {
+    fn sample(
+        &self,
+        rewards: &Tensor,
+        reference: &Tensor,
+        training: &Training,
+        chance: &mut Chance,
+    ) -> Batch {
         let log_probs = self.logits.detach().log_softmax(-1, None);
-        let arms = log_probs.exp().multinomial(training.batch, true);
+        let arms = chance.draw(&log_probs.exp(), training.batch);
         let at_arms = |numbers: &Tensor| numbers.gather(0, &arms, false).unsqueeze(1);
         let rows = Tensor::arange(training.batch, (Kind::Int64, arms.device()));
         let completions = Completions {
@@ -173,12 +231,12 @@ fn train(
     watch: &mut dyn FnMut(Step),
     objective: impl Fn(&Agent, &Batch) -> Tensor,
 ) -> Tensor {
-    tch::manual_seed(training.seed);
+    let mut chance = Chance::new(training.seed);
     let reference = start(logits);
     let rewards = rewards.detach().to_kind(reference.kind());
     let agent = Agent::new(logits);
     for _ in 0..training.steps {
-        let batch = agent.sample(&rewards, &reference, training);
+        let batch = agent.sample(&rewards, &reference, training, &mut chance);
         let mut last = f64::NAN;
         for _ in 0..training.epochs {
             let loss = objective(&agent, &batch);
@@ -198,7 +256,7 @@ pub(crate) fn start(logits: &Tensor) -> Tensor {
 /// One step of gradient descent on all parameters that the loss depends on.
 pub(crate) fn descend(loss: &Tensor, parameters: &[&Tensor], learning_rate: f64) {
     loss.backward();
-    tch::no_grad(|| {
+    ::tch::no_grad(|| {
         for parameter in parameters {
             let mut gradient = parameter.grad();
             if gradient.defined() {

@@ -1,11 +1,11 @@
 //! DPO: a policy that learns from pairs which completion is preferred, without a reward model.
 
+use shakedown::contracts::preference_loss::{Options, Reduction};
 use shakedown::contracts::token_log_probs;
 use tch::Tensor;
 
 use crate::log_probs::token_log_probs;
 use crate::masked::under;
-use crate::options::preference_loss::{Options, Reduction};
 use crate::preference::{Pairs, PreferenceLoss, preference_loss};
 
 /// One side of `P` pairs: completions of `T` tokens.

@@ -1,9 +1,16 @@
 //! `token-entropy` on tensors: how undecided the policy is at each position.
 
+use shakedown::component::Component;
+use shakedown::contracts::token_entropy::{NegInf, Options, TokenEntropy};
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
-use crate::options::token_entropy::{NegInf, Options};
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<TokenEntropy> {
+    tch::<TokenEntropy>(move |case| token_entropy(&case.logits, &options))
+}
 
 /// The entropy of the distribution at each position; differentiable.
 ///

@@ -1,13 +1,23 @@
 //! `gae` on tensors: generalised advantage estimation over the tokens of a completion.
 
+use shakedown::component::Component;
+use shakedown::contracts::gae::{self as contract, GaeOutput, Options};
+use shakedown::contracts::whiten;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::masked::under;
-use crate::options::gae::Options;
-use crate::options::whiten;
 use crate::returns::{discounted, steps};
 use crate::whiten::whiten;
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<contract::Gae> {
+    tch::<contract::Gae>(move |case| {
+        let Gae { advantages, returns } = gae(&case.rewards, &case.values, &case.mask, &options);
+        GaeOutput { advantages, returns }
+    })
+}
 
 /// What [`gae()`] gives.
 #[derive(Debug)]

@@ -1,12 +1,11 @@
 //! GRPO: outcomes normalised in their group, a clipped policy loss, and the KL to the reference.
 
-use shakedown::contracts::token_log_probs;
+use shakedown::aggregate::Aggregate;
+use shakedown::contracts::{outcome_advantage, policy_loss, token_log_probs};
 use tch::Tensor;
 
 use crate::completions::Completions;
 use crate::log_probs::token_log_probs;
-use crate::options::policy_loss::Aggregate;
-use crate::options::{outcome_advantage, policy_loss};
 use crate::outcome::outcome_advantage;
 use crate::policy::{Inputs, PolicyLoss, policy_loss};
 

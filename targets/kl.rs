@@ -1,9 +1,16 @@
 //! `kl-estimate` on tensors: how far the policy has gone from the reference, token by token.
 
+use shakedown::component::Component;
+use shakedown::contracts::kl_estimate::{Estimator, Gradient, KlEstimate, Options};
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
-use crate::options::kl_estimate::{Estimator, Gradient, Options};
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<KlEstimate> {
+    tch::<KlEstimate>(move |case| kl_estimate(&case.log_probs, &case.ref_log_probs, &options))
+}
 
 /// An estimate of KL(policy ‖ reference) from each token that the policy sampled; differentiable
 /// by the log-probabilities of the policy alone.

@@ -2,9 +2,15 @@
 
 use std::f64::consts::PI;
 
+use shakedown::component::Component;
+use shakedown::contracts::length_penalty::{LengthPenalty, Options, Shape};
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
-use crate::options::length_penalty::{Options, Shape};
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<LengthPenalty> {
+    tch::<LengthPenalty>(move |case| length_penalty(&case.lengths, &options))
+}
 
 /// The penalty, or the reward, of each completion for its length.
 ///

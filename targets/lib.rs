@@ -2,21 +2,21 @@
 //!
 //! | contract | reference on tensors | historical bugs | real libraries |
 //! |---|---|---|---|
-//! | `length-penalty` | [`length_penalty`] | | |
+//! | `length-penalty` | [`length_penalty`] | [`zoo`]: OpenRLHF #1243 | |
 //! | `group-advantage` | [`advantage`] | [`zoo`]: prime-rl #390, AReaL #225 | TRL, `python/` |
-//! | `outcome-advantage` | [`outcome`] | | |
-//! | `gae` | [`gae`] | | |
-//! | `rollout-gae` | [`rollout_gae`] | | |
+//! | `outcome-advantage` | [`outcome`] | [`zoo`]: verl #6362, NeMo-RL #4061 | |
+//! | `gae` | [`gae`] | [`zoo`]: trl #137, CleanRL #337, verl #1440 | |
+//! | `rollout-gae` | [`rollout_gae`] | [`zoo`]: SB3 #105, #183, CleanRL #494 | |
 //! | `returns` | [`returns`] | [`zoo`]: verl #7278, trl #7024, slime #1372 | |
-//! | `whiten` | [`whiten`] | | |
+//! | `whiten` | [`whiten`] | [`zoo`]: trlx, verl #1527 | |
 //! | `token-log-probs` | [`log_probs`] | [`zoo`]: OpenRLHF #634 | TRL, `python/` |
-//! | `token-entropy` | [`entropy`] | | |
-//! | `kl-estimate` | [`kl`] | | |
-//! | `policy-loss` | [`policy`] | | |
-//! | `value-loss` | [`value`] | | |
-//! | `preference-loss` | [`preference`] | | |
-//! | `accumulated-loss` | [`accumulate`] | | |
-//! | `policy-update` | [`bandit`], [`pairs`] | | |
+//! | `token-entropy` | [`entropy`] | [`zoo`]: verl #1943 | |
+//! | `kl-estimate` | [`kl`] | [`zoo`]: trlx, trl #2277, NeMo-RL #2506, OpenRLHF #620 | |
+//! | `policy-loss` | [`policy`] | [`zoo`]: eight, from verl #179 to OpenRLHF | |
+//! | `value-loss` | [`value`] | [`zoo`]: verl #2016 | |
+//! | `preference-loss` | [`preference`] | [`zoo`]: LLaMA-Factory, two | |
+//! | `accumulated-loss` | [`accumulate`] | [`zoo`]: four, from transformers #34191 | |
+//! | `policy-update` | [`bandit`], [`pairs`] | [`zoo`]: trl #6443 | |
 //!
 //! Four algorithms are made of these: [`reinforce`], [`ppo`], [`grpo`] and [`dpo`]. Each learns in
 //! an example: `cargo run -p shakedown-targets --example grpo`.
@@ -24,6 +24,7 @@
 pub mod accumulate;
 pub mod advantage;
 pub mod bandit;
+pub mod chance;
 pub mod completions;
 pub mod dpo;
 pub mod entropy;
@@ -33,8 +34,6 @@ pub mod kl;
 pub mod length_penalty;
 pub mod log_probs;
 pub mod masked;
-#[expect(missing_docs, reason = "contracts.md says what each option means")]
-pub mod options;
 pub mod outcome;
 pub mod pairs;
 pub mod policy;

@@ -1,12 +1,21 @@
 //! `outcome-advantage` on tensors: an outcome a completion, normalised in its group, at each token.
 
+use shakedown::component::Component;
 use shakedown::contracts::group_advantage;
+use shakedown::contracts::outcome_advantage::{EmptyRows, Options, OutcomeAdvantage};
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::advantage::group_advantage;
 use crate::arithmetic;
 use crate::masked::under;
-use crate::options::outcome_advantage::{EmptyRows, Options};
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<OutcomeAdvantage> {
+    tch::<OutcomeAdvantage>(move |case| {
+        outcome_advantage(&case.token_rewards, &case.mask, &case.groups, &options)
+    })
+}
 
 /// The advantage of each token: that of its completion, whose outcome is the sum of its rewards.
 ///

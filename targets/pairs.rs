@@ -1,8 +1,12 @@
 //! Training on synthetic pairs: DPO on completions of which a hidden reward prefers one.
 
+use shakedown::component::Component;
+use shakedown::contracts::policy_update::PolicyUpdate;
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
-use crate::bandit::{Step, Training, descend, start, step};
+use crate::bandit::{Step, Training, descend, start, step, updated};
+use crate::chance::Chance;
 use crate::dpo::{Dpo, Side, completion_log_probs};
 
 /// What is known of the policy after a step of training.
@@ -19,6 +23,19 @@ pub struct PairStep {
 
 /// How many pairs are kept apart to measure on.
 const HELD_OUT: i64 = 512;
+
+/// [`dpo`] on completions of one token, as a component. What holds it to the reference is its own
+/// β, which is no weight of a KL beside the rewards: more of it, and the first steps are larger.
+pub fn dpo_component() -> impl Component<PolicyUpdate> {
+    let mut objective = Dpo::default();
+    objective.preference.beta = 1.0;
+    tch::<PolicyUpdate>(move |case| {
+        // At the start the gradient of a pair is half its difference.
+        let mut training = Training::of(case);
+        training.learning_rate *= 2.0;
+        updated(dpo(&case.logits, &case.rewards, 1, &objective, &training, &mut |_| ()))
+    })
+}
 
 /// Trains a policy that samples each token alike with DPO; gives its logits.
 ///
@@ -46,11 +63,12 @@ pub fn dpo(
     training: &Training,
     watch: &mut dyn FnMut(PairStep),
 ) -> Tensor {
-    tch::manual_seed(training.seed);
+    let mut chance = Chance::new(training.seed);
     let reference = start(logits);
     let rewards = rewards.detach().to_kind(reference.kind());
     let logits = start(logits).set_requires_grad(true);
-    let sample = |pairs| SyntheticPairs::sample(&reference, &rewards, pairs, length);
+    let mut sample =
+        |pairs| SyntheticPairs::sample(&reference, &rewards, pairs, length, &mut chance);
     let held_out = sample(HELD_OUT);
     for _ in 0..training.steps {
         let pairs = sample(training.batch);
@@ -77,9 +95,15 @@ struct SyntheticPairs {
 }
 
 impl SyntheticPairs {
-    fn sample(reference: &Tensor, rewards: &Tensor, pairs: i64, length: i64) -> SyntheticPairs {
+    fn sample(
+        reference: &Tensor,
+        rewards: &Tensor,
+        pairs: i64,
+        length: i64,
+        chance: &mut Chance,
+    ) -> SyntheticPairs {
         let probs = reference.softmax(-1, None);
-        let tokens = probs.multinomial(2 * pairs * length, true).view([2, pairs, length]);
+        let tokens = chance.draw(&probs, 2 * pairs * length).view([2, pairs, length]);
         let (one, other) = (tokens.get(0), tokens.get(1));
         let outcome = |tokens: &Tensor| rewards.take(tokens).sum_dim_intlist(1, false, None);
         let (first, second) = (outcome(&one), outcome(&other));

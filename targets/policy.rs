@@ -1,12 +1,38 @@
 //! `policy-loss` on tensors: clipped PPO, REINFORCE and CISPO, by token or by sequence, with KL.
 
+use shakedown::component::Component;
+use shakedown::contracts::kl_estimate::{self, Estimator};
+use shakedown::contracts::policy_loss::{
+    self as contract, ApproxKl, ClipBounds, KlEstimator, Objective, Options, PolicyLossOutput,
+    Ratio,
+};
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::kl::kl_estimate;
 use crate::masked::{Reduction, mean, under};
-use crate::options::kl_estimate;
-use crate::options::policy_loss::{ApproxKl, ClipBounds, Objective, Options, Ratio};
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<contract::PolicyLoss> {
+    tch::<contract::PolicyLoss>(move |case| {
+        let inputs = Inputs {
+            log_probs: &case.log_probs,
+            old_log_probs: &case.old_log_probs,
+            ref_log_probs: case.ref_log_probs.as_ref(),
+            advantages: &case.advantages,
+            mask: &case.mask,
+        };
+        let PolicyLoss { loss, clip_fraction, approx_kl, kl } = policy_loss(&inputs, &options);
+        PolicyLossOutput {
+            loss,
+            clip_fraction,
+            approx_kl: Some(approx_kl),
+            kl,
+            grad_log_probs: None,
+        }
+    })
+}
 
 /// What the loss is made of.
 #[derive(Debug)]
@@ -168,7 +194,12 @@ fn times_exp(factor: &Tensor, exponent: &Tensor) -> Tensor {
 
 fn kl_options(options: &Options) -> kl_estimate::Options {
     kl_estimate::Options {
-        estimator: options.kl_estimator,
+        estimator: match options.kl_estimator {
+            KlEstimator::K1 => Estimator::K1,
+            KlEstimator::K2 => Estimator::K2,
+            KlEstimator::K3 => Estimator::K3,
+            KlEstimator::Abs => Estimator::Abs,
+        },
         log_ratio_clamp: options.kl_log_ratio_clamp,
         clamp: options.kl_clamp,
         ..Default::default()

@@ -1,6 +1,6 @@
 //! PPO: a clipped policy loss on advantages of a value function, which is trained beside it.
 
-use shakedown::contracts::token_log_probs;
+use shakedown::contracts::{gae, policy_loss, token_entropy, token_log_probs, value_loss};
 use tch::Tensor;
 
 use crate::arithmetic;
@@ -9,7 +9,6 @@ use crate::entropy::token_entropy;
 use crate::gae::gae;
 use crate::log_probs::token_log_probs;
 use crate::masked::Reduction;
-use crate::options::{gae, policy_loss, token_entropy, value_loss};
 use crate::policy::{Inputs, PolicyLoss, policy_loss};
 use crate::value::{ValueLoss, value_loss};
 

@@ -1,9 +1,39 @@
 //! `preference-loss` on tensors: DPO and its relatives, from the log-probabilities of completions.
 
+use shakedown::component::Component;
+use shakedown::contracts::preference_loss::{
+    self as contract, Kind, Options, PreferenceLossOutput, Reduction,
+};
+use shakedown::tensor::tch;
 use tch::{Kind as Dtype, Tensor};
 
 use crate::arithmetic;
-use crate::options::preference_loss::{Kind, Options, Reduction};
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<contract::PreferenceLoss> {
+    tch::<contract::PreferenceLoss>(move |case| {
+        let pairs = Pairs {
+            policy_chosen: &case.policy_chosen,
+            policy_rejected: &case.policy_rejected,
+            ref_chosen: &case.ref_chosen,
+            ref_rejected: &case.ref_rejected,
+        };
+        let PreferenceLoss { losses, chosen_rewards, rejected_rewards } =
+            preference_loss(&pairs, &options);
+        let (losses, loss) = match options.reduction {
+            Reduction::None => (Some(losses), None),
+            Reduction::Mean => (None, Some(losses)),
+        };
+        PreferenceLossOutput {
+            losses,
+            loss,
+            chosen_rewards: Some(chosen_rewards),
+            rejected_rewards: Some(rejected_rewards),
+            grad_policy_chosen: None,
+            grad_policy_rejected: None,
+        }
+    })
+}
 
 /// The log-probabilities of pairs of completions.
 #[derive(Debug)]

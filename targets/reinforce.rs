@@ -1,12 +1,11 @@
 //! REINFORCE: the log-probability of each token, weighted by the rewards that followed it.
 
-use shakedown::contracts::{returns, token_log_probs};
+use shakedown::contracts::policy_loss::{self, Objective};
+use shakedown::contracts::{returns, token_log_probs, whiten};
 use tch::Tensor;
 
 use crate::completions::Completions;
 use crate::log_probs::token_log_probs;
-use crate::options::policy_loss::Objective;
-use crate::options::{policy_loss, whiten};
 use crate::policy::{Inputs, PolicyLoss, policy_loss};
 use crate::returns::returns;
 use crate::whiten::whiten;

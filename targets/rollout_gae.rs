@@ -1,11 +1,28 @@
 //! `rollout-gae` on tensors: generalised advantage estimation over environments that start anew.
 
+use shakedown::component::Component;
+use shakedown::contracts::rollout_gae::{DoneConvention, Options, RolloutGae, RolloutGaeOutput};
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::gae::Gae;
 use crate::masked::under;
-use crate::options::rollout_gae::{DoneConvention, Options};
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<RolloutGae> {
+    tch::<RolloutGae>(move |case| {
+        let rollout = Rollout {
+            rewards: &case.rewards,
+            values: &case.values,
+            dones: &case.dones,
+            last_values: &case.last_values,
+            last_dones: &case.last_dones,
+        };
+        let Gae { advantages, returns } = rollout_gae(&rollout, &options);
+        RolloutGaeOutput { advantages, returns }
+    })
+}
 
 /// What a rollout collected, and what stands after its last step.
 #[derive(Debug)]

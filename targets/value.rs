@@ -1,10 +1,21 @@
 //! `value-loss` on tensors: the squared error of the value function, clipped around its old values.
 
+use shakedown::component::Component;
+use shakedown::contracts::value_loss::{self as contract, Options, ValueLossOutput};
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::masked::{Reduction, mean, under};
-use crate::options::value_loss::Options;
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<contract::ValueLoss> {
+    tch::<contract::ValueLoss>(move |case| {
+        let ValueLoss { loss, clip_fraction } =
+            value_loss(&case.values, &case.old_values, &case.returns, &case.mask, &options);
+        ValueLossOutput { loss, clip_fraction, grad_values: None }
+    })
+}
 
 /// What [`value_loss()`] gives: scalars, of which the loss alone has a gradient.
 #[derive(Debug)]

@@ -1,12 +1,20 @@
-//! `whiten` on tensors: numbers with mean 0 and variance 1, over all tokens that count.
+//! `whiten` on tensors: mean 0 and variance 1, over all tokens that count or row by row.
 
+use shakedown::component::Component;
+use shakedown::contract::RowInfluence;
 use shakedown::contracts::group_advantage::EpsilonMode;
+use shakedown::contracts::whiten::{Options, Whiten};
 use shakedown::masked::EmptyMask;
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
 use crate::masked::under;
-use crate::options::whiten::Options;
+
+/// The function below as a component.
+pub fn component(options: Options) -> impl Component<Whiten> {
+    tch::<Whiten>(move |case| whiten(&case.values, &case.mask, &options))
+}
 
 /// The numbers less their mean, over their deviation; with `shift_mean: false` around their mean.
 ///
@@ -25,6 +33,18 @@ use crate::options::whiten::Options;
 /// # Source
 /// verl and TRL `masked_whiten` (`add`); OpenRLHF `masked_normalize` (`clamp`).
 pub fn whiten(values: &Tensor, mask: &Tensor, options: &Options) -> Tensor {
+    match options.rows {
+        RowInfluence::Batch => whiten_together(values, mask, options),
+        RowInfluence::Independent => {
+            let rows = values.split(1, 0).into_iter().zip(mask.split(1, 0));
+            let whitened = rows.map(|(values, mask)| whiten_together(&values, &mask, options));
+            Tensor::cat(&whitened.collect::<Vec<_>>(), 0)
+        }
+    }
+}
+
+/// Over all tokens that count.
+fn whiten_together(values: &Tensor, mask: &Tensor, options: &Options) -> Tensor {
     let values = under(mask, &values.to_kind(arithmetic(values.kind())));
     let count = mask.sum(values.kind());
     let enough = count.gt(f64::from(options.ddof));

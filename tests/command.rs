@@ -117,10 +117,12 @@ fn every_name_of_the_catalogue_can_be_explained() {
         let catalogue = folder.run(&["list", contract]).stdout;
         let (_, names) = catalogue.split_once("\noptions\n").expect("there are options");
         let names = names.lines().filter(|line| line.starts_with("  "));
-        for name in names.filter_map(|line| line.split_whitespace().next()) {
-            let ran = folder.run(&["explain", &format!("{contract}/{name}")]);
-            assert_eq!(ran.code, 0, "{contract}/{name}: {}", ran.stderr);
-        }
+        let names = names.filter_map(|line| line.split_whitespace().next());
+        let ids: Vec<String> = names.map(|name| format!("{contract}/{name}")).collect();
+        let mut arguments = vec!["explain"];
+        arguments.extend(ids.iter().map(String::as_str));
+        let ran = folder.run(&arguments);
+        assert_eq!(ran.code, 0, "{contract}: {}", ran.stderr);
     }
 }
 

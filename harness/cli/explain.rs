@@ -30,18 +30,26 @@ pub(super) fn list(contract: Option<&str>) -> Done {
     Ok(ExitCode::AllHold)
 }
 
-pub(super) fn explain(id: &str) -> Done {
+pub(super) fn explain(ids: &[String]) -> Done {
     let (mut to, _) = output();
+    for (index, id) in ids.iter().enumerate() {
+        let between = if index > 0 { "\n" } else { "" };
+        write!(to, "{between}{}", explanation(id)?)?;
+    }
+    Ok(ExitCode::AllHold)
+}
+
+/// What there is to say about one id.
+fn explanation(id: &str) -> Result<String, Error> {
     let (contract, name) = match id.split_once('/') {
         Some((contract, name)) => (Some(contract), name),
         None => (None, id),
     };
     if contract.is_none() && contracts::IDS.contains(&id) {
-        write!(to, "{}", contracts::visit(id, Catalogue).expect("the name is known"))?;
-        return Ok(ExitCode::AllHold);
+        return Ok(contracts::visit(id, Catalogue).expect("the name is known"));
     }
     if let Some(contract) = contract.filter(|contract| !contracts::IDS.contains(contract)) {
-        return Err(Error::new(contracts::unknown(contract)).into());
+        return Err(Error::new(contracts::unknown(contract)));
     }
     let asked: Vec<&str> =
         contracts::IDS.iter().copied().filter(|id| contract.is_none_or(|one| one == *id)).collect();
@@ -59,10 +67,9 @@ pub(super) fn explain(id: &str) -> Done {
             .collect();
         let suggestion = nearest(name, known);
         let message = format!("nothing is named `{id}`{suggestion}");
-        return Err(Error::new(message).into());
+        return Err(Error::new(message));
     }
-    write!(to, "{}", texts.join("\n"))?;
-    Ok(ExitCode::AllHold)
+    Ok(texts.join("\n"))
 }
 
 /// One contract in one line.

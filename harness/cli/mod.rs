@@ -44,7 +44,8 @@ enum Verb {
     /// Explain a contract, an invariant, a fault, an option, a class of inputs or a pitfall
     Explain {
         /// CONTRACT, CONTRACT/ID, or the ID alone
-        id: String,
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
     },
     /// Say of kept cases whether each is fixed, still failing, or stale
     Replay {
@@ -159,7 +160,7 @@ pub fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Check(arguments) => check::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
-        Verb::Explain { id } => explain::explain(&id),
+        Verb::Explain { ids } => explain::explain(&ids),
         Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),
         Verb::Shrink { case, manifest, output } => {
             replay::shrink(&case, manifest.as_deref(), output.as_deref())

@@ -8,14 +8,14 @@
 //! compared with anything, and a training run with it cannot be repeated.
 //!
 //! ### Does not hold for
-//! Components that sample on purpose; no contract has them here.
+//! Components that sample on purpose and say so with `deterministic: false`.
 //!
 //! ### Bugs it has caught
 //! verl #4708: a mode that one call leaves behind for the next. unsloth-zoo #892: gradients that
 //! were accumulated before.
 
 use crate::broken;
-use crate::contract::{Contract, Pitfall};
+use crate::contract::{Contract, Pitfall, SharedOptions};
 use crate::invariant::{Doc, Invariant, Outcome, Probe};
 use crate::laws::floats;
 
@@ -27,7 +27,7 @@ pub fn law<C: Contract>() -> Invariant<C> {
         pitfall: Pitfall::PurityShapeDtype,
         catches: &[],
         needs_gradient: false,
-        applies: |_, _| true,
+        applies: |options, _| options.deterministic(),
         check: check::<C>,
     }
 }

@@ -8,14 +8,15 @@
 //! changes with the batch size, the number of devices and the order of the data.
 //!
 //! ### Does not hold for
-//! Conventions that take statistics over the whole batch on purpose, and say so in an option.
+//! Conventions that take statistics over the whole batch on purpose, and say so in an option:
+//! `rows: batch` where no other says it.
 //!
 //! ### Bugs it has caught
 //! AReaL #225: a stride applied twice leaves all groups but the first as they were. trl
 //! 4db63af98: position `(i, t)` gets the advantage of row `t`.
 
 use crate::broken;
-use crate::contract::Pitfall;
+use crate::contract::{Pitfall, RowInfluence, SharedOptions};
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
 use crate::laws::{Rows, difference, outputs, take_rows};
 use crate::text::pair;
@@ -31,7 +32,9 @@ pub fn law<C: Rows>() -> Invariant<C> {
         pitfall: Pitfall::MaskingAlignment,
         catches: &[],
         needs_gradient: false,
-        applies: |options, _| C::independent(options),
+        applies: |options, _| {
+            C::independent(options) && options.rows() == RowInfluence::Independent
+        },
         check: check::<C>,
     }
 }

@@ -1,6 +1,12 @@
 //! The four algorithms learn: what must rise rises, from the same seed in the same way.
 
+use shakedown::check::{Budget, Subject, run};
+use shakedown::component::Component;
+use shakedown::contracts::policy_update::{Options, PolicyUpdate};
+use shakedown::place::Place;
+use shakedown::report::{Paint, Status, write_component};
 use shakedown_targets::bandit::{self, Step, Training};
+use shakedown_targets::chance::Chance;
 use shakedown_targets::dpo::Dpo;
 use shakedown_targets::grpo::Grpo;
 use shakedown_targets::pairs::{self, PairStep};
@@ -106,4 +112,57 @@ fn dpo_tells_completions_apart_that_it_has_never_seen() {
         assert!(last.accuracy > 0.9, "seed {seed}: {last:?}");
         assert!(last.margin > steps[0].margin, "seed {seed}: {last:?}");
     }
+}
+
+#[test]
+fn arms_are_drawn_as_often_as_their_probabilities_say() {
+    let probs = Tensor::from_slice(&[0.0_f32, 0.25, 0.0, 0.75, 0.0]);
+    let drawn: Vec<i64> = Vec::try_from(Chance::new(7).draw(&probs, 10_000)).unwrap();
+    let share = |arm| drawn.iter().filter(|drawn| **drawn == arm).count() as f64 / 10_000.0;
+    assert_eq!(share(1) + share(3), 1.0);
+    assert!((share(1) - 0.25).abs() < 0.02, "{}", share(1)); // five standard deviations
+}
+
+/// Cases of one algorithm; in each of them some invariants train a policy dozens of times.
+const CASES: u64 = 60;
+
+fn learns(name: &str, component: impl Component<PolicyUpdate> + 'static, options: Options) {
+    let mut subject = Subject::new(name, component);
+    subject.options = options;
+    let budget = Budget { cases: CASES, ..Budget::default() };
+    let report = run(&mut subject, Place::CPU_F32, &budget, &|_| ()).unwrap();
+    let mut text = Vec::new();
+    write_component(&mut text, &report, Paint::default()).unwrap();
+    assert_eq!(report.status, Status::Pass, "{}", String::from_utf8_lossy(&text));
+}
+
+/// With the KL to the starting policy and without it.
+fn pulled() -> [Options; 2] {
+    [0.0, 0.5].map(|beta| Options { beta, ..Options::default() })
+}
+
+#[test]
+fn reinforce_keeps_every_invariant_of_policy_update() {
+    for options in pulled() {
+        learns("reinforce", bandit::reinforce_component(options.clone()), options);
+    }
+}
+
+#[test]
+fn ppo_keeps_every_invariant_of_policy_update() {
+    for options in pulled() {
+        learns("ppo", bandit::ppo_component(options.clone()), options);
+    }
+}
+
+#[test]
+fn grpo_keeps_every_invariant_of_policy_update() {
+    for options in pulled() {
+        learns("grpo", bandit::grpo_component(options.clone()), options);
+    }
+}
+
+#[test]
+fn dpo_keeps_every_invariant_of_policy_update() {
+    learns("dpo", pairs::dpo_component(), Options::default());
 }

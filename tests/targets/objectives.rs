@@ -1,11 +1,11 @@
 //! The objectives of the four algorithms: where their numbers are known in closed form, and where
 //! a batch has nothing to learn from.
 
+use shakedown::contracts::{kl_estimate, policy_loss};
 use shakedown_targets::completions::Completions;
 use shakedown_targets::dpo::{Dpo, Side};
 use shakedown_targets::grpo::Grpo;
 use shakedown_targets::kl::kl_estimate;
-use shakedown_targets::options::{kl_estimate, policy_loss};
 use shakedown_targets::policy::{Inputs, policy_loss};
 use shakedown_targets::ppo::Ppo;
 use shakedown_targets::reinforce::Reinforce;

@@ -7,13 +7,16 @@ use shakedown::component::Component;
 use shakedown::contract::{Contract, Options};
 use shakedown::place::{Device, Dtype, Place};
 use shakedown::report::{Paint, Status, write_component};
-use shakedown_targets::{advantage, log_probs, returns};
+use shakedown_targets::{
+    accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
+    preference, returns, rollout_gae, value, whiten,
+};
 
 /// The default options, and drawn ones.
 const OPTION_SETS: u64 = 30;
 
 /// Cases of one contract, over all option sets and CPU places.
-const CASES: u64 = 20_000;
+const CASES: u64 = 3_000;
 
 fn places() -> Vec<Place> {
     let cuda = |dtype| Place { device: Device::Cuda(0), dtype };
@@ -27,7 +30,7 @@ fn options<C: Contract>(set: u64) -> C::Options {
     if set == 0 {
         return C::Options::default();
     }
-    let mut bytes = [0; 64];
+    let mut bytes = [0; 256];
     shakedown::stream::rng(set, C::ID).fill_bytes(&mut bytes);
     C::Options::draw(&mut Unstructured::new(&bytes)).unwrap()
 }
@@ -70,4 +73,59 @@ fn token_log_probs_keeps_every_invariant() {
 #[test]
 fn returns_keeps_every_invariant() {
     keeps_every_invariant(returns::component);
+}
+
+#[test]
+fn length_penalty_keeps_every_invariant() {
+    keeps_every_invariant(length_penalty::component);
+}
+
+#[test]
+fn outcome_advantage_keeps_every_invariant() {
+    keeps_every_invariant(outcome::component);
+}
+
+#[test]
+fn gae_keeps_every_invariant() {
+    keeps_every_invariant(gae::component);
+}
+
+#[test]
+fn rollout_gae_keeps_every_invariant() {
+    keeps_every_invariant(rollout_gae::component);
+}
+
+#[test]
+fn kl_estimate_keeps_every_invariant() {
+    keeps_every_invariant(kl::component);
+}
+
+#[test]
+fn preference_loss_keeps_every_invariant() {
+    keeps_every_invariant(preference::component);
+}
+
+#[test]
+fn accumulated_loss_keeps_every_invariant() {
+    keeps_every_invariant(accumulate::component);
+}
+
+#[test]
+fn token_entropy_keeps_every_invariant() {
+    keeps_every_invariant(entropy::component);
+}
+
+#[test]
+fn policy_loss_keeps_every_invariant() {
+    keeps_every_invariant(policy::component);
+}
+
+#[test]
+fn whiten_keeps_every_invariant() {
+    keeps_every_invariant(whiten::component);
+}
+
+#[test]
+fn value_loss_keeps_every_invariant() {
+    keeps_every_invariant(value::component);
 }

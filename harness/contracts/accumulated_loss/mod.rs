@@ -123,6 +123,7 @@ impl crate::contract::Options for Options {
             empty_rows: one(u, EmptyRows::ALL)?,
             holes: chance(u, 128)?,
             masked_values: one(u, MaskedValues::ALL)?,
+            ..Options::default()
         })
     }
 }

@@ -129,6 +129,7 @@ impl crate::contract::Options for Options {
             holes: chance(u, 128)?,
             masked_values: one(u, MaskedValues::ALL)?,
             masked_output: one(u, MaskedOutput::ALL)?,
+            ..Options::default()
         })
     }
 }

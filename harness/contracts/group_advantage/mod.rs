@@ -197,6 +197,7 @@ impl crate::contract::Options for Options {
             layout: one(u, Layout::ALL)?,
             unscored: one(u, Unscored::ALL)?,
             reward_range: one(u, &[[-10.0, 10.0], [0.0, 1.0], [-1.0, 1.0], [0.0, 100.0]])?,
+            ..Options::default()
         })
     }
 }

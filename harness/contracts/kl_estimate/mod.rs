@@ -170,6 +170,7 @@ impl crate::contract::Options for Options {
                 &[None, None, Some([-10.0, 10.0]), Some([-0.3, 5.0]), Some([0.0, 10.0])],
             )?,
             gradient: one(u, Gradient::ALL)?,
+            ..Options::default()
         })
     }
 }

@@ -148,7 +148,8 @@ impl crate::contract::Options for Options {
             &[(0.5, 1.0), (-1.0, -0.5), (-0.5, -1.0), (0.0, 1.0), (0.1, 0.1), (-10.0, 10.0)],
         )?;
         let factor = one(u, &[1.0, 0.5, 2.0, 0.1, 10.0, 0.0])?;
-        Ok(Options { shape, max_length, buffer: buffer.max(least), min, max, factor })
+        let buffer = buffer.max(least);
+        Ok(Options { shape, max_length, buffer, min, max, factor, ..Options::default() })
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn length_penalty(case: &LengthPenaltyCase, options: &Options) -> Vec
 
 /// The penalty of one completion.
 pub(super) fn penalty(length: i64, options: &Options) -> Number {
-    let Options { shape, max_length, buffer, min, max, factor } = *options;
+    let Options { shape, max_length, buffer, min, max, factor, .. } = *options;
     let knee = max_length - buffer;
     // Lengths are integers, so what a line cancels is exact; a quotient of the limit that is
     // subtracted from one of the length errs by the size of both.

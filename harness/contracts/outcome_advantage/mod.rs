@@ -142,6 +142,8 @@ impl Options {
             layout: self.layout,
             unscored: self.unscored,
             reward_range: self.reward_range,
+            rows: self.rows,
+            deterministic: self.deterministic,
         }
     }
 }
@@ -171,6 +173,7 @@ impl crate::contract::Options for Options {
             holes: chance(u, 128)?,
             masked_values: one(u, MaskedValues::ALL)?,
             masked_output: one(u, MaskedOutput::ALL)?,
+            ..Options::default()
         })
     }
 }

@@ -25,10 +25,10 @@ pub(super) fn valid(case: &PolicyUpdateCase) -> std::result::Result<(), String> 
     if arms == 0 || rewards.len() != arms {
         return Err(format!("{arms} logits and {} rewards", rewards.len()));
     }
-    if let Some(z) = logits.iter().find(|z| !(z.abs() <= LARGEST_LOGIT)) {
+    if let Some(z) = logits.iter().find(|z| z.is_nan() || z.abs() > LARGEST_LOGIT) {
         return Err(format!("logit {z} is not within ±{LARGEST_LOGIT}"));
     }
-    if let Some(r) = rewards.iter().find(|r| !(r.abs() <= LARGEST_REWARD)) {
+    if let Some(r) = rewards.iter().find(|r| r.is_nan() || r.abs() > LARGEST_REWARD) {
         return Err(format!("reward {r} is not within ±{LARGEST_REWARD}"));
     }
     if !(1..=1000).contains(&steps[()]) {

@@ -109,6 +109,7 @@ impl crate::contract::Options for Options {
         Ok(Options {
             beta: one(u, &[0.0, 0.1, 0.0, 0.04, 0.5])?,
             tolerance: one(u, &[0.1, 0.05, 0.2])?,
+            ..Options::default()
         })
     }
 }

@@ -97,7 +97,7 @@ pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
                 pairs(case, options, dtype, |p| {
                     let z = p.z(p.margin());
                     let logs = [z, -z].map(|z| -sigmoid(p.one, z).ln());
-                    p.from_logistic(logs[0], logs[1]).unwrap_or_else(|| p.right())
+                    p.of_logistic(logs[0], logs[1]).unwrap_or_else(|| p.right())
                 })
             }],
         ),
@@ -369,7 +369,7 @@ impl<'t> Pair<'_, 't> {
     }
 
     /// The loss made of softplus(-z) and softplus(z), for the kinds that have them.
-    fn from_logistic(&self, below: Var<'t>, above: Var<'t>) -> Option<Var<'t>> {
+    fn of_logistic(&self, below: Var<'t>, above: Var<'t>) -> Option<Var<'t>> {
         let smoothing = self.options.label_smoothing;
         match self.options.kind {
             // Without smoothing nobody computes the second term.
@@ -391,7 +391,7 @@ impl<'t> Pair<'_, 't> {
     /// The loss at z, for the kinds that look at z.
     fn loss_at(&self, z: Var<'t>) -> Var<'t> {
         let hinge = -z + 1.0;
-        self.from_logistic(softplus(-z), softplus(z)).unwrap_or_else(|| (hinge + hinge.abs()) * 0.5)
+        self.of_logistic(softplus(-z), softplus(z)).unwrap_or_else(|| (hinge + hinge.abs()) * 0.5)
     }
 
     fn loss(&self, margin: Var<'t>) -> Var<'t> {

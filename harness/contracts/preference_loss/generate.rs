@@ -25,7 +25,7 @@ pub(super) fn valid(
 ) -> std::result::Result<(), String> {
     grid::check_axes::<PreferenceLoss>(case)?;
     let fields = [&case.policy_chosen, &case.policy_rejected, &case.ref_chosen, &case.ref_rejected];
-    if let Some(x) = fields.into_iter().flatten().find(|x| !(x.abs() <= LARGEST)) {
+    if let Some(x) = fields.into_iter().flatten().find(|x| x.is_nan() || x.abs() > LARGEST) {
         return Err(format!("the log-probability {x} is not within ±{LARGEST}"));
     }
     for expected in oracle::outputs(case, options, dtype)

@@ -206,6 +206,7 @@ impl crate::contract::Options for Options {
             margin: if kind == Kind::Sigmoid { margin } else { 0.0 },
             reference_free: chance(u, 80)?,
             reduction: one(u, Reduction::ALL)?,
+            ..Options::default()
         })
     }
 }

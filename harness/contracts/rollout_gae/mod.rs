@@ -121,6 +121,7 @@ impl crate::contract::Options for Options {
             gamma: one(u, &[0.99, 1.0, 0.9, 0.5, 0.0])?,
             lam: one(u, &[0.95, 1.0, 0.0, 0.5])?,
             done_convention: one(u, DoneConvention::ALL)?,
+            ..Options::default()
         })
     }
 }

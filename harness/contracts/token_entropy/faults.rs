@@ -159,11 +159,13 @@ pub(super) fn all() -> Vec<Fault<TokenEntropy>> {
                 mapped(case, options, dtype, |at| {
                     let exponentials: Vec<Var<'_>> = at.z.iter().map(|z| z.exp()).collect();
                     let sum = at.tape.sum(exponentials.iter().copied());
-                    let parts = exponentials.iter().map(|exponential| {
-                        let p = *exponential / sum;
-                        -(p * p.ln())
+                    let log_sum = sum.ln();
+                    let parts = at.z.iter().zip(&exponentials);
+                    let parts = parts.map(|(z, exponential)| {
+                        let log_prob = *z - log_sum;
+                        -(*exponential / sum * log_prob)
                     });
-                    at.tape.sum(parts.filter(|part| at.counts(*part)))
+                    at.tape.sum(parts)
                 })
             }],
         ),

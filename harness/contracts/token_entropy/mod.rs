@@ -111,6 +111,7 @@ impl crate::contract::Options for Options {
             temperature: one(u, &[1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.5])?,
             neg_inf: one(u, NegInf::ALL)?,
             gradient: chance(u, 200)?,
+            ..Options::default()
         })
     }
 }

@@ -635,7 +635,8 @@ mod tests {
         for (dtype, _) in Dtype::ALL {
             for temperature in [1.0, 0.1, 0.6, 2.0, 1e-3, 50.0] {
                 for shift in Shift::ALL {
-                    test(&Options { temperature, shift: *shift, gradient: true }, dtype);
+                    let options = Options { temperature, shift: *shift, ..Options::default() };
+                    test(&options, dtype);
                 }
             }
         }

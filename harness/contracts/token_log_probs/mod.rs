@@ -121,6 +121,7 @@ impl crate::contract::Options for Options {
             temperature: one(u, &[1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.5])?,
             shift: one(u, Shift::ALL)?,
             gradient: chance(u, 200)?,
+            ..Options::default()
         })
     }
 }

@@ -167,7 +167,7 @@ impl OnOutcomes<'_> {
             let mask = case.mask.row(row);
             let tokens = || (0..mask.len()).filter(|token| mask[*token]);
             let own = tokens().find(|token| case.token_rewards[[row, *token]] != 0.0);
-            match own.or_else(|| tokens().last()) {
+            match own.or_else(|| tokens().next_back()) {
                 // A row without a token is unscored to `group-advantage`.
                 _ if outcome.is_nan() && self.options.unscored == Unscored::Avoid => {
                     case.mask.row_mut(row).fill(false);

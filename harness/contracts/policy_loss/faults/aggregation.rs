@@ -26,24 +26,40 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
             "the mean of the rows' means, where the mean over all tokens is declared",
             "trl #2881 (293b62095), #2995, #3021, #3187",
             "{}",
-            &[|case, options, dtype| {
-                as_if(case, options, dtype, |o| match o.aggregate {
-                    Aggregate::TokenMean => o.aggregate = Aggregate::SeqMeanTokenMean,
-                    _ => {}
-                })
-            }],
+            &[
+                |case, options, dtype| {
+                    mean_of_means(case, options, dtype, Aggregate::TokenMean, options.empty_rows)
+                },
+                |case, options, dtype| {
+                    mean_of_means(case, options, dtype, Aggregate::TokenMean, EmptyRows::Count)
+                },
+            ],
         ),
         fault(
             "token-sum-divided-by-length",
             "the mean of each row, where its sum is declared",
             "verl #931 (4d722b176)",
             "{aggregate: seq-mean-token-sum}",
-            &[|case, options, dtype| {
-                as_if(case, options, dtype, |o| match o.aggregate {
-                    Aggregate::SeqMeanTokenSum => o.aggregate = Aggregate::SeqMeanTokenMean,
-                    _ => {}
-                })
-            }],
+            &[
+                |case, options, dtype| {
+                    mean_of_means(
+                        case,
+                        options,
+                        dtype,
+                        Aggregate::SeqMeanTokenSum,
+                        options.empty_rows,
+                    )
+                },
+                |case, options, dtype| {
+                    mean_of_means(
+                        case,
+                        options,
+                        dtype,
+                        Aggregate::SeqMeanTokenSum,
+                        EmptyRows::Count,
+                    )
+                },
+            ],
         ),
         fault(
             "token-mean-divided-twice",
@@ -210,6 +226,21 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
             ],
         ),
     ]
+}
+
+/// The mean of the rows' means where `declared` is declared.
+fn mean_of_means(
+    case: &PolicyLossCase,
+    options: &Options,
+    dtype: Dtype,
+    declared: Aggregate,
+    empty_rows: EmptyRows,
+) -> PolicyLossOutput {
+    as_if(case, options, dtype, |o| {
+        if o.aggregate == declared {
+            (o.aggregate, o.empty_rows) = (Aggregate::SeqMeanTokenMean, empty_rows);
+        }
+    })
 }
 
 fn norm(options: &Options) -> f64 {

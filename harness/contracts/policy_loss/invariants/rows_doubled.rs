@@ -26,8 +26,7 @@ use crate::text::pair;
 use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] =
-    &["tokens-and-rows-summed", "norm-not-by-rows", "token-mean-divided-twice"];
+pub(super) const CATCHES: &[&str] = &["tokens-and-rows-summed", "norm-not-by-rows"];
 
 pub(super) fn applies(_: &Options, _: Place) -> bool {
     true

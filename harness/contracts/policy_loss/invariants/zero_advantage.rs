@@ -23,7 +23,7 @@ use crate::text::rounded;
 use crate::tolerance::apart;
 
 pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] = &["exponential-overflows", "advantages-passed-as-mask"];
+pub(super) const CATCHES: &[&str] = &["exponential-overflows"];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
     options.beta == 0.0 || options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0)

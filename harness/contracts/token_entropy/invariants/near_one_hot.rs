@@ -45,7 +45,7 @@ pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
         let most = if lead.is_finite() { size * (lead + 1.0) * (-lead).exp() } else { 0.0 };
         let allowed = bounds[[row, column]];
         // Not `>`: NaN is above every bound.
-        if !(found <= most + allowed) {
+        if found.is_nan() || found > most + allowed {
             broken!(
                 "one token leads by {} temperatures, but entropy[{row}, {column}] is {}, expected \
                  at most {} + {allowed:.1e}",

@@ -1,0 +1,51 @@
+//! The share of clipped tokens is what it says.
+//!
+//! ### Claim
+//! clip_fraction is the share of the tokens whose clipped error is the larger.
+//!
+//! ### Why it matters
+//! It tells whether the critic moves too fast. A share of all cells shrinks with the padding, and
+//! one that counts every value that moved far also counts those whose own error decides.
+//!
+//! ### Does not hold for
+//! Components that do not return it; tokens whose clipping rounding decides; batches without a
+//! token.
+//!
+//! ### Bugs it has caught
+//! slime counts |V - V_old| > c; trlx took means of masked arrays.
+
+use super::super::{Options, ValueLoss, is_empty};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::rounded;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
+pub(super) const CATCHES: &[&str] =
+    &["moved-values-counted-as-clipped", "clip-fraction-over-padding"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+    let returned = probe.output()?;
+    let Some(found) = &returned.output.clip_fraction else { return Err(Stop::Vacuous) };
+    if is_empty(probe.case) {
+        return Err(Stop::Vacuous);
+    }
+    let expected = probe.expected();
+    let expected = expected.iter().find(|expected| expected.field == "clip_fraction");
+    let expected = expected.expect("the oracle gives it").numbers[[]];
+    let allowed = probe.tolerance.bound(expected, 1);
+    if apart(found[()], expected.value, allowed) {
+        broken!(
+            "clip_fraction is {}, expected {} ± {allowed:.1e}",
+            rounded(found[()]),
+            rounded(expected.value)
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Equal errors add up to what the aggregation says.
+//!
+//! ### Claim
+//! With an error of 1 at every token the loss is the factor times the sum of the tokens' weights.
+//!
+//! ### Why it matters
+//! It shows the denominator and nothing else: tokens, rows, rows with tokens, a constant, or the
+//! width of the batch.
+//!
+//! ### Does not hold for
+//! Batches without a token.
+//!
+//! ### Bugs it has caught
+//! verl #2016: the ½ went in a refactoring of the aggregation. verl #3741: a denominator made of
+//! the width of the batch.
+
+use super::super::{Options, ValueLoss};
+use super::mapped;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
+pub(super) const CATCHES: &[&str] = &[
+    "half-factor-lost",
+    "factor-applied-twice",
+    "mean-over-padding",
+    "sum-for-mean",
+    "rows-without-tokens-counted",
+    "rows-without-tokens-skipped",
+    "normalised-by-the-width",
+];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+    let Options { aggregate, empty_rows, norm_length, factor, .. } = *probe.options;
+    let weights = aggregate.weights(&probe.case.mask, empty_rows, norm_length);
+    let Some(weights) = weights else { return Err(Stop::Vacuous) };
+    let constant = mapped(probe.case, |_, _, _| (1.0, 1.0, 0.0));
+    let found = probe.call(&constant)?.loss[()];
+    let expected = factor * weights.sum();
+    let allowed = probe.bounds_in(&probe.expected_of(&constant), "loss")[[]];
+    if apart(found, expected, allowed) {
+        let [found, expected] = pair(found, expected);
+        broken!(
+            "with values 1, old values 1 and returns 0 the loss is {found}, expected {expected} ± \
+             {allowed:.1e}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Too high is as bad as too low.
+//!
+//! ### Claim
+//! Negating values, old values and returns changes nothing.
+//!
+//! ### Why it matters
+//! A squared error and a range that is as wide above as below know no sign. A one-sided one makes
+//! the critic an optimist or a pessimist.
+//!
+//! ### Does not hold for
+//! Batches without a token.
+//!
+//! ### Bugs it has caught
+//! No real one yet; clip ranges that reach to one side only break it.
+
+use super::super::{Options, ValueLoss, is_empty};
+use super::mapped;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
+pub(super) const CATCHES: &[&str] = &["clipped-from-above-only"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+    if is_empty(probe.case) {
+        return Err(Stop::Vacuous);
+    }
+    let before = probe.finite_output()?.output.loss[()];
+    let negated = mapped(probe.case, |value, old, target| (-value, -old, -target));
+    let after = probe.call(&negated)?.loss[()];
+    let allowed = 2.0 * probe.bounds("loss")[[]];
+    if apart(after, before, allowed) {
+        let [found, expected] = pair(after, before);
+        broken!(
+            "with values, old values and returns negated, the loss is {found}, before it was \
+             {expected} ± {allowed:.1e}"
+        );
+    }
+    Ok(())
+}

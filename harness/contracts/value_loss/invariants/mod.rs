@@ -1,0 +1,69 @@
+//! What must hold of `value-loss`: the laws that apply, and one file for each of its own.
+
+use super::{Options, ValueLoss, ValueLossCase};
+use crate::invariant::Invariant;
+use crate::laws;
+use crate::masked::EmptyMask;
+
+/// Every invariant of the contract, in the order in which they are checked.
+pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
+    let mut all = laws::universal();
+    for invariant in &mut all {
+        if invariant.id == "finite" {
+            *invariant = invariant.catching(&[
+                "gives-nan",
+                "masked-after-the-arithmetic",
+                "no-token-gives-nan",
+            ]);
+        }
+    }
+    all.extend([
+        laws::oracle::law().catching(&[
+            "half-factor-lost",
+            "smaller-error",
+            "clipped-error-only",
+            "clip-around-the-return",
+            "clip-relative-to-the-old-value",
+            "absolute-error",
+            "mean-over-padding",
+        ]),
+        laws::gradient::law().catching(&[
+            "half-factor-lost",
+            "values-detached",
+            "gradient-through-the-clip",
+            "padding-in-the-loss",
+        ]),
+        laws::row_permutation::law().catching(&["returns-left-in-sorted-order"]),
+        laws::padding::law().catching(&["normalised-by-the-width", "mean-over-padding"]),
+        laws::masked_poison::law().catching(&["padding-in-the-loss"]),
+        laws::refuses::law(|options: &Options, _| options.empty_mask == EmptyMask::Refuse)
+            .catching(&["epsilon-in-the-denominator"]),
+    ]);
+    all.extend(own().into_iter().map(|invariant| {
+        let needs_gradient = invariant.id == "gradient-where-it-is-held";
+        Invariant { needs_gradient, ..invariant }
+    }));
+    all
+}
+
+crate::invariants! {
+    ValueLoss;
+    zero_at_the_target,
+    not_below_the_plain_error,
+    constant_error,
+    shift_invariant,
+    even,
+    old_values_without_a_clip,
+    gradient_where_it_is_held,
+    clip_fraction,
+}
+
+/// The case with other numbers at the tokens that count: values, old values, returns.
+fn mapped(case: &ValueLossCase, to: impl Fn(f64, f64, f64) -> (f64, f64, f64)) -> ValueLossCase {
+    let mut changed = case.clone();
+    for (at, _) in case.mask.indexed_iter().filter(|(_, kept)| **kept) {
+        let token = to(case.values[at], case.old_values[at], case.returns[at]);
+        (changed.values[at], changed.old_values[at], changed.returns[at]) = token;
+    }
+    changed
+}

@@ -1,0 +1,48 @@
+//! Without a clip the old values do not matter.
+//!
+//! ### Claim
+//! Without a clip, other old values change nothing.
+//!
+//! ### Why it matters
+//! A library's default clip that acts although none is declared holds the critic back in silence.
+//!
+//! ### Does not hold for
+//! A declared clip.
+//!
+//! ### Bugs it has caught
+//! Defaults of 0.2 and 0.5 where no clip is declared.
+
+use super::super::{Options, ValueLoss, is_empty};
+use super::mapped;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
+pub(super) const CATCHES: &[&str] = &["clip-although-null"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.clip.is_none()
+}
+
+pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+    if is_empty(probe.case) {
+        return Err(Stop::Vacuous);
+    }
+    let before = probe.finite_output()?.output.loss[()];
+    let amount = *probe.pick.one(&[8.0, -4.0, 64.0]);
+    let moved = mapped(probe.case, |value, _, target| (value, amount, target));
+    let after = probe.call(&moved)?.loss[()];
+    let allowed = 2.0 * probe.bounds("loss")[[]];
+    if apart(after, before, allowed) {
+        let [found, expected] = pair(after, before);
+        broken!(
+            "with {amount} for every old value, the loss is {found}, before it was {expected} ± \
+             {allowed:.1e}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Only differences count.
+//!
+//! ### Claim
+//! Adding a constant to values, old values and returns changes nothing.
+//!
+//! ### Why it matters
+//! A clip range is a distance around the old value. One that is a share of it, as for a ratio,
+//! vanishes where the old value is 0.
+//!
+//! ### Does not hold for
+//! Constants that rounding would change.
+//!
+//! ### Bugs it has caught
+//! Clip bounds carried over from the policy loss.
+
+use super::super::{Options, ValueLoss, is_empty};
+use super::mapped;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
+pub(super) const CATCHES: &[&str] =
+    &["clip-relative-to-the-old-value", "sign-of-the-return-flipped"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+    if is_empty(probe.case) {
+        return Err(Stop::Vacuous);
+    }
+    let before = probe.finite_output()?.output.loss[()];
+    let amount = *probe.pick.one(&[1.0, -1.0, 2.0, -4.0, 0.5]);
+    let shifted =
+        mapped(probe.case, |value, old, target| (value + amount, old + amount, target + amount));
+    let back =
+        mapped(&shifted, |value, old, target| (value - amount, old - amount, target - amount));
+    let kept = |(at, kept): ((usize, usize), &bool)| {
+        let [now, then] = [&back, probe.case]
+            .map(|case| [case.values[at], case.old_values[at], case.returns[at]]);
+        !kept || now == then
+    };
+    if !probe.case.mask.indexed_iter().all(kept) {
+        return Err(Stop::Vacuous);
+    }
+    let after = probe.call(&shifted)?.loss[()];
+    let allowed =
+        probe.bounds("loss")[[]] + probe.bounds_in(&probe.expected_of(&shifted), "loss")[[]];
+    if apart(after, before, allowed) {
+        let [found, expected] = pair(after, before);
+        broken!(
+            "with {amount} added to values, old values and returns, the loss is {found}, before \
+             it was {expected} ± {allowed:.1e}"
+        );
+    }
+    Ok(())
+}

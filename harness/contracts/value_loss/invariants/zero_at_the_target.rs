@@ -1,0 +1,48 @@
+//! A critic that is right has no loss.
+//!
+//! ### Claim
+//! The loss is 0 where values and old values are the returns.
+//!
+//! ### Why it matters
+//! It is what the critic is trained towards. A loss that is not 0 there pulls the values away from
+//! the returns.
+//!
+//! ### Does not hold for
+//! Batches without a token.
+//!
+//! ### Bugs it has caught
+//! Returns of the wrong sign; a critic regressed on something else than the returns.
+
+use super::super::{Options, ValueLoss, is_empty};
+use super::mapped;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::rounded;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
+pub(super) const CATCHES: &[&str] = &["sign-of-the-return-flipped"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+    if is_empty(probe.case) {
+        return Err(Stop::Vacuous);
+    }
+    let right = mapped(probe.case, |_, _, target| (target, target, target));
+    let output = probe.call(&right)?;
+    let allowed = probe.bounds_in(&probe.expected_of(&right), "loss")[[]];
+    let found = output.loss[()];
+    if apart(found, 0.0, allowed) {
+        broken!(
+            "with values and old values equal to the returns, the loss is {}, expected 0 ± \
+             {allowed:.1e}",
+            rounded(found)
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A larger value is never the smaller one once whitened.
+//!
+//! ### Claim
+//! Within a set a larger value never has the smaller whitened value.
+//!
+//! ### Why it matters
+//! Whitening must not turn a better token into a worse one: a flipped sign teaches the opposite of
+//! what the reward says.
+//!
+//! ### Does not hold for
+//! Sets of fewer than two tokens.
+//!
+//! ### Bugs it has caught
+//! Sign errors (rl-post-training skill, log-space-sign).
+
+use super::super::{Options, Whiten};
+use super::whole_sets;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
+pub(super) const CATCHES: &[&str] = &["sign-flipped"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+    let returned = probe.output()?;
+    let whitened = &returned.output.whitened;
+    let bounds = probe.bounds("whitened");
+    for (set, values) in whole_sets(probe.case, probe.options)? {
+        let mut order: Vec<usize> = (0..set.len()).collect();
+        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+        for pair in order.windows(2) {
+            let [worse, better] = [pair[0], pair[1]].map(|place| set[place]);
+            let allowed = bounds[[worse.0, worse.1]] + bounds[[better.0, better.1]];
+            let rises = values[pair[1]] > values[pair[0]];
+            if rises && whitened[better] < whitened[worse] - allowed {
+                broken!(
+                    "{} at {better:?} is whitened to {}, but {} at {worse:?} to {}",
+                    rounded(values[pair[1]]),
+                    rounded(whitened[better]),
+                    rounded(values[pair[0]]),
+                    rounded(whitened[worse]),
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! The unit of the values does not matter, as far as ε lets it.
+//!
+//! ### Claim
+//! Multiplying all values by k multiplies their distance from the mean by k·s/s', with the s of
+//! the options.
+//!
+//! ### Why it matters
+//! It shows what the division is by, whatever the values are: a variance, a range and an ε outside
+//! the root all scale differently.
+//!
+//! ### Does not hold for
+//! Sets of fewer than two tokens; factors that rounding would change.
+//!
+//! ### Bugs it has caught
+//! Divisions by the variance, or by nothing.
+
+use super::super::{Options, Whiten, protected, statistics};
+use super::whole_sets;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
+pub(super) const CATCHES: &[&str] =
+    &["not-divided", "divided-by-the-variance", "epsilon-outside-the-root"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+    let sets = whole_sets(probe.case, probe.options)?;
+    let before = probe.output()?;
+    let factor = *probe.pick.one(&[0.5, 0.25, 2.0, 4.0]);
+    let mut multiplied = probe.case.clone();
+    for (value, kept) in multiplied.values.iter_mut().zip(&probe.case.mask) {
+        *value *= if *kept { factor } else { 1.0 };
+    }
+    let after = probe.call(&multiplied)?;
+    let moved = probe.expected_of(&multiplied);
+    let bounds = (probe.bounds("whitened"), probe.bounds_in(&moved, "whitened"));
+    for (set, values) in sets {
+        let (mean, variance) = statistics(&values, probe.options.ddof);
+        let divisors = [variance, factor * factor * variance]
+            .map(|variance| protected(variance, probe.options));
+        let stretch = factor * divisors[0] / divisors[1];
+        let kept = if probe.options.shift_mean { 0.0 } else { mean };
+        for at in set {
+            let expected = stretch * (before.output.whitened[at] - kept) + factor * kept;
+            let place = [at.0, at.1];
+            let allowed = stretch * bounds.0[place] + bounds.1[place];
+            if apart(after.whitened[at], expected, allowed) {
+                let [found, expected] = pair(after.whitened[at], expected);
+                broken!(
+                    "with every value times {factor}, whitened[{}, {}] is {found}, expected \
+                     {expected} ± {allowed:.1e}",
+                    at.0,
+                    at.1
+                );
+            }
+        }
+    }
+    Ok(())
+}

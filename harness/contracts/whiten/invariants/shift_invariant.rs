@@ -1,0 +1,62 @@
+//! A constant added to all values is taken off again, or stays.
+//!
+//! ### Claim
+//! Adding a constant to all values changes nothing, or adds it where the mean is declared to stay.
+//!
+//! ### Why it matters
+//! The level of rewards and returns is arbitrary. What depends on it was not shifted by the mean
+//! of all tokens that count, and of no others.
+//!
+//! ### Does not hold for
+//! Sets of fewer than two tokens; constants that rounding would change.
+//!
+//! ### Bugs it has caught
+//! Values divided and never shifted; `v - mean/σ` for `(v - mean)/σ`.
+
+use super::super::{Options, Whiten};
+use super::whole_sets;
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::pair;
+use crate::tolerance::apart;
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["mean-never-subtracted", "mean-over-std-precedence"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+    let sets = whole_sets(probe.case, probe.options)?;
+    let before = probe.output()?;
+    let amount = *probe.pick.one(&[1.0, -1.0, 2.0, -4.0, 0.5, 8.0]);
+    let mut shifted = probe.case.clone();
+    for (value, kept) in shifted.values.iter_mut().zip(&probe.case.mask) {
+        let moved = *value + amount;
+        if *kept && moved - amount != *value {
+            return Err(Stop::Vacuous);
+        }
+        *value = if *kept { moved } else { *value };
+    }
+    let after = probe.call(&shifted)?;
+    let moved = probe.expected_of(&shifted);
+    let allowed = probe.bounds("whitened") + probe.bounds_in(&moved, "whitened");
+    let kept = if probe.options.shift_mean { 0.0 } else { amount };
+    for at in sets.into_iter().flat_map(|(set, _)| set) {
+        let expected = before.output.whitened[at] + kept;
+        let allowed = allowed[[at.0, at.1]];
+        if apart(after.whitened[at], expected, allowed) {
+            let [found, expected] = pair(after.whitened[at], expected);
+            broken!(
+                "with {amount} added to every value, whitened[{}, {}] is {found}, expected \
+                 {expected} ± {allowed:.1e}",
+                at.0,
+                at.1
+            );
+        }
+    }
+    Ok(())
+}
