@@ -83,8 +83,8 @@ def returns(rewards, mask, gamma):
 
 
 def whiten(values, mask, epsilon):
-    """`masked_normalize`, over the whole batch instead of row by row."""
-    return utils.masked_normalize(values, mask, dim=(0, 1), eps=epsilon)
+    """`masked_normalize`, row by row."""
+    return utils.masked_normalize(values, mask, eps=epsilon)
 
 
 def log_probs(logits, tokens, temperature):
