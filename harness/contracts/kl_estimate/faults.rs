@@ -52,7 +52,7 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
         ),
         fault(
             "k3-overflows",
-            "the result is clamped, but not the exponent: beyond exp the gradient is 0 times infinity",
+            "the result is clamped, not the exponent: beyond exp the gradient is 0 times infinity",
             "verl #1779 (2c85b4329)",
             "{extreme_ratios: finite, clamp: [-10, 10]}",
             &[|case, options, dtype| {

@@ -45,8 +45,8 @@ pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), x| (lo.min(*x), hi.max(*x)));
     if hi - lo > allowed {
         broken!(
-            "with a learning rate of 1e-7 one logit moves by {} against another, expected {allowed:.0e} \
-             at most",
+            "with a learning rate of 1e-7 one logit moves by {} against another, expected \
+             {allowed:.0e} at most",
             rounded(hi - lo),
         );
     }
