@@ -169,7 +169,7 @@ impl<C: Contract> Diagnoser<C> {
                 let (matches, of, explained) = self.agreement(*function);
                 let all = explained.iter().filter(|explained| **explained).count() as f64;
                 let agrees = matches as f64 >= AGREEMENT * of as f64;
-                if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
+                if matches > 0 && all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
                     let diagnosis = Diagnosis {
                         fault: id,
                         matches,

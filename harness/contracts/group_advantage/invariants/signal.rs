@@ -8,7 +8,7 @@
 //! the gradient is zero, and nothing complains.
 //!
 //! ### Does not hold for
-//! Rewards that differ by no more than a few roundings.
+//! Rewards that differ by no more than a few roundings, and advantages too small for the dtype.
 //!
 //! ### Bugs it has caught
 //! Rewards truncated to integers; ROLL 9c6ce5c0 (scores replaced by zeros).
@@ -31,12 +31,15 @@ pub(super) fn applies(_: &Options, _: Place) -> bool {
 pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;
     let noise = 64.0 * probe.place.dtype.arithmetic().unit_roundoff();
+    let smallest = probe.place.dtype.min_positive();
+    let expected = probe.expected()[0].numbers.clone();
     let mut checked = false;
     for (number, rows) in several(probe.case)? {
         let rewards = || rows.iter().map(|row| probe.case.rewards[*row]);
         let (least, most) =
             (rewards().fold(f64::INFINITY, f64::min), rewards().fold(f64::NEG_INFINITY, f64::max));
-        if most - least <= noise * most.abs().max(least.abs()) {
+        let underflows = rows.iter().all(|row| expected[*row].value.abs() < smallest);
+        if underflows || most - least <= noise * most.abs().max(least.abs()) {
             continue;
         }
         checked = true;
