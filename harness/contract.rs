@@ -9,7 +9,7 @@ use crate::invariant::Invariant;
 use crate::place::Dtype;
 use crate::record::{Host, Record};
 use crate::shrink::Measure;
-use crate::tolerance::Expected;
+use crate::tolerance::{Expected, ExpectedTexts};
 
 /// The stage of the pipeline at which a component stands, in pipeline order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -210,8 +210,16 @@ pub trait Contract: Sized + Send + Sync + 'static {
     /// The shape of each required output field. The gradient is that of the first one, summed.
     fn shapes(case: &Self::Case, options: &Self::Options) -> Vec<(&'static str, Vec<usize>)>;
 
-    /// What the definition gives for a case already rounded to `dtype`, in plain f64, with scales.
-    fn oracle(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Vec<Expected>;
+    /// What the definition gives for the numbers of a case already rounded to `dtype`, in plain
+    /// f64, with scales. Of a field that is not among them only its rounding is known.
+    fn oracle(_: &Self::Case, _: &Self::Options, _: Dtype) -> Vec<Expected> {
+        Vec::new()
+    }
+
+    /// What the definition gives for the texts of a case.
+    fn oracle_texts(_: &Self::Case, _: &Self::Options) -> Vec<ExpectedTexts> {
+        Vec::new()
+    }
 
     /// What the definition gives for the gradient of the summed first required output, one entry
     /// a leaf, in the field `grad_<leaf>`.

@@ -1,11 +1,11 @@
 //! Diagnosis: which known bugs a component behaves like, and on which inputs it fails.
 //!
-//! The component and every fault of its contract are compared number by number on many cases. A
+//! The component and every fault of its contract are compared number by number, or text by text, on many cases. A
 //! fault is a candidate where the component does what the fault does in most cases in which the
 //! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
 //! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
-//! explained. So two bugs in one component are both named. A contract without numbers, where chance
-//! has a part in every output, is diagnosed by what breaks (`outcomes.rs`).
+//! explained. So two bugs in one component are both named. Where the definition gives no output, as chance or
+//! taste has a part in it, what breaks is compared (`outcomes.rs`).
 
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
@@ -13,14 +13,14 @@ use crate::contract::{Contract, round};
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::Stop;
-use crate::laws::floats;
+use crate::laws::{floats, texts};
 use crate::outcomes;
 use crate::patience::Patience;
 use crate::place::Place;
 use crate::record::Record as _;
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
-use crate::tolerance::{Expected, Number, Tolerance};
+use crate::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Wanted};
 
 /// How many cases a component and the faults are compared on.
 const CASES: usize = 160;
@@ -38,13 +38,32 @@ const AMPLIFIED: f64 = 0.01;
 /// Faults named for one component at the most.
 const FAULTS: usize = 3;
 
-/// A case with what the component gave, number by number.
+/// A case with what the component gave, cell by cell.
 struct Observed<C: Contract> {
     case: C::Case,
-    expected: Vec<Expected>,
+    expected: ExpectedCells,
     /// `None` where the call failed.
-    given: Option<Vec<f64>>,
+    given: Option<Vec<Given>>,
     failure: Option<Failure>,
+}
+
+/// What an oracle expects of a case: numbers, texts, or both.
+struct ExpectedCells {
+    numbers: Vec<Expected>,
+    texts: Vec<ExpectedTexts>,
+}
+
+/// One number or text that a component or a fault gave.
+#[derive(Clone)]
+enum Given {
+    Number(f64),
+    Text(Option<String>),
+}
+
+/// What is expected of it.
+enum Cell<'a> {
+    Number(Number, usize),
+    Text(&'a Wanted),
 }
 
 /// A fault that explains some of a component's wrong numbers.
@@ -93,11 +112,13 @@ impl<C: Contract> Diagnoser<C> {
             if gradient {
                 expected.extend(C::oracle_gradient(&case, &options, place.dtype));
             }
+            let texts = C::oracle_texts(&case, &options);
+            let mut expected = ExpectedCells { numbers: expected, texts };
             *calls += 1;
             let (given, failure) = match subject.call(&case, place, gradient) {
                 Ok(returned) => {
-                    expected.retain(|expected| is_given::<C>(&returned, expected.field));
-                    (numbers::<C>(&returned, &expected), None)
+                    expected.numbers.retain(|expected| is_given::<C>(&returned, expected.field));
+                    (given::<C>(&returned, &expected), None)
                 }
                 Err(failure) => (None, Some(failure)),
             };
@@ -107,7 +128,7 @@ impl<C: Contract> Diagnoser<C> {
         let tolerance = subject.tolerance_at(place);
         let mut diagnoser =
             Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
-        if diagnoser.observed.iter().any(|observed| !observed.expected.is_empty()) {
+        if diagnoser.observed.iter().any(|observed| cells(&observed.expected).next().is_some()) {
             diagnoser.explain();
         } else {
             diagnoser.explain_by_outcomes(subject, findings.len(), calls);
@@ -129,14 +150,31 @@ impl<C: Contract> Diagnoser<C> {
         }));
     }
 
-    /// Whether a number is not what the definition gives.
-    fn wrong(&self, found: f64, number: Number, terms: usize) -> bool {
-        !self.tolerance.accepts(found, number, terms)
-            || (number.value.is_finite() && !found.is_finite())
+    /// Whether a number or text is not what the definition gives.
+    fn wrong(&self, found: &Given, cell: &Cell<'_>) -> bool {
+        match (found, cell) {
+            (Given::Number(found), Cell::Number(number, terms)) => {
+                !self.tolerance.accepts(*found, *number, *terms)
+                    || (number.value.is_finite() && !found.is_finite())
+            }
+            (Given::Text(found), Cell::Text(wanted)) => !wanted.accepts(found.as_deref()),
+            _ => true,
+        }
     }
 
-    /// Whether a component gives what a fault gives, within the rounding that both may have.
-    fn alike(&self, given: f64, planted: f64, number: Number, terms: usize) -> bool {
+    /// Whether a component gives what a fault gives.
+    fn alike(&self, given: &Given, planted: &Given, cell: &Cell<'_>) -> bool {
+        match (given, planted, cell) {
+            (Given::Number(given), Given::Number(planted), Cell::Number(number, terms)) => {
+                self.numbers_alike(*given, *planted, *number, *terms)
+            }
+            (Given::Text(given), Given::Text(planted), _) => given == planted,
+            _ => false,
+        }
+    }
+
+    /// Whether two numbers are the same within the rounding that both may have.
+    fn numbers_alike(&self, given: f64, planted: f64, number: Number, terms: usize) -> bool {
         if !planted.is_finite() || !number.value.is_finite() {
             return given == planted || (given.is_nan() && planted.is_nan());
         }
@@ -154,7 +192,7 @@ impl<C: Contract> Diagnoser<C> {
             .filter_map(|observed| Some((observed.given.as_ref()?, &observed.expected)))
             .flat_map(|(given, expected)| {
                 let cells = cells(expected).zip(given);
-                cells.map(|((number, terms), found)| self.wrong(*found, number, terms))
+                cells.map(|(cell, found)| self.wrong(found, &cell))
             })
             .collect();
         let total = wrong.iter().filter(|wrong| **wrong).count();
@@ -223,17 +261,15 @@ impl<C: Contract> Diagnoser<C> {
             let mut output = fault(case, &self.options, self.place.dtype);
             round(&mut output, self.place.dtype);
             let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
-            let planted = numbers::<C>(&output, expected)
-                .unwrap_or_else(|| cells(expected).map(|(number, _)| number.value).collect());
+            let planted = self::given::<C>(&output, expected)
+                .unwrap_or_else(|| cells(expected).map(|cell| cell.right()).collect());
             let (mut acts, mut agrees) = (false, true);
-            for ((found, planted), (number, terms)) in
-                given.iter().zip(planted).zip(cells(expected))
-            {
-                let fault_acts = self.wrong(planted, number, terms);
-                let alike = self.alike(*found, planted, number, terms);
+            for ((found, planted), cell) in given.iter().zip(&planted).zip(cells(expected)) {
+                let fault_acts = self.wrong(planted, &cell);
+                let alike = self.alike(found, planted, &cell);
                 acts |= fault_acts;
                 agrees &= !fault_acts || alike;
-                explained.push(fault_acts && alike && self.wrong(*found, number, terms));
+                explained.push(fault_acts && alike && self.wrong(found, &cell));
             }
             of += u64::from(acts);
             matches += u64::from(acts && agrees);
@@ -322,26 +358,48 @@ fn is_given<C: Contract>(returned: &Returned<C>, field: &str) -> bool {
     owed || given() || field.strip_prefix("grad_").is_some_and(detached)
 }
 
-/// The expected numbers of all fields in one sequence.
-fn cells(expected: &[Expected]) -> impl Iterator<Item = (Number, usize)> + '_ {
-    expected.iter().flat_map(|field| field.numbers.iter().map(|number| (*number, field.terms)))
+impl Cell<'_> {
+    /// What the definition gives.
+    fn right(&self) -> Given {
+        match self {
+            Cell::Number(number, _) => Given::Number(number.value),
+            Cell::Text(Wanted::OneOf(texts)) => Given::Text(texts.first().cloned().flatten()),
+            Cell::Text(Wanted::Open) => Given::Text(None),
+        }
+    }
 }
 
-/// The numbers of an output in the same sequence. A gradient that nobody gave is what is expected.
+/// What is expected of all fields in one sequence.
+fn cells(expected: &ExpectedCells) -> impl Iterator<Item = Cell<'_>> {
+    let numbers = expected
+        .numbers
+        .iter()
+        .flat_map(|field| field.numbers.iter().map(|number| Cell::Number(*number, field.terms)));
+    numbers.chain(expected.texts.iter().flat_map(|field| field.texts.iter().map(Cell::Text)))
+}
+
+/// What an output gives, in the same sequence. A gradient that nobody gave is what is expected.
 /// `None` where a field is missing or of another shape.
-fn numbers<C: Contract>(returned: &Returned<C>, expected: &[Expected]) -> Option<Vec<f64>> {
-    let fields = floats(&returned.output);
-    let mut numbers = Vec::new();
-    for expected in expected {
-        match fields.iter().find(|(name, _)| *name == expected.field) {
+fn given<C: Contract>(returned: &Returned<C>, expected: &ExpectedCells) -> Option<Vec<Given>> {
+    let (numbers, texts) = (floats(&returned.output), texts(&returned.output));
+    let mut given = Vec::new();
+    for expected in &expected.numbers {
+        match numbers.iter().find(|(name, _)| *name == expected.field) {
             Some((_, found)) if found.shape() == expected.numbers.shape() => {
-                numbers.extend(found.iter());
+                given.extend(found.iter().copied().map(Given::Number));
             }
             None if expected.field.starts_with("grad_") => {
-                numbers.extend(expected.numbers.iter().map(|number| number.value));
+                given.extend(expected.numbers.iter().map(|number| Given::Number(number.value)));
             }
             _ => return None,
         }
     }
-    Some(numbers)
+    for expected in &expected.texts {
+        let (_, found) = texts.iter().find(|(name, _)| *name == expected.field)?;
+        if found.len() != expected.texts.len() {
+            return None;
+        }
+        given.extend(found.iter().cloned().map(Given::Text));
+    }
+    Some(given)
 }

@@ -6,6 +6,7 @@ use ndarray::{ArrayD, Axis, IxDyn};
 
 use crate::component::{Call, Component, Failure, Gradients, Returned, guarded};
 use crate::contract::{Contract, round};
+use crate::laws::is_float;
 use crate::place::{Dtype, Place};
 use crate::record::{Record, Value};
 
@@ -56,6 +57,7 @@ pub enum Misbehaviour {
 
 /// The misbehaviours, as faults of every contract.
 pub fn misbehaviours<C: Contract>() -> Vec<Fault<C>> {
+    let floats = C::Output::fields().iter().any(is_float);
     let fault = |id, summary, kind| Fault {
         id,
         summary,
@@ -63,7 +65,7 @@ pub fn misbehaviours<C: Contract>() -> Vec<Fault<C>> {
         options: "{}",
         behaviour: Behaviour::Misbehaves(kind),
     };
-    vec![
+    let mut faults = vec![
         fault("raises", "panics on some inputs", Misbehaviour::Raises),
         fault("hangs", "does not answer some inputs in time", Misbehaviour::Hangs),
         fault("dies", "ends its process on some inputs", Misbehaviour::Dies),
@@ -71,7 +73,9 @@ pub fn misbehaviours<C: Contract>() -> Vec<Fault<C>> {
         fault("gives-nan", "gives NaN for some inputs", Misbehaviour::GivesNan),
         fault("changes-its-inputs", "writes into its inputs", Misbehaviour::ChangesInputs),
         fault("flips", "answers differently every second time", Misbehaviour::Flips),
-    ]
+    ];
+    faults.retain(|fault| fault.id != "gives-nan" || floats);
+    faults
 }
 
 /// A builtin component: the reference of a contract, or one of its faults.
@@ -142,11 +146,20 @@ fn misbehave<C: Contract>(
     match kind {
         Misbehaviour::ChangesInputs => {}
         Misbehaviour::GivesNan => spoil(f64::NAN),
-        Misbehaviour::Flips if calls.is_multiple_of(2) => spoil(-7.0),
+        Misbehaviour::Flips if calls.is_multiple_of(2) => {
+            spoil(-7.0);
+            output = with_first(output, |value| match value {
+                Value::Text(texts) => Value::Text(texts.mapv(|text| text.map(|_| "?".to_owned()))),
+                other => other,
+            })?;
+        }
         Misbehaviour::Flips => {}
         Misbehaviour::Raises | Misbehaviour::Hangs | Misbehaviour::Dies => {
-            let mut large = false;
-            output.for_floats(&mut |_, floats| large |= floats.iter().any(|x| x.abs() > 0.5));
+            let large = output.values().into_iter().any(|(_, value)| match value {
+                Some(Value::Float(numbers)) => numbers.iter().any(|x| x.abs() > 0.5),
+                Some(Value::Text(texts)) => texts.iter().flatten().any(|text| !text.is_empty()),
+                _ => false,
+            });
             let planted = match kind {
                 Misbehaviour::Hangs => Failure::TimedOut { limit_ms: 0 },
                 Misbehaviour::Dies => {
@@ -162,24 +175,31 @@ fn misbehave<C: Contract>(
             }
         }
         Misbehaviour::DropsARow => {
-            let mut values = output.values().into_iter();
-            let (name, value) = values.next().expect("an output has a field");
-            let Some(Value::Float(array)) = value else { return Ok(output) };
-            let shorter = match array.shape().first() {
-                Some(rows) => array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned(),
-                // A single number: it comes as an array of none.
-                None => ArrayD::zeros(IxDyn(&[0])),
-            };
-            let mut shorter = Some(Value::Float(shorter));
-            let mut rest: HashMap<_, _> = values.collect();
-            let made = C::Output::from_values(&mut |field| match field == name {
-                true => shorter.take(),
-                false => rest.remove(field).flatten(),
-            });
-            output = made.map_err(|(name, why)| Failure::Malformed {
-                problem: format!("`{name}`: {why}"),
+            output = with_first(output, |value| {
+                let rows = value.shape().first().copied();
+                match (value, rows) {
+                    (Value::Float(array), Some(rows)) => {
+                        Value::Float(array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned())
+                    }
+                    (Value::Text(array), Some(rows)) => {
+                        Value::Text(array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned())
+                    }
+                    // A single number: it comes as an array of none.
+                    (Value::Float(_), None) => Value::Float(ArrayD::zeros(IxDyn(&[0]))),
+                    (other, _) => other,
+                }
             })?;
         }
     }
     Ok(output)
+}
+
+/// The output with another value in its first field.
+fn with_first<R: Record>(output: R, change: impl FnOnce(Value) -> Value) -> Result<R, Failure> {
+    let mut values = output.values();
+    let (_, first) = values.first_mut().expect("an output has a field");
+    *first = first.take().map(change);
+    let mut values: HashMap<_, _> = values.into_iter().collect();
+    R::from_values(&mut |field| values.remove(field).flatten())
+        .map_err(|(name, why)| Failure::Malformed { problem: format!("`{name}`: {why}") })
 }

@@ -125,6 +125,7 @@ fn branch_json(branch: Branch) -> serde_json::Value {
             Tree::Value(Value::Float(array)) => nested_json(array.view(), &|x| json_float(*x)),
             Tree::Value(Value::Int(array)) => nested_json(array.view(), &|x| (*x).into()),
             Tree::Value(Value::Bool(array)) => nested_json(array.view(), &|x| (*x).into()),
+            Tree::Value(Value::Text(array)) => nested_json(array.view(), &|x| x.clone().into()),
             Tree::List(items) => items.into_iter().map(branch_json).collect(),
         };
         (name.to_owned(), json)

@@ -4,6 +4,8 @@
 //! smallest case is the one with the fewest cells, then the fewest masked tokens, distinct values
 //! and digits, with what is complex at the end.
 
+use std::collections::BTreeMap;
+
 use ndarray::{ArrayD, Axis, IxDyn};
 
 use crate::contract::Contract;
@@ -11,6 +13,7 @@ use crate::pick::Pick;
 use crate::place::Dtype;
 use crate::record::{Kind, Record, Value};
 use crate::shrink::{Measure, complexity, simpler_numbers};
+use crate::strings;
 
 /// Contracts whose arrays share named axes.
 pub trait Grid: Contract {
@@ -97,6 +100,7 @@ fn selected(value: &Value, axis: Axis, kept: &[usize]) -> Value {
         Value::Float(array) => Value::Float(array.select(axis, kept)),
         Value::Int(array) => Value::Int(array.select(axis, kept)),
         Value::Bool(array) => Value::Bool(array.select(axis, kept)),
+        Value::Text(array) => Value::Text(array.select(axis, kept)),
     }
 }
 
@@ -154,6 +158,9 @@ pub fn costs<R: Record>(case: &R) -> [u64; 4] {
                 masked += array.iter().filter(|kept| !**kept).count() as u64;
                 array.iter().map(|kept| u64::from(!*kept)).collect()
             }
+            Some(Value::Text(array)) => {
+                array.iter().map(|text| text.as_deref().map_or(1, strings::complexity)).collect()
+            }
         };
         numbers += costs.iter().sum::<u64>();
         let last = costs.len().saturating_sub(1);
@@ -183,6 +190,8 @@ pub fn simpler_values<R: Record>(case: &R) -> Vec<R> {
     let fields = case.values();
     let mut candidates = Vec::new();
     replaced_values(&fields, &mut candidates);
+    replaced_words(&fields, &mut candidates);
+    texts(&fields, &mut candidates);
     if few(&fields) {
         flags_and_integers(&fields, &mut candidates);
         numbers(&fields, &mut candidates);
@@ -258,7 +267,7 @@ fn whole_fields<C: Grid>(fields: &Fields, candidates: &mut Vec<C::Case>) {
             Some(Value::Bool(array)) => {
                 candidates.push(with(fields, index, Value::Bool(array.mapv(|_| true))));
             }
-            None => {}
+            Some(Value::Text(_)) | None => {}
         }
     }
 }
@@ -284,6 +293,49 @@ fn replaced_values<R: Record>(fields: &Fields, candidates: &mut Vec<R>) {
                 }
             }
             candidates.push(from_fields(&changed));
+        }
+    }
+}
+
+/// A word or number that stands in several places replaced by a short one in all of them.
+fn replaced_words<R: Record>(fields: &Fields, candidates: &mut Vec<R>) {
+    let texts: Vec<String> = present(fields)
+        .filter_map(Value::texts)
+        .flat_map(|array| array.iter().flatten().cloned().collect::<Vec<_>>())
+        .collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for text in &texts {
+        for part in strings::segments(text) {
+            *counts.entry(&text[part]).or_default() += 1;
+        }
+    }
+    let repeated = counts.iter().filter(|(_, count)| **count > 1).map(|(word, _)| *word);
+    for word in repeated.take(FEW_VALUES) {
+        for plain in ["", "a", "b", "1", "2"] {
+            if strings::complexity(plain) >= strings::complexity(word) {
+                continue;
+            }
+            let mut changed = fields.clone();
+            for (_, value) in &mut changed {
+                if let Some(Value::Text(array)) = value {
+                    array.iter_mut().flatten().for_each(|text| *text = text.replace(word, plain));
+                }
+            }
+            candidates.push(from_fields(&changed));
+        }
+    }
+}
+
+/// One text simpler.
+fn texts<R: Record>(fields: &Fields, candidates: &mut Vec<R>) {
+    for (index, (_, value)) in fields.iter().enumerate() {
+        let Some(Value::Text(array)) = value else { continue };
+        for (at, text) in array.indexed_iter() {
+            for simpler in text.iter().flat_map(|text| strings::simpler(text)) {
+                let mut array = array.clone();
+                array[&at] = Some(simpler);
+                candidates.push(with(fields, index, Value::Text(array)));
+            }
         }
     }
 }
@@ -463,6 +515,7 @@ pub fn small<C: Grid>(
                             Value::Bool(ArrayD::from_shape_fn(lengths, |_| pick.below(4) > 0))
                         }
                         Kind::List => unreachable!("a list has no axes"),
+                        Kind::Text => unreachable!("texts make small cases of their own"),
                     };
                     (*name, Some(value))
                 })

@@ -11,7 +11,7 @@ use crate::journal::Journal;
 use crate::pick::Pick;
 use crate::place::Place;
 use crate::record::{Record, Value};
-use crate::tolerance::{Expected, Tolerance};
+use crate::tolerance::{Expected, Number, Tolerance};
 
 /// One thing that must hold of every component of the contract `C`.
 pub struct Invariant<C: Contract> {
@@ -357,16 +357,23 @@ impl<C: Contract> Probe<'_, C> {
         self.bounds_in(&expected, field)
     }
 
-    /// The same, in what [`expected_of`](Self::expected_of) gave.
+    /// The same, in what [`expected_of`](Self::expected_of) gave. A field of which the oracle says
+    /// nothing has numbers of no known size: the rounding of 1.
     ///
     /// # Panics
-    /// If the contract's oracle says nothing about `field`.
+    /// If the contract has no such field.
     pub fn bounds_in(&self, expected: &[Expected], field: &str) -> ArrayD<f64> {
-        let expected = expected
-            .iter()
-            .find(|expected| expected.field == field)
-            .unwrap_or_else(|| panic!("the oracle of {} says nothing of `{field}`", C::ID));
-        expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms))
+        match expected.iter().find(|expected| expected.field == field) {
+            Some(expected) => {
+                expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms))
+            }
+            None => {
+                let shapes = C::shapes(self.case, self.options);
+                let shape = shapes.into_iter().find(|(name, _)| *name == field);
+                let (_, shape) = shape.unwrap_or_else(|| panic!("{} has no `{field}`", C::ID));
+                ArrayD::from_elem(shape, self.tolerance.bound(Number::new(0.0, 1.0), 1))
+            }
+        }
     }
 }
 

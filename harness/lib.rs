@@ -82,8 +82,10 @@ pub mod place;
 pub mod process;
 pub mod record;
 pub mod report;
+pub mod shapes;
 pub mod shrink;
 pub mod stream;
+pub mod strings;
 mod suite;
 pub mod tape;
 #[cfg(feature = "tch")]

@@ -15,6 +15,10 @@ impl Pick {
                 Some(Value::Float(array)) => array.iter().for_each(|x| pick.mix(x.to_bits())),
                 Some(Value::Int(array)) => array.iter().for_each(|x| pick.mix(*x as u64)),
                 Some(Value::Bool(array)) => array.iter().for_each(|x| pick.mix(u64::from(*x))),
+                Some(Value::Text(array)) => array.iter().flatten().for_each(|text| {
+                    pick.mix(text.len() as u64);
+                    text.bytes().for_each(|byte| pick.mix(u64::from(byte)));
+                }),
                 None => pick.mix(1),
             }
         }

@@ -13,6 +13,10 @@ pub trait Arrays: Sized {
     type Int<D: Dimension>: Slot<Self>;
     /// Boolean array of dimension `D`.
     type Bool<D: Dimension>: Slot<Self>;
+    /// Array of texts of dimension `D`.
+    type Text<D: Dimension>: Slot<Self>;
+    /// Array of texts of dimension `D`, some of which may be null.
+    type TextOrNull<D: Dimension>: Slot<Self>;
     /// Any value of the family, its type known at run time only.
     type Any;
 }
@@ -53,6 +57,8 @@ pub enum Kind {
     Int,
     /// Booleans.
     Bool,
+    /// Texts, or null where there is none.
+    Text,
     /// Records, each with the fields that [`Field::items`] names.
     List,
 }
@@ -72,7 +78,7 @@ pub struct Field {
     pub items: Vec<Field>,
 }
 
-/// The host's arrays: `ndarray` of f64, i64 and bool.
+/// The host's arrays: `ndarray` of f64, i64, bool and strings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Host;
 
@@ -85,6 +91,8 @@ pub enum Value {
     Int(ArrayD<i64>),
     /// Booleans.
     Bool(ArrayD<bool>),
+    /// Texts, or null where there is none.
+    Text(ArrayD<Option<String>>),
 }
 
 impl Value {
@@ -94,6 +102,7 @@ impl Value {
             Value::Float(array) => array.shape(),
             Value::Int(array) => array.shape(),
             Value::Bool(array) => array.shape(),
+            Value::Text(array) => array.shape(),
         }
     }
 
@@ -103,6 +112,7 @@ impl Value {
             Value::Float(_) => Kind::Float,
             Value::Int(_) => Kind::Int,
             Value::Bool(_) => Kind::Bool,
+            Value::Text(_) => Kind::Text,
         }
     }
 
@@ -110,6 +120,14 @@ impl Value {
     pub fn floats(&self) -> Option<ArrayViewD<'_, f64>> {
         match self {
             Value::Float(array) => Some(array.view()),
+            _ => None,
+        }
+    }
+
+    /// The texts, where it holds texts.
+    pub fn texts(&self) -> Option<ArrayViewD<'_, Option<String>>> {
+        match self {
+            Value::Text(array) => Some(array.view()),
             _ => None,
         }
     }
@@ -129,66 +147,107 @@ impl Arrays for Host {
     type Float<D: Dimension> = ndarray::Array<f64, D>;
     type Int<D: Dimension> = ndarray::Array<i64, D>;
     type Bool<D: Dimension> = ndarray::Array<bool, D>;
+    type Text<D: Dimension> = ndarray::Array<String, D>;
+    type TextOrNull<D: Dimension> = ndarray::Array<Option<String>, D>;
     type Any = Value;
 }
 
-macro_rules! host_slot {
-    ($element:ty, $kind:ident, $floats:expr) => {
-        impl<D: Dimension> Slot<Host> for ndarray::Array<$element, D> {
-            fn get(&self, name: &'static str, values: &mut Values<Value>) {
-                values.push((name, Some(Value::$kind(self.view().into_dyn().to_owned()))));
+/// An element of the host's arrays: how it is kept in a [`Value`].
+pub trait Element: Clone + 'static {
+    /// What it is in a value.
+    const KIND: Kind;
+    /// The value of an array of them.
+    fn value(array: ArrayD<Self>) -> Value;
+    /// The array of a value; the error says what was expected and found.
+    fn array(value: Value) -> Result<ArrayD<Self>, String>;
+    /// The floats, where they are floats.
+    fn floats<D: Dimension>(_: &mut ndarray::Array<Self, D>) -> Option<&mut [f64]> {
+        None
+    }
+}
+
+macro_rules! element {
+    ($element:ty, $kind:ident $(, $floats:expr)?) => {
+        impl Element for $element {
+            const KIND: Kind = Kind::$kind;
+
+            fn value(array: ArrayD<Self>) -> Value {
+                Value::$kind(array)
             }
 
-            fn put(name: &'static str, get: Source<'_, Value>) -> Result<Self, Misfit> {
-                match get(name) {
-                    None => Err((name, "missing".to_owned())),
-                    Some(Value::$kind(array)) => {
-                        let found = array.shape().to_vec();
-                        let array = array.as_standard_layout().into_owned();
-                        array.into_dimensionality::<D>().map_err(|_| {
-                            let expected = D::NDIM.unwrap_or(0);
-                            let why =
-                                format!("expected {expected} dimensions, found shape {found:?}");
-                            (name, why)
-                        })
-                    }
-                    Some(other) => {
-                        let (kind, found) = (Kind::$kind, other.kind());
-                        Err((name, format!("expected {kind:?} values, found {found:?}")))
-                    }
+            fn array(value: Value) -> Result<ArrayD<Self>, String> {
+                match value {
+                    Value::$kind(array) => Ok(array),
+                    other => Err(format!("expected {:?} values, found {:?}", Kind::$kind, other.kind())),
                 }
             }
 
-            fn for_floats(
-                &mut self,
-                name: &'static str,
-                f: &mut dyn FnMut(&'static str, &mut [f64]),
-            ) {
-                let floats: fn(&mut Self) -> Option<&mut [f64]> = $floats;
-                if let Some(floats) = floats(self) {
-                    f(name, floats);
-                }
-            }
-        }
-
-        impl<D: Dimension> Typed for ndarray::Array<$element, D> {
-            fn field(name: &'static str) -> Field {
-                Field { name, kind: Kind::$kind, ndim: D::NDIM, optional: false, items: Vec::new() }
-            }
-        }
-
-        // Only arrays may be absent: a list that is would be one without items.
-        impl<D: Dimension> Typed for Option<ndarray::Array<$element, D>> {
-            fn field(name: &'static str) -> Field {
-                Field { optional: true, ..ndarray::Array::<$element, D>::field(name) }
-            }
+            $(fn floats<D: Dimension>(array: &mut ndarray::Array<Self, D>) -> Option<&mut [f64]> {
+                let floats: fn(&mut ndarray::Array<Self, D>) -> Option<&mut [f64]> = $floats;
+                floats(array)
+            })?
         }
     };
 }
 
-host_slot!(f64, Float, |array| array.as_slice_memory_order_mut());
-host_slot!(i64, Int, |_| None);
-host_slot!(bool, Bool, |_| None);
+element!(f64, Float, |array| array.as_slice_memory_order_mut());
+element!(i64, Int);
+element!(bool, Bool);
+element!(Option<String>, Text);
+
+impl Element for String {
+    const KIND: Kind = Kind::Text;
+
+    fn value(array: ArrayD<Self>) -> Value {
+        Value::Text(array.mapv(Some))
+    }
+
+    fn array(value: Value) -> Result<ArrayD<Self>, String> {
+        let texts = Option::<String>::array(value)?;
+        let null = texts.indexed_iter().find(|(_, text)| text.is_none());
+        match null {
+            Some((at, _)) => {
+                Err(format!("expected a text, found null at {}", crate::text::index(&at)))
+            }
+            None => Ok(texts.mapv(Option::unwrap_or_default)),
+        }
+    }
+}
+
+impl<T: Element, D: Dimension> Slot<Host> for ndarray::Array<T, D> {
+    fn get(&self, name: &'static str, values: &mut Values<Value>) {
+        values.push((name, Some(T::value(self.view().into_dyn().to_owned()))));
+    }
+
+    fn put(name: &'static str, get: Source<'_, Value>) -> Result<Self, Misfit> {
+        let Some(value) = get(name) else { return Err((name, "missing".to_owned())) };
+        let array = T::array(value).map_err(|why| (name, why))?;
+        let found = array.shape().to_vec();
+        array.as_standard_layout().into_owned().into_dimensionality::<D>().map_err(|_| {
+            let expected = D::NDIM.unwrap_or(0);
+            (name, format!("expected {expected} dimensions, found shape {found:?}"))
+        })
+    }
+
+    fn for_floats(&mut self, name: &'static str, f: &mut dyn FnMut(&'static str, &mut [f64])) {
+        if let Some(floats) = T::floats(self) {
+            f(name, floats);
+        }
+    }
+}
+
+impl<T: Element, D: Dimension> Typed for ndarray::Array<T, D> {
+    fn field(name: &'static str) -> Field {
+        Field { name, kind: T::KIND, ndim: D::NDIM, optional: false, items: Vec::new() }
+    }
+}
+
+// Only arrays may be absent: a list that is would be one without items.
+impl<T: Element, D: Dimension> Typed for Option<ndarray::Array<T, D>> {
+    fn field(name: &'static str) -> Field {
+        Field { optional: true, ..ndarray::Array::<T, D>::field(name) }
+    }
+}
 
 impl<A: Arrays, S: Slot<A>> Slot<A> for Option<S> {
     fn get(&self, name: &'static str, values: &mut Values<A::Any>) {

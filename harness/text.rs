@@ -70,8 +70,66 @@ pub fn value(value: &Value) -> String {
         Value::Bool(array) => {
             nested(&mut text, array.view(), &|text, x| text.push(if *x { '1' } else { '0' }));
         }
+        Value::Text(array) => nested(&mut text, array.view(), &|text, x| match x {
+            Some(x) => text.push_str(&quoted(x)),
+            None => text.push_str("null"),
+        }),
     }
     text
+}
+
+/// How many characters of a text are shown at most, and how many of each end of a longer one.
+const SHOWN: usize = 400;
+const SHOWN_ENDS: usize = 120;
+
+/// A text in quotes, with everything in it that could not be seen as an escape. A very long one
+/// is cut in the middle.
+pub fn quoted(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= SHOWN {
+        return format!("\"{}\"", visible(text));
+    }
+    let start: String = text.chars().take(SHOWN_ENDS).collect();
+    let end: String = text.chars().skip(count - SHOWN_ENDS).collect();
+    format!("\"{} … {count} characters … {}\"", visible(&start), visible(&end))
+}
+
+/// A text that may be null.
+pub fn quoted_or_null(text: Option<&str>) -> String {
+    text.map_or_else(|| "null".to_owned(), quoted)
+}
+
+/// White space but for the space, control characters, zero-width and combining characters, marks of
+/// direction and U+FFFD as escapes.
+fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\'' => shown.push(c),
+            '\u{fffd}' => shown.push_str("\\u{fffd}"),
+            _ => shown.extend(c.escape_debug()),
+        }
+    }
+    shown
+}
+
+/// What was found and what was expected, both in quotes, and where long ones begin to differ.
+pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
+    let both = format!("{}, expected {}", quoted_or_null(found), quoted_or_null(expected));
+    let (Some(found), Some(expected)) = (found, expected) else { return both };
+    let same = found.chars().zip(expected.chars()).take_while(|(a, b)| a == b).count();
+    let rest = |text: &str| text.chars().skip(same).collect::<String>();
+    let (mut found, mut expected) = (rest(found), rest(expected));
+    if found.chars().count().max(expected.chars().count()) + same < 32 {
+        return both;
+    }
+    while let (Some(a), Some(b)) = (found.chars().last(), expected.chars().last())
+        && a == b
+    {
+        found.pop();
+        expected.pop();
+    }
+    format!("{both}: after {same} characters {} for {}", quoted(&found), quoted(&expected))
 }
 
 /// Writes an array in nested brackets, each element with `element`.
@@ -122,6 +180,27 @@ mod tests {
     fn a_pair_shows_where_it_differs() {
         assert_eq!(pair(0.5, 0.25), ["0.5", "0.25"]);
         assert_eq!(pair(0.499_900_012, 0.499_900_01), ["0.499900012", "0.49990001"]);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_shown() {
+        assert_eq!(quoted("it's <a>"), "\"it's <a>\"");
+        let hidden = "\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}";
+        assert_eq!(quoted(hidden), r#""\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}""#);
+        let long = quoted(&"ab".repeat(300));
+        assert!(long.contains("… 600 characters …") && long.chars().count() < 300, "{long}");
+    }
+
+    #[test]
+    fn long_texts_say_where_they_differ() {
+        assert_eq!(found_for(Some("a"), Some("b")), "\"a\", expected \"b\"");
+        assert_eq!(found_for(None, Some("b")), "null, expected \"b\"");
+        let expected = "one and two and three and four and five";
+        let found = expected.replace("three ", "");
+        assert!(
+            found_for(Some(&found), Some(expected))
+                .ends_with(": after 16 characters \"\" for \"three \""),
+        );
     }
 
     #[test]

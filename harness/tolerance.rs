@@ -72,6 +72,39 @@ pub struct Expected {
     pub terms: usize,
 }
 
+/// What an oracle expects of the texts of one output field.
+#[derive(Clone, Debug)]
+pub struct ExpectedTexts {
+    /// The output field.
+    pub field: &'static str,
+    /// What it expects of each.
+    pub texts: Vec<Wanted>,
+}
+
+/// What an oracle expects of one text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// One of these; the first is the one to show. `None` is null.
+    OneOf(Vec<Option<String>>),
+    /// The contract leaves it open.
+    Open,
+}
+
+impl Wanted {
+    /// This text and no other.
+    pub fn text(text: impl Into<String>) -> Wanted {
+        Wanted::OneOf(vec![Some(text.into())])
+    }
+
+    /// Whether a text is expected.
+    pub fn accepts(&self, found: Option<&str>) -> bool {
+        match self {
+            Wanted::OneOf(texts) => texts.iter().any(|text| text.as_deref() == found),
+            Wanted::Open => true,
+        }
+    }
+}
+
 /// The tolerance of one component: its dtype, and the factor by which its manifest widens it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {

@@ -17,7 +17,8 @@
 use crate::broken;
 use crate::contract::{Contract, Pitfall, SharedOptions};
 use crate::invariant::{Doc, Invariant, Outcome, Probe};
-use crate::laws::floats;
+use crate::laws::{floats, texts};
+use crate::text::quoted_or_null;
 
 /// The law, for the contract `C`.
 pub fn law<C: Contract>() -> Invariant<C> {
@@ -42,6 +43,14 @@ fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
         if let Some(((index, a), b)) = at {
             let index = crate::text::index(&index);
             let (a, b) = (crate::text::number(*a), crate::text::number(*b));
+            broken!("{name}{index} is {a} the first time and {b} the second");
+        }
+    }
+    for ((name, left), (_, right)) in texts(&first.output).into_iter().zip(texts(&second)) {
+        let differ = left.indexed_iter().zip(&right).find(|((_, a), b)| *a != *b);
+        if let Some(((index, a), b)) = differ {
+            let index = crate::text::index(&index);
+            let [a, b] = [a, b].map(|text| quoted_or_null(text.as_deref()));
             broken!("{name}{index} is {a} the first time and {b} the second");
         }
     }

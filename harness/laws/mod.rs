@@ -24,13 +24,14 @@ use crate::grid::{self, Grid};
 use crate::invariant::{Invariant, Outcome, Probe};
 use crate::masked::MaskedValues;
 use crate::pick::Pick;
-use crate::record::{Record, Value};
-use crate::text::pair;
+use crate::record::{Field, Kind, Record, Value};
+use crate::text::{found_for, pair};
 use crate::tolerance::apart;
 
-/// The laws that hold of every contract whatsoever, in the order in which they are checked.
+/// The laws that hold of every contract whatsoever, in the order in which they are checked. Only a
+/// text cannot be infinite.
 pub fn universal<C: Contract>() -> Vec<Invariant<C>> {
-    vec![
+    let mut laws = vec![
         total::law().catching(&["raises"]),
         in_time::law().catching(&["hangs"]),
         survives::law().catching(&["dies"]),
@@ -38,7 +39,14 @@ pub fn universal<C: Contract>() -> Vec<Invariant<C>> {
         finite::law().catching(&["gives-nan"]),
         pure::law().catching(&["changes-its-inputs"]),
         deterministic::law().catching(&["flips"]),
-    ]
+    ];
+    laws.retain(|law| law.id != "finite" || C::Output::fields().iter().any(is_float));
+    laws
+}
+
+/// Whether a field holds floats.
+pub(crate) fn is_float(field: &Field) -> bool {
+    field.kind == Kind::Float
 }
 
 /// Contracts whose rows are batches of independent things: completions, pairs, environments.
@@ -182,6 +190,37 @@ pub(crate) fn floats<R: Record>(record: &R) -> Vec<(&'static str, ArrayD<f64>)> 
             _ => None,
         })
         .collect()
+}
+
+/// The text fields of a record that are present, by name.
+pub(crate) fn texts<R: Record>(record: &R) -> Vec<(&'static str, ArrayD<Option<String>>)> {
+    let values = record.values().into_iter();
+    values
+        .filter_map(|(name, value)| match value {
+            Some(Value::Text(array)) => Some((name, array)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The first text by which two outputs differ: its place, and both texts. `rows` says which rows of
+/// the first one the second has, all of them where it is none.
+pub(crate) fn text_difference<C: Grid>(
+    whole: &C::Output,
+    part: &C::Output,
+    rows: Option<&[usize]>,
+) -> Option<(String, String)> {
+    for ((name, mut whole), (_, part)) in texts(whole).into_iter().zip(texts(part)) {
+        if let (Some(rows), Some(axis)) = (rows, grid::axis_of::<C>(name, C::ROW)) {
+            whole = whole.select(axis, rows);
+        }
+        let differ = part.indexed_iter().zip(&whole).find(|((_, part), whole)| *part != *whole);
+        if let Some(((at, part), whole)) = differ {
+            let place = format!("{name}{}", crate::text::index(&at));
+            return Some((place, found_for(part.as_deref(), whole.as_deref())));
+        }
+    }
+    None
 }
 
 /// The same without the gradients, which the law `gradient` alone speaks about.

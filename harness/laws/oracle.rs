@@ -20,9 +20,9 @@ use ndarray::ArrayD;
 use crate::broken;
 use crate::contract::{Contract, Pitfall};
 use crate::invariant::{Doc, Invariant, Outcome, Probe};
-use crate::laws::floats;
+use crate::laws::{floats, texts};
 use crate::text;
-use crate::tolerance::{Expected, Tolerance};
+use crate::tolerance::{Expected, ExpectedTexts, Tolerance, Wanted};
 
 /// The law, for the contract `C`.
 pub fn law<C: Contract>() -> Invariant<C> {
@@ -46,6 +46,21 @@ fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
             continue;
         };
         compare(probe.tolerance, name, found, expected)?;
+    }
+    compare_texts(&texts(&returned.output), &C::oracle_texts(probe.case, probe.options))
+}
+
+fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[ExpectedTexts]) -> Outcome {
+    for expected in expected {
+        let found = fields.iter().find(|(name, _)| *name == expected.field);
+        let pairs = found.iter().flat_map(|(_, found)| found.indexed_iter()).zip(&expected.texts);
+        for ((index, found), wanted) in pairs {
+            if let (false, Wanted::OneOf(texts)) = (wanted.accepts(found.as_deref()), wanted) {
+                let (name, index) = (expected.field, text::index(&index));
+                let first = texts.first().and_then(|text| text.as_deref());
+                broken!("{name}{index} is {}", text::found_for(found.as_deref(), first));
+            }
+        }
     }
     Ok(())
 }

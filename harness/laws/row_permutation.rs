@@ -17,7 +17,7 @@
 use crate::broken;
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Rows, difference, outputs, take_rows};
+use crate::laws::{Rows, difference, outputs, take_rows, text_difference};
 use crate::text::pair;
 
 /// The law, for the contract `C`.
@@ -55,6 +55,9 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
                 found.allowed,
             );
         }
+    }
+    if let Some((place, texts)) = text_difference::<C>(&whole.output, &permuted, Some(&order)) {
+        broken!("with the rows in the order {order:?}, {place} is {texts} as before");
     }
     Ok(())
 }

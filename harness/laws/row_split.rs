@@ -18,7 +18,7 @@
 use crate::broken;
 use crate::contract::{Pitfall, RowInfluence, SharedOptions};
 use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Rows, difference, outputs, take_rows};
+use crate::laws::{Rows, difference, outputs, take_rows, text_difference};
 use crate::text::pair;
 
 /// At most this many parts of a batch are called on their own.
@@ -67,6 +67,9 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
                     found.allowed,
                 );
             }
+        }
+        if let Some((place, texts)) = text_difference::<C>(&whole.output, &alone, Some(rows)) {
+            broken!("rows {rows:?} alone give {place} = {texts} as in the batch");
         }
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }

@@ -14,7 +14,7 @@ use crate::component::{Call, Component, Failure, Gradients, Returned, no_gradien
 use crate::contract::{Contract, Options};
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
-use crate::record::{Record, Value, is_named};
+use crate::record::{Kind, Record, Value, is_named};
 use wire::Message;
 use worker::{Lost, Worker};
 
@@ -179,6 +179,8 @@ impl<C: Contract> Process<C> {
         let outputs = C::Output::fields();
         let outputs = outputs.iter().filter(|field| !field.name.starts_with("grad_"));
         message.text("outputs", list(outputs.clone().map(|field| field.name).collect()));
+        let texts = outputs.clone().filter(|field| field.kind == Kind::Text);
+        message.text("texts", list(texts.map(|field| field.name).collect()));
         let optional = outputs.filter(|field| field.optional);
         message.text("optional", list(optional.map(|field| field.name).collect()));
         message.text("leaves", list(C::LEAVES.to_vec()));
@@ -291,6 +293,7 @@ impl<C: Contract> Process<C> {
             }
             values.insert(name.clone(), tensor.value.clone());
         }
+        values.extend(reply.lists().map_err(malformed)?);
         let output = C::Output::from_values(&mut |name| values.remove(name))
             .map_err(|(name, why)| malformed(format!("`{name}`: {why}")))?;
         Ok(Returned { output, changed, no_gradient })

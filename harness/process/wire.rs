@@ -45,6 +45,15 @@ impl Message {
         self.texts.get(key).map_or("", String::as_str)
     }
 
+    /// The lists of texts and nulls that it carries, by name.
+    pub(crate) fn lists(&self) -> Result<Vec<(String, Value)>, String> {
+        let Some(json) = self.texts.get("texts") else { return Ok(Vec::new()) };
+        let lists: HashMap<String, Vec<Option<String>>> =
+            serde_json::from_str(json).map_err(|error| format!("`texts`: {error}"))?;
+        let value = |texts| Value::Text(ndarray::Array1::from_vec(texts).into_dyn());
+        Ok(lists.into_iter().map(|(name, texts)| (name, value(texts))).collect())
+    }
+
     /// A JSON list of names, empty where there is none.
     pub(crate) fn names(&self, key: &str) -> Vec<String> {
         self.texts.get(key).and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
@@ -69,25 +78,38 @@ impl Message {
 /// The bytes of a message whose floats are stored as `floats`.
 pub(crate) fn encode(
     values: &[(&str, Value)],
-    texts: HashMap<String, String>,
+    mut texts: HashMap<String, String>,
     floats: Dtype,
 ) -> Vec<u8> {
-    let encoded: Vec<(&str, WireDtype, Vec<u8>)> = values
-        .iter()
-        .map(|(name, value)| {
-            let (dtype, bytes) = encode_value(value, floats);
-            (*name, dtype, bytes)
-        })
-        .collect();
-    let views = values.iter().zip(&encoded).map(|((name, value), (_, dtype, bytes))| {
-        let view = TensorView::new(*dtype, value.shape().to_vec(), bytes);
+    let mut encoded: Vec<(&str, &[usize], WireDtype, Vec<u8>)> = Vec::new();
+    let mut lists = serde_json::Map::new();
+    for (name, value) in values {
+        match encode_value(value, floats) {
+            Encoded::Tensor(dtype, bytes) => encoded.push((name, value.shape(), dtype, bytes)),
+            Encoded::Texts(list) => {
+                lists.insert((*name).to_owned(), list);
+            }
+        }
+    }
+    if !lists.is_empty() {
+        texts.insert("texts".to_owned(), serde_json::Value::from(lists).to_string());
+    }
+    let views = encoded.iter().map(|(name, shape, dtype, bytes)| {
+        let view = TensorView::new(*dtype, shape.to_vec(), bytes);
         (*name, view.expect("the bytes fill the shape"))
     });
     safetensors::serialize(views, Some(texts)).expect("views of arrays can be written")
 }
 
-fn encode_value(value: &Value, floats: Dtype) -> (WireDtype, Vec<u8>) {
-    match value {
+/// How a value goes over the wire.
+enum Encoded {
+    Tensor(WireDtype, Vec<u8>),
+    Texts(serde_json::Value),
+}
+
+fn encode_value(value: &Value, floats: Dtype) -> Encoded {
+    let (dtype, bytes) = match value {
+        Value::Text(array) => return Encoded::Texts(array.iter().cloned().collect()),
         Value::Int(array) => (WireDtype::I64, array.iter().flat_map(|x| x.to_le_bytes()).collect()),
         Value::Bool(array) => (WireDtype::BOOL, array.iter().map(|x| u8::from(*x)).collect()),
         Value::Float(array) => match floats {
@@ -104,7 +126,8 @@ fn encode_value(value: &Value, floats: Dtype) -> (WireDtype, Vec<u8>) {
                 (WireDtype::F16, bytes.collect())
             }
         },
-    }
+    };
+    Encoded::Tensor(dtype, bytes)
 }
 
 fn decode_tensor(view: &TensorView<'_>) -> Result<Tensor, String> {
@@ -190,7 +213,8 @@ mod tests {
         let floats = Value::Float(ndarray::arr2(&[[1.5, -0.0], [f64::INFINITY, 2.0]]).into_dyn());
         let ints = Value::Int(ndarray::arr1(&[i64::MIN, 7]).into_dyn());
         let flags = Value::Bool(ndarray::arr1(&[true, false]).into_dyn());
-        let values = [("a", floats.clone()), ("b", ints.clone()), ("c", flags.clone())];
+        let text = ndarray::arr1(&[Some("a\0\u{feff}".to_owned()), None]).into_dyn();
+        let values = [("a", floats), ("b", ints), ("c", flags), ("d", Value::Text(text))];
         for dtype in [Dtype::F64, Dtype::F32, Dtype::Bf16, Dtype::F16] {
             let mut texts = HashMap::new();
             texts.insert("kind".to_owned(), "call".to_owned());
@@ -199,7 +223,8 @@ mod tests {
             assert_eq!(read, bytes);
             let message = Message::decode(&read).unwrap();
             assert_eq!(message.get("kind"), "call");
-            for (name, value) in &values {
+            assert_eq!(message.lists().unwrap(), [("d".to_owned(), values[3].1.clone())]);
+            for (name, value) in &values[..3] {
                 let (_, tensor) = message.tensors.iter().find(|(known, _)| known == name).unwrap();
                 assert!(tensor.value.same_bits(value), "{name} at {dtype:?}");
             }

@@ -292,6 +292,7 @@ class Component:
         self.outputs = load.field("outputs")
         optional = load.field("optional") if "optional" in load.meta else []
         self.required = [name for name in self.outputs if name not in optional]
+        self.texts = load.field("texts") if "texts" in load.meta else []
         self.function = find_function(load.meta.get("target", ""))
         self.positional, self.keywords = bind(self.function, self.inputs, self.options)
 
@@ -323,7 +324,7 @@ class Component:
         step = ""
         try:
             named = self.name(self.run(values))
-            meta, replies = encode_all(named)
+            meta, replies = encode_all(named, self.texts)
             if leaves:
                 step = "in backward: "
                 self.arrays.backward(named.get((self.required or self.outputs)[0]))
@@ -591,14 +592,13 @@ def bind(function, inputs, options):
     return positional, [name for name in keywords if name not in only]
 
 
-def encode_all(named):
+def encode_all(named, text_outputs):
     """The metadata and the tensors of a `returned` reply."""
     replies, texts, kinds = [], {}, {}
     for name, value in named.items():
         try:
-            if is_text(value):
-                "".join(item or "" for item in value).encode()  # refuses lone surrogates
-                texts[name] = list(value)
+            if name in text_outputs:
+                texts[name] = encode_texts(value)
             else:
                 kinds[name], reply = encode(value)
                 replies.append((name, *reply))
@@ -647,10 +647,16 @@ def wire_dtype(name):
     return ON_THE_WIRE[name]
 
 
-def is_text(value):
-    if not isinstance(value, (list, tuple)) or not value:
-        return False
-    return all(item is None or isinstance(item, str) for item in value)
+def encode_texts(value):
+    """A list of strings and nulls."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # an array of strings
+    if not isinstance(value, (list, tuple)):
+        raise Malformed("expected a list of strings")
+    for index, item in enumerate(value):
+        if not isinstance(item, (str, type(None))):
+            raise Malformed(f"expected a list of strings, item {index} is {a(item)}")
+        (item or "").encode()  # refuses lone surrogates
+    return list(value)
 
 
 def flatten(value, flat):
@@ -659,6 +665,9 @@ def flatten(value, flat):
         value = value.tolist()
     if isinstance(value, (int, float)):
         flat.append(float(value))
+        return ()
+    if value is None:  # a reward that is not scorable
+        flat.append(math.nan)
         return ()
     if not isinstance(value, (list, tuple)):
         raise Malformed(f"expected numbers, found {a(value)}")

@@ -30,7 +30,23 @@ impl Arrays for Tensor {
     type Float<D: Dimension> = Tensor;
     type Int<D: Dimension> = Tensor;
     type Bool<D: Dimension> = Tensor;
+    type Text<D: Dimension> = NoText;
+    type TextOrNull<D: Dimension> = NoText;
     type Any = Tensor;
+}
+
+/// A text on a device: there is none. A function on texts is a component of the host.
+#[derive(Debug)]
+pub enum NoText {}
+
+impl Slot<Tensor> for NoText {
+    fn get(&self, _: &'static str, _: &mut Values<Tensor>) {
+        match *self {}
+    }
+
+    fn put(name: &'static str, _: Source<'_, Tensor>) -> Result<Self, Misfit> {
+        Err((name, "a text, which no tensor holds: make it a function on the host".to_owned()))
+    }
 }
 
 impl Slot<Tensor> for Tensor {

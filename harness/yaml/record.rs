@@ -7,7 +7,7 @@ use ndarray::{ArrayD, IxDyn};
 use serde_yaml::Mapping;
 
 use super::words::cut;
-use super::{Step, inline, located_at, parse_at, write_float};
+use super::{Step, inline, located_at, parse_at, write_float, write_string};
 use crate::error::{Error, unknown};
 use crate::record::{Branch, Field, Kind, Record, Tree, Value, item, tree};
 use crate::text::nested;
@@ -46,6 +46,10 @@ fn write_value(text: &mut String, value: &Value) {
         Value::Float(array) => nested(text, array.view(), &|text, x| write_float(text, *x)),
         Value::Int(array) => nested(text, array.view(), &|text, x| text.push_str(&x.to_string())),
         Value::Bool(array) => nested(text, array.view(), &|text, x| text.push_str(&x.to_string())),
+        Value::Text(array) => nested(text, array.view(), &|text, x| match x {
+            Some(x) => write_string(text, x),
+            None => text.push_str("null"),
+        }),
     }
 }
 
@@ -177,6 +181,11 @@ fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, Misfit> 
         Kind::Float => array!(Float, "a number", serde_yaml::Value::as_f64),
         Kind::Int => array!(Int, "an integer of 64 bits", serde_yaml::Value::as_i64),
         Kind::Bool => array!(Bool, "true or false", serde_yaml::Value::as_bool),
+        Kind::Text => array!(Text, "a text in quotes", |leaf: &serde_yaml::Value| match leaf {
+            serde_yaml::Value::Null => Some(None),
+            serde_yaml::Value::String(text) => Some(Some(text.clone())),
+            _ => None,
+        }),
         Kind::List => unreachable!("a list is read item by item"),
     }
 }
