@@ -20,7 +20,7 @@ use crate::place::Place;
 use crate::record::Record as _;
 use crate::report::{Classes, Diagnosis};
 use crate::stream;
-use crate::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Wanted};
+use crate::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Wanted, is_white};
 
 /// How many cases a component and the faults are compared on.
 const CASES: usize = 160;
@@ -168,6 +168,12 @@ impl<C: Contract> Diagnoser<C> {
             (Given::Number(given), Given::Number(planted), Cell::Number(number, terms)) => {
                 self.numbers_alike(*given, *planted, *number, *terms)
             }
+            // Outer white space is not what makes the mistake where it may go.
+            (
+                Given::Text(Some(given)),
+                Given::Text(Some(planted)),
+                Cell::Text(Wanted::Pieces(_)),
+            ) => given.trim_matches(is_white) == planted.trim_matches(is_white),
             (Given::Text(given), Given::Text(planted), _) => given == planted,
             _ => false,
         }
@@ -363,8 +369,7 @@ impl Cell<'_> {
     fn right(&self) -> Given {
         match self {
             Cell::Number(number, _) => Given::Number(number.value),
-            Cell::Text(Wanted::OneOf(texts)) => Given::Text(texts.first().cloned().flatten()),
-            Cell::Text(Wanted::Open) => Given::Text(None),
+            Cell::Text(wanted) => Given::Text(wanted.shown()),
         }
     }
 }

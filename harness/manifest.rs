@@ -15,7 +15,7 @@ use crate::error::{Error, nearest, unknown};
 use crate::fault::Builtin;
 use crate::invariant::check_invariant;
 use crate::place::Place;
-use crate::process::{ArrayLibrary, Process, Python, default_interpreter};
+use crate::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
 use crate::yaml::{self, Step};
 
 /// A manifest that has been read and whose names are all known.
@@ -38,6 +38,8 @@ pub struct Declared {
     pub contract: &'static str,
     /// Where it is.
     pub target: Target,
+    /// The names by which a Python function takes its inputs.
+    pub signature: Signature,
     /// Where to check it; empty for the default.
     pub places: Vec<Place>,
     /// The factor on its tolerances.
@@ -83,6 +85,8 @@ struct ComponentFile {
     name: String,
     contract: String,
     target: Target,
+    #[serde(default)]
+    signature: Signature,
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
@@ -211,7 +215,9 @@ impl Manifest {
                 builtin::<C>(name)
                     .map_err(|why| self.wrong(declared, &[Step::Key("target")], why))?,
             ),
-            Target::Python(target) => Box::new(Process::python(target, &self.python)),
+            Target::Python(target) => {
+                Box::new(Process::python(target, declared.signature, &self.python))
+            }
             Target::Process(command) => Box::new(Process::command(command, &self.python)),
         };
         let options: C::Options = self.part(declared, "options")?;
@@ -272,6 +278,9 @@ impl Manifest {
     }
 }
 
+/// The contract whose functions libraries call in signatures of their own.
+const REWARD_FUNCTION: &str = "reward-function";
+
 fn in_component(index: usize, key: &str) -> [Step<'_>; 3] {
     [Step::Key("components"), Step::Item(index), Step::Key(key)]
 }
@@ -282,7 +291,7 @@ fn declared(
     component: ComponentFile,
     earlier: &[Declared],
 ) -> Result<Declared, (&'static str, String)> {
-    let ComponentFile { name, contract, target, places, tolerance, .. } = component;
+    let ComponentFile { name, contract, target, signature, places, tolerance, .. } = component;
     let wrong = |key, why: String| Err((key, format!("component `{name}`: {why}")));
     if name.trim().is_empty() {
         return Err(("name", "expected a name, found nothing".to_owned()));
@@ -294,6 +303,11 @@ fn declared(
     let Some(contract) = contracts::IDS.iter().find(|id| **id == contract) else {
         return wrong("contract", contracts::unknown(&contract));
     };
+    let rewards = matches!(target, Target::Python(_)) && *contract == REWARD_FUNCTION;
+    if signature != Signature::ByName && !rewards {
+        let why = "signature: only a Python function of the contract reward-function has one";
+        return wrong("signature", why.to_owned());
+    }
     if !(tolerance > 0.0 && tolerance.is_finite()) {
         return wrong("tolerance", format!("tolerance: expected a number > 0, found {tolerance}"));
     }
@@ -301,7 +315,7 @@ fn declared(
         return wrong("places", "places: expected at least one, found an empty list".to_owned());
     }
     let places = places.unwrap_or_default();
-    Ok(Declared { name, contract, target, places, tolerance, index })
+    Ok(Declared { name, contract, target, signature, places, tolerance, index })
 }
 
 impl PythonFile {

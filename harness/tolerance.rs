@@ -86,6 +86,8 @@ pub struct ExpectedTexts {
 pub enum Wanted {
     /// One of these; the first is the one to show. `None` is null.
     OneOf(Vec<Option<String>>),
+    /// These pieces in a row, each with or without the white space around it.
+    Pieces(Vec<String>),
     /// The contract leaves it open.
     Open,
 }
@@ -100,9 +102,46 @@ impl Wanted {
     pub fn accepts(&self, found: Option<&str>) -> bool {
         match self {
             Wanted::OneOf(texts) => texts.iter().any(|text| text.as_deref() == found),
+            Wanted::Pieces(pieces) => found.is_some_and(|found| made_of(found, pieces)),
             Wanted::Open => true,
         }
     }
+
+    /// The text to show as the expected one.
+    pub fn shown(&self) -> Option<String> {
+        match self {
+            Wanted::OneOf(texts) => texts.first().cloned().flatten(),
+            Wanted::Pieces(pieces) => Some(pieces.concat()),
+            Wanted::Open => None,
+        }
+    }
+}
+
+/// White space as any language trims it: Python's `strip` takes the separators of ASCII too.
+pub fn is_white(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// Whether a text is these pieces in a row, each with or without the white space around it.
+fn made_of(text: &str, pieces: &[String]) -> bool {
+    let Some((piece, rest)) = pieces.split_first() else { return text.is_empty() };
+    let core = piece.trim_matches(is_white);
+    let lead = &piece[..piece.len() - piece.trim_start_matches(is_white).len()];
+    let trail = match core.is_empty() {
+        true => "",
+        false => &piece[lead.len() + core.len()..],
+    };
+    let cuts = |text: &str| {
+        let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+        ends.collect::<Vec<usize>>()
+    };
+    cuts(lead).into_iter().any(|from| {
+        let Some(text) = text.strip_prefix(&lead[from..]) else { return false };
+        let Some(text) = text.strip_prefix(core) else { return false };
+        cuts(trail)
+            .into_iter()
+            .any(|to| text.strip_prefix(&trail[..to]).is_some_and(|text| made_of(text, rest)))
+    })
 }
 
 /// The tolerance of one component: its dtype, and the factor by which its manifest widens it.
@@ -160,6 +199,19 @@ mod tests {
         assert!(!F32.accepts(f64::NAN, Number::new(0.0, 1.0), 1));
         assert!(!F32.accepts(f64::INFINITY, Number::new(1.0, 1.0), 1));
         assert!(F32.accepts(f64::NEG_INFINITY, Number::new(f64::NEG_INFINITY, 1.0), 1));
+    }
+
+    #[test]
+    fn pieces_may_lose_their_outer_white_space_and_nothing_else() {
+        let pieces = Wanted::Pieces([" a b\n", "\u{1f}c "].map(str::to_owned).to_vec());
+        for text in ["a bc", " a b\n\u{1f}c ", "a b\nc", " a bc "] {
+            assert!(pieces.accepts(Some(text)), "{text:?}");
+        }
+        for text in ["", "a b", "abc", "a b  c", "a b\n\nc", "a bcd"] {
+            assert!(!pieces.accepts(Some(text)), "{text:?}");
+        }
+        assert!(Wanted::Pieces(vec![" ".to_owned()]).accepts(Some("")));
+        assert!(Wanted::Pieces(vec![" ".to_owned()]).accepts(Some(" ")));
     }
 
     #[test]

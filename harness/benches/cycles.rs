@@ -107,7 +107,8 @@ fn python(criterion: &mut Criterion) {
         return;
     }
     let python = Python { interpreter, folder: benches_folder(), ..Python::default() };
-    let mut component = Process::<GroupAdvantage>::python("python:property.py:grpo", &python);
+    let mut component =
+        Process::<GroupAdvantage>::python("python:property.py:grpo", Signature::ByName, &python);
     let options = AdvantageOptions::default();
     let place = Place::CPU_F32;
     component.prepare(place).expect("the function loads");

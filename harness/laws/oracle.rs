@@ -22,7 +22,7 @@ use crate::contract::{Contract, Pitfall};
 use crate::invariant::{Doc, Invariant, Outcome, Probe};
 use crate::laws::{floats, texts};
 use crate::text;
-use crate::tolerance::{Expected, ExpectedTexts, Tolerance, Wanted};
+use crate::tolerance::{Expected, ExpectedTexts, Tolerance};
 
 /// The law, for the contract `C`.
 pub fn law<C: Contract>() -> Invariant<C> {
@@ -55,10 +55,10 @@ fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[Expected
         let found = fields.iter().find(|(name, _)| *name == expected.field);
         let pairs = found.iter().flat_map(|(_, found)| found.indexed_iter()).zip(&expected.texts);
         for ((index, found), wanted) in pairs {
-            if let (false, Wanted::OneOf(texts)) = (wanted.accepts(found.as_deref()), wanted) {
+            if !wanted.accepts(found.as_deref()) {
                 let (name, index) = (expected.field, text::index(&index));
-                let first = texts.first().and_then(|text| text.as_deref());
-                broken!("{name}{index} is {}", text::found_for(found.as_deref(), first));
+                let texts = text::found_for(found.as_deref(), wanted.shown().as_deref());
+                broken!("{name}{index} is {texts}");
             }
         }
     }

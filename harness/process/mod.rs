@@ -59,6 +59,34 @@ impl ArrayLibrary {
     }
 }
 
+/// With which names a Python function takes its inputs: those of the contract, or, for reward
+/// functions, those of a library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signature {
+    /// The names of the contract.
+    #[default]
+    ByName,
+    /// TRL: `f(prompts, completions, **columns)`, of strings.
+    Trl,
+    /// TRL: the same, of lists of messages.
+    TrlChat,
+    /// verl: `compute_score(data_source, solution_str, ground_truth, extra_info)`, row by row.
+    Verl,
+}
+
+impl Signature {
+    /// The name in manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signature::ByName => "by-name",
+            Signature::Trl => "trl",
+            Signature::TrlChat => "trl-chat",
+            Signature::Verl => "verl",
+        }
+    }
+}
+
 /// How Python functions are run; the same for all of a manifest.
 #[derive(Clone, Debug)]
 pub struct Python {
@@ -105,6 +133,7 @@ pub struct Process<C> {
     /// The part of the `load` message that says which function, and from where.
     target: String,
     path: Vec<PathBuf>,
+    signature: Signature,
     arrays: ArrayLibrary,
     timeout: Duration,
     load_timeout: Duration,
@@ -124,14 +153,18 @@ struct Running {
 
 impl<C: Contract> Process<C> {
     /// A Python function: `python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`.
-    pub fn python(target: &str, python: &Python) -> Self {
+    pub fn python(target: &str, signature: Signature, python: &Python) -> Self {
+        // Functions on texts alone need no library of arrays.
+        let only_texts = C::Case::fields().iter().all(|field| field.kind == Kind::Text);
+        let arrays = if only_texts { ArrayLibrary::List } else { python.arrays };
         Process {
             program: python.interpreter.clone(),
             arguments: vec!["-c".into(), WORKER.into()],
             folder: python.folder.clone(),
             target: target.to_owned(),
             path: python.path.clone(),
-            arrays: python.arrays,
+            signature,
+            arrays,
             timeout: python.timeout,
             load_timeout: python.load_timeout,
             running: None,
@@ -151,6 +184,7 @@ impl<C: Contract> Process<C> {
             folder: python.folder.clone(),
             target: format!("process:{program}"),
             path: Vec::new(),
+            signature: Signature::ByName,
             arrays: ArrayLibrary::Torch,
             timeout: python.timeout,
             load_timeout: python.load_timeout,
@@ -171,6 +205,7 @@ impl<C: Contract> Process<C> {
         message.text("shakedown", "1");
         message.text("target", &*self.target);
         message.text("path", list(self.path.iter().filter_map(|path| path.to_str()).collect()));
+        message.text("signature", self.signature.name());
         message.text("arrays", self.arrays.name());
         message.text("device", device_name(device));
         message.text("contract", C::ID);

@@ -294,6 +294,7 @@ class Component:
         self.required = [name for name in self.outputs if name not in optional]
         self.texts = load.field("texts") if "texts" in load.meta else []
         self.function = find_function(load.meta.get("target", ""))
+        self.function = in_signature(self.function, load.meta.get("signature", "by-name"))
         self.positional, self.keywords = bind(self.function, self.inputs, self.options)
 
     def loaded(self):
@@ -349,11 +350,7 @@ class Component:
             *[values.get(name) for name in self.positional],
             **{name: values.get(name) for name in self.keywords},
         )
-        if type(result) is types.CoroutineType:
-            import asyncio  # slow to import, and few functions need it
-
-            result = asyncio.run(result)
-        return result
+        return finished(result)
 
     def read(self, header, data):
         """The tensors of a call by name, and those of them that shall get a gradient."""
@@ -590,6 +587,89 @@ def bind(function, inputs, options):
         positional.append(p.name)
     only = {p.name for p in named if p.kind is p.POSITIONAL_ONLY}
     return positional, [name for name in keywords if name not in only]
+
+
+def finished(result):
+    """What a function gave, also where it is a coroutine."""
+    if type(result) is types.CoroutineType:
+        import asyncio  # slow to import, and few functions need it
+
+        result = asyncio.run(result)
+    return result
+
+
+# The names under which reward functions of TRL receive the column with the gold answers.
+ANSWER_COLUMNS = ["answer", "answers", "solution", "ground_truth", "target", "label", "gold"]
+
+
+def in_signature(function, signature):
+    """A reward function with the signature of a library, as one with the contract's names."""
+    if signature == "by-name":
+        return function
+    if signature == "verl":
+        return verl(function)
+    if signature in ("trl", "trl-chat"):
+        return trl(function, signature == "trl-chat")
+    raise Refused("bad-request", f"unknown signature `{signature}`")
+
+
+def trl(function, chat):
+    """`f(prompts, completions, **columns) -> scores`, of strings or of lists of messages."""
+    given = ["prompts", "completions", "completion_ids"]
+    names, rest = parameters_of(function)
+    columns = [name for name, required in names.items() if required and name not in given]
+    columns += [name for name in ANSWER_COLUMNS if name not in columns and (rest or name in names)]
+
+    def message(role, text):
+        return [{"role": role, "content": text}] if chat else text
+
+    def rewards(prompts, completions, answers):
+        values = {
+            "prompts": [message("user", prompt) for prompt in prompts],
+            "completions": [message("assistant", completion) for completion in completions],
+            "completion_ids": [list(completion.encode()) for completion in completions],
+            **{column: list(answers) for column in columns},
+        }
+        return function(**{name: value for name, value in values.items() if rest or name in names})
+
+    return rewards
+
+
+def verl(function):
+    """`compute_score(data_source, solution_str, ground_truth, extra_info) -> score`, row by row."""
+    given = ["data_source", "solution_str", "ground_truth", "extra_info"]
+    names, rest = parameters_of(function)
+    unknown = [name for name, required in names.items() if required and name not in given]
+    if unknown:
+        known = f"verl gives {', '.join(given)}"
+        what = f"requires `{unknown[0]}`{nearest(unknown[0], given)}; {known}"
+        raise Refused("signature", f"`{function.__name__}` {what}")
+
+    def score(prompt, completion, answer):
+        values = ["shakedown", completion, answer, {"question": prompt}]
+        values = {n: v for n, v in zip(given, values) if rest or n in names}
+        result = finished(function(**values))
+        if isinstance(result, dict):
+            if "score" not in result:
+                raise Malformed(f"returned a dict without `score` (it has {', '.join(result)})")
+            result = result["score"]
+        return result
+
+    def rewards(prompts, completions, answers):
+        return [score(*row) for row in zip(prompts, completions, answers)]
+
+    return rewards
+
+
+def parameters_of(function):
+    """The names of its parameters, each with whether it is required; whether it takes others."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return {}, True
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    rest = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return {p.name: p.default is p.empty for p in named}, rest
 
 
 def encode_all(named, text_outputs):

@@ -1,0 +1,235 @@
+//! The text that a reward function sees, made of what the model produced.
+//!
+//! Between the model and the reward stands a decoder: it removes special tokens, and in some
+//! pipelines the reasoning. What it loses is not scored, what it leaves is scored with the answer,
+//! and a text that it blanks is scored as no answer at all. None of this raises.
+//!
+//! Artefacts are removed until none is left, so also one that appears when another goes. `think`
+//! says what becomes of reasoning: kept; every closed block removed, with a closing tag that has no
+//! opener closing a block that began in the prompt, and an unclosed block removed to the end
+//! (`strip-closed`); or only what follows the last closing tag kept, where a text without one stays
+//! (`last-segment`) or gives nothing (`strip-always`). Where no honest convention exists (nested or
+//! overlapping blocks, a second closing tag after a closed block, a marker that appears only once an
+//! artefact is gone) nothing is expected but that a text comes, without artefacts, made of pieces
+//! of the input.
+//!
+//! ### Source
+//! `skip_special_tokens` of every tokenizer; verl's reward managers (one trailing end of text);
+//! `ThinkParser` and `MaybeThinkParser` of verifiers; `remove_thinking_section` of open-instruct.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array1, Ix1};
+
+use crate::choice;
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::{chance, one};
+use crate::fault::Fault;
+use crate::grid::{self, Grid};
+use crate::invariant::Invariant;
+use crate::laws::Rows;
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::ExpectedTexts;
+use crate::{options, record};
+
+record! {
+    /// The input of `completion-decoder`.
+    ///
+    /// # Shapes
+    /// `N` completions: `[N]`.
+    pub struct CompletionDecoderCase {
+        /// What the model produced, special tokens and all.
+        pub completions: A::Text<Ix1>,
+    }
+}
+
+record! {
+    /// The output of `completion-decoder`.
+    ///
+    /// # Shapes
+    /// `[N]`.
+    pub struct CompletionDecoderOutput {
+        /// What the reward function sees of each.
+        pub texts: A::Text<Ix1>,
+    }
+}
+
+impl From<Vec<String>> for CompletionDecoderOutput {
+    fn from(texts: Vec<String>) -> Self {
+        Self { texts: Array1::from_vec(texts) }
+    }
+}
+
+choice! {
+    /// What becomes of reasoning between think tags.
+    pub enum Think {
+        /// It is content.
+        Keep = "keep",
+        /// Every closed block goes, and an unclosed one to the end.
+        StripClosed = "strip-closed",
+        /// What follows the last closing tag stays; without one, nothing.
+        StripAlways = "strip-always",
+        /// What follows the last closing tag stays; without one, everything.
+        LastSegment = "last-segment",
+    }
+}
+
+options! {
+    /// The options of `completion-decoder`.
+    pub struct Options {
+        /// The special tokens that must not survive; removed until none is left.
+        pub artefacts: Vec<String> = ["<pad>", "<eos>"].map(str::to_owned).to_vec(),
+        /// The markers that must survive.
+        pub keep: Vec<String> = ["<answer>", "</answer>"].map(str::to_owned).to_vec(),
+        /// What becomes of reasoning: `keep` (it is content), `strip-closed` (every closed block
+        /// goes, an unclosed one to the end), `strip-always` (what follows the last closing tag,
+        /// else nothing) or `last-segment` (what follows the last closing tag, else everything).
+        pub think: Think = Think::Keep,
+        /// The opening and the closing tag of reasoning.
+        pub think_tags: [String; 2] = ["<think>", "</think>"].map(str::to_owned),
+        /// `true` or `false`: whether outer white space may go, also that of what is left beside a
+        /// removed block.
+        pub trim: bool = true,
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let [open, close] = &self.think_tags;
+        if open.is_empty() || close.is_empty() || open.contains(&**close) || close.contains(&**open)
+        {
+            return Err((
+                "think_tags",
+                "expected two tags, neither of them in the other".to_owned(),
+            ));
+        }
+        let overlap = |a: &str, b: &str| a.contains(b) || b.contains(a);
+        for artefact in &self.artefacts {
+            if artefact.trim().is_empty() {
+                return Err(("artefacts", "expected tokens with something to see".to_owned()));
+            }
+            for marker in self.keep.iter().chain(&self.think_tags) {
+                if overlap(artefact, marker) {
+                    let why = format!("`{artefact}` cannot go where `{marker}` is a marker");
+                    return Err(("artefacts", why));
+                }
+            }
+        }
+        for marker in &self.keep {
+            if marker.is_empty() {
+                return Err(("keep", "expected markers with something to see".to_owned()));
+            }
+            let tags = self.think_tags.iter();
+            if let Some(tag) =
+                tags.filter(|_| self.think != Think::Keep).find(|tag| overlap(marker, tag))
+            {
+                return Err(("keep", format!("`{marker}` cannot stay where `{tag}` goes")));
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let artefacts: [&[&str]; 4] =
+            [&["<pad>", "<eos>"], &["<|endoftext|>", "<|im_end|>"], &["</s>"], &["[PAD]", "<s>"]];
+        let keep: [&[&str]; 3] = [&["<answer>", "</answer>"], &["\\boxed{", "}"], &[]];
+        let tags = [["<think>", "</think>"], ["<reasoning>", "</reasoning>"], ["[t]", "[/t]"]];
+        Ok(Options {
+            artefacts: owned(one(u, &artefacts)?),
+            keep: owned(one(u, &keep)?),
+            think: one(u, Think::ALL)?,
+            think_tags: one(u, &tags)?.map(str::to_owned),
+            trim: chance(u, 160)?,
+            ..Options::default()
+        })
+    }
+}
+
+/// The contract: the text that a reward function sees.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletionDecoder;
+
+impl Contract for CompletionDecoder {
+    type Case = CompletionDecoderCase;
+    type Output = CompletionDecoderOutput;
+    type Options = Options;
+
+    const ID: &'static str = "completion-decoder";
+    const STAGE: Stage = Stage::Decoding;
+    const DOC: &'static str = include_str!("mod.rs");
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        _: Dtype,
+    ) -> arbitrary::Result<CompletionDecoderCase> {
+        generate::draw(u, options)
+    }
+
+    fn corners(options: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
+        generate::corners(options)
+    }
+
+    fn small(options: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
+        generate::small(options)
+    }
+
+    fn valid(case: &CompletionDecoderCase, _: &Options, _: Dtype) -> Result<(), String> {
+        grid::check_axes::<Self>(case)
+    }
+
+    fn simpler(case: &CompletionDecoderCase, _: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
+        grid::simpler::<Self>(case)
+    }
+
+    fn measure(case: &CompletionDecoderCase) -> Measure {
+        grid::measure::<Self>(case)
+    }
+
+    fn shapes(case: &CompletionDecoderCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("texts", case.completions.shape().to_vec())]
+    }
+
+    fn oracle_texts(case: &CompletionDecoderCase, options: &Options) -> Vec<ExpectedTexts> {
+        let texts = case.completions.iter().map(|text| oracle::text(text, options)).collect();
+        vec![ExpectedTexts { field: "texts", texts }]
+    }
+
+    fn reference(
+        case: &CompletionDecoderCase,
+        options: &Options,
+        _: Dtype,
+    ) -> CompletionDecoderOutput {
+        let texts = case.completions.iter().map(|text| reference::text(text, options));
+        texts.collect::<Vec<String>>().into()
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+impl Grid for CompletionDecoder {
+    const AXES: &'static [(&'static str, &'static str)] = &[("completions", "N"), ("texts", "N")];
+}
+
+impl Rows for CompletionDecoder {}
