@@ -137,6 +137,7 @@ pub const NASTY: &[(&str, &str)] = &[
     ("dollars", "$x$ $$y$$"),
     ("a block of code", "```python\nprint(1)\n```"),
     ("a tab", "a\tb"),
+    ("entities of HTML", "&lt;b&gt; &amp;"),
     ("a percent and a format", "%s {0} 100%"),
 ];
 

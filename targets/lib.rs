@@ -2,6 +2,7 @@
 //!
 //! | contract | reference on tensors | historical bugs | real libraries |
 //! |---|---|---|---|
+//! | `reward-function` | | [`tutorial`]: three, in Rust and in Python | TRL, verl, Math-Verify |
 //! | `length-penalty` | [`length_penalty`] | [`zoo`]: OpenRLHF #1243 | |
 //! | `group-advantage` | [`advantage`] | [`zoo`]: prime-rl #390, AReaL #225 | TRL, `python/` |
 //! | `outcome-advantage` | [`outcome`] | [`zoo`]: verl #6362, NeMo-RL #4061 | |
@@ -42,6 +43,7 @@ pub mod preference;
 pub mod reinforce;
 pub mod returns;
 pub mod rollout_gae;
+pub mod tutorial;
 pub mod value;
 pub mod whiten;
 pub mod zoo;

@@ -71,3 +71,11 @@ def rso(policy_chosen, policy_rejected, ref_chosen, ref_rejected, beta):
 
 def preference(outputs):
     return dict(zip(("losses", "chosen_rewards", "rejected_rewards"), outputs, strict=True))
+
+
+def mask(tokens, eos, pad):
+    """Ours: the library gives where padding is."""
+    padding, _ = rlhf.truncate_sequence_at_first_stop_token(
+        tokens.clone(), torch.tensor(eos), fill_value=pad
+    )
+    return ~padding

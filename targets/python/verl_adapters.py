@@ -232,3 +232,7 @@ def overlong(lengths, max_length, buffer, factor):
         for length in lengths
     ]
     return torch.stack([torch.as_tensor(reward, dtype=torch.float64) for reward in rewards])
+
+
+def response_mask(tokens, eos):
+    return torch_functional.get_response_mask(tokens, list(eos))

@@ -2,9 +2,10 @@
 
 #[path = "../support/snapshot.rs"]
 mod snapshot;
+#[path = "../support/summary.rs"]
+mod summary;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -13,7 +14,7 @@ use shakedown::check::{Budget, run};
 use shakedown::contract::Contract;
 use shakedown::contracts::{Visit, visit};
 use shakedown::manifest::{Declared, Manifest};
-use shakedown::report::{ComponentReport, Finding, InvariantStatus, Status};
+use shakedown::report::{ComponentReport, Status};
 
 /// Besides the corners, of which there are several dozen: what CI has time for.
 const BUDGET: Budget = Budget { cases: 32, seed: 0, time: None };
@@ -36,24 +37,6 @@ impl Visit for Check<'_> {
         let places = self.declared.places(None).into_iter();
         places.map(|place| run(&mut subject, place, &BUDGET, &|_| ()).unwrap()).collect()
     }
-}
-
-/// What came of a component at a place, in words that are the same in every run.
-fn summary(report: &ComponentReport) -> String {
-    let ComponentReport { name, place, .. } = report;
-    let held = report.invariants.iter().filter(|one| one.status == InvariantStatus::Pass).count();
-    let mut text = format!("{name} · {place}: {held} invariants hold");
-    for Finding { invariant, found, case, diagnosis, .. } in &report.findings {
-        let found = found.lines().next().unwrap_or("");
-        write!(text, "\n  {invariant}: {found}\n    case {case}").unwrap();
-        for diagnosis in diagnosis {
-            write!(text, "\n    as `{}`: {}", diagnosis.fault, diagnosis.summary).unwrap();
-        }
-    }
-    for warning in &report.warnings {
-        write!(text, "\n  warning: {warning}").unwrap();
-    }
-    text
 }
 
 /// Checks the components of one manifest, and compares what came of them with the snapshot.
@@ -81,7 +64,7 @@ fn check(library: &str) {
                 let reason = report.reason.as_deref().unwrap_or("");
                 let checked = matches!(report.status, Status::Pass | Status::Fail);
                 assert!(checked, "{} with {python:?}: {reason}", report.name);
-                texts.lock().unwrap().insert((index, at), summary(report));
+                texts.lock().unwrap().insert((index, at), summary::of(report));
             }
         }
     };
@@ -108,7 +91,17 @@ macro_rules! libraries {
     };
 }
 
-libraries!(openrlhf, rl_games, stable_baselines3, torchrl, torchtune, trl, verl);
+libraries!(
+    math_verify,
+    openrlhf,
+    rl_games,
+    stable_baselines3,
+    torchrl,
+    torchtune,
+    transformers,
+    trl,
+    verl
+);
 
 #[test]
 fn every_manifest_of_the_folder_is_checked() {

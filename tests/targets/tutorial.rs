@@ -1,0 +1,52 @@
+//! The reward functions of the usual GRPO tutorial, in Rust and in Python: the same is found in both.
+
+#[path = "../support/snapshot.rs"]
+mod snapshot;
+#[path = "../support/summary.rs"]
+mod summary;
+
+use std::path::Path;
+
+use shakedown::check::{Budget, Subject, run};
+use shakedown::contracts::reward_function::RewardFunction;
+use shakedown::manifest::Manifest;
+use shakedown::place::Place;
+use shakedown::report::ComponentReport;
+use shakedown_targets::tutorial::tutorial;
+
+fn check(mut subject: Subject<RewardFunction>) -> ComponentReport {
+    subject.corpora = None;
+    run(&mut subject, Place::CPU_F64, &Budget::default(), &|_| ()).unwrap()
+}
+
+/// What is found in the functions in Rust, in order.
+fn in_rust() -> Vec<ComponentReport> {
+    let subject = |function: shakedown_targets::tutorial::Tutorial| {
+        let mut subject = Subject::new(function.name, function.component());
+        subject.options = function.options;
+        check(subject)
+    };
+    tutorial().into_iter().map(subject).collect()
+}
+
+#[test]
+fn what_is_found_in_rust() {
+    let text: Vec<String> = in_rust().iter().map(summary::of).collect();
+    snapshot::assert_snapshot("tutorial", "rewards", &text.join("\n\n"));
+}
+
+#[test]
+fn the_same_is_found_in_python() {
+    if std::env::var_os("SHAKEDOWN_PYTHON").is_none() {
+        println!("left out: Python (`tests/run` brings one)");
+        return;
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tutorial/rewards.yaml");
+    let manifest = Manifest::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let declared = manifest.components.iter();
+    let in_python = declared.map(|declared| check(manifest.subject(declared).unwrap()));
+    let summaries = |reports: Vec<ComponentReport>| -> Vec<String> {
+        reports.iter().map(summary::of).collect()
+    };
+    assert_eq!(summaries(in_python.collect()), summaries(in_rust()));
+}
