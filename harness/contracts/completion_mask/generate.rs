@@ -1,7 +1,7 @@
 //! Cases of `completion-mask`: random draws, corners, classes, and the way to simpler cases.
 
 use arbitrary::{Result, Unstructured};
-use ndarray::Array2;
+use ndarray::{Array2, arr2};
 
 use super::{CompletionMask, CompletionMaskCase, LARGEST_ID, Options};
 use crate::contract::{Class, Contract};
@@ -34,6 +34,14 @@ pub(super) fn valid(case: &CompletionMaskCase) -> std::result::Result<(), String
 /// The smallest ids without a meaning of their own, in order.
 fn words(options: &Options) -> impl Iterator<Item = i64> {
     (0..).filter(|id| options.is_word(*id))
+}
+
+/// Words that a component may take for an id with a meaning: its neighbours, and what is equal to
+/// it in 16 bits.
+pub(super) fn lookalikes(options: &Options) -> Vec<i64> {
+    let special = options.eos.iter().chain([&options.pad]);
+    let near = special.flat_map(|id| [id - 16, id - 1, id + 1, id + (1 << 16)]);
+    near.filter(|id| options.is_word(*id) && (0..=LARGEST_ID).contains(id)).collect()
 }
 
 /// A word as real batches have them: small, beside the ids that end a row or fill it, equal to one
@@ -156,7 +164,8 @@ pub(super) fn corners(options: &Options) -> Vec<CompletionMaskCase> {
     cases
 }
 
-/// All rows of one to three tokens, and all pairs of rows of one or two, over a few ids.
+/// All rows of one to three tokens, and all pairs of rows of one or two, over a few ids; and rows
+/// that begin with a word like one of them.
 pub(super) fn small(options: &Options) -> Vec<CompletionMaskCase> {
     let mut ids = vec![options.pad, options.eos[0], options.eos[options.eos.len() - 1]];
     ids.extend(words(options).take(2));
@@ -172,11 +181,15 @@ pub(super) fn small(options: &Options) -> Vec<CompletionMaskCase> {
             cases.push(CompletionMaskCase { tokens });
         }
     }
+    for like in lookalikes(options) {
+        cases.push(CompletionMaskCase { tokens: arr2(&[[like]]) });
+        cases.extend(ids.iter().map(|id| CompletionMaskCase { tokens: arr2(&[[like, *id]]) }));
+    }
     cases
 }
 
-/// Fewer tokens, smaller ids, and the plainest ids of each meaning, for all tokens of an id or for
-/// one.
+/// Fewer tokens, smaller ids, and the plainest ids of each meaning or of none, for all tokens of an
+/// id or for one.
 pub(super) fn simpler(case: &CompletionMaskCase, options: &Options) -> Vec<CompletionMaskCase> {
     let mut candidates = grid::simpler::<CompletionMask>(case);
     if case.tokens.len() > FEW {
@@ -185,6 +198,7 @@ pub(super) fn simpler(case: &CompletionMaskCase, options: &Options) -> Vec<Compl
     let mut plain = vec![options.pad];
     plain.extend(&options.eos);
     plain.extend(words(options).take(3));
+    plain.extend(lookalikes(options));
     let simpler = |id: i64| {
         let simpler = plain.iter().copied();
         simpler.filter(move |plain| complexity(*plain as f64) < complexity(id as f64))

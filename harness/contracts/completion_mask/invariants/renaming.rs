@@ -14,7 +14,8 @@
 //! ### Bugs it has caught
 //! Ids compared in bf16, in which neighbours of a large id are equal to it; 0 taken for the pad.
 
-use super::super::{CompletionMask, LARGEST_ID, Options};
+use super::super::generate::lookalikes;
+use super::super::{CompletionMask, Options};
 use super::expect_same;
 use crate::contract::Pitfall;
 use crate::invariant::{Outcome, Probe, Stop};
@@ -29,19 +30,11 @@ pub(super) fn applies(_: &Options, _: Place) -> bool {
     true
 }
 
-/// Words beside the ids with a meaning, equal to them in 16 bits, small and large ones.
-fn words(options: &Options) -> Vec<i64> {
-    let special = options.eos.iter().chain([&options.pad]);
-    let mut words: Vec<i64> =
-        special.flat_map(|id| [id - 16, id - 1, id + 1, id + 5, id + (1 << 16)]).collect();
-    words.extend([0, 1, 2, 3, 7, 50_255, 199_999]);
-    words.retain(|id| options.is_word(*id) && (0..=LARGEST_ID).contains(id));
-    words
-}
-
 pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let before = probe.finite_output()?;
-    let words = words(probe.options);
+    let mut words = lookalikes(probe.options);
+    words.extend([0, 1, 2, 3, 7, 50_255, 199_999]);
+    words.retain(|id| probe.options.is_word(*id));
     let mut renamed = probe.case.clone();
     for id in &mut renamed.tokens {
         if probe.options.is_word(*id) {
