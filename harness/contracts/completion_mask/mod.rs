@@ -1,4 +1,4 @@
-//! Which tokens of a completion were sampled: all up to the end-of-sequence token, no pad behind it.
+//! Which tokens of a completion were sampled: all up to its end-of-sequence token, and no pads.
 //!
 //! Every sum over tokens is taken under this mask. A mask that loses the end-of-sequence token
 //! trains a model that never stops, one that counts pads trains on them, and one that takes an id
