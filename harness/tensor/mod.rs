@@ -199,9 +199,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// The outputs by name. A `grad_<leaf>` is not the function's to give.
-fn outputs<C: Contract>(
-    output: &OnTensors<C::Output>,
-) -> Result<HashMap<String, Value>, Failure> {
+fn outputs<C: Contract>(output: &OnTensors<C::Output>) -> Result<HashMap<String, Value>, Failure> {
     let given = output.values().into_iter().filter_map(|(name, tensor)| Some((name, tensor?)));
     given
         .filter(|(name, tensor)| tensor.defined() && !name.starts_with("grad_"))

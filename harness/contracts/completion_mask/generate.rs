@@ -142,7 +142,8 @@ const CORNERS: &[&[&str]] = &[
     &["W", "E"], &["E", "W"], &["P", "W"], &["E", "P"],
     &["WE", "WX"], &["WX", "WE"], &["EP", "WE"], &["WP", "WE"], &["PP", "WX"], &["EW", "WF"],
     &["WEP", "WXE"], &["WPP", "WXW"], &["PWE", "WXE"],
-    &["WEP", "WXE", "EPP"], &["WXW", "WPP", "WEP"], &["WXW", "EPP", "WXE"], &["WEPP", "WXFP", "WXWX"],
+    &["WEP", "WXE", "EPP"], &["WXW", "WPP", "WEP"], &["WXW", "EPP", "WXE"],
+    &["WEPP", "WXFP", "WXWX"],
     &["WXWXWXWXWXWXEPPP"], &["WXWXWXWXWXWXWXWX"],
 ];
 

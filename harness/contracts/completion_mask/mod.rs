@@ -5,14 +5,14 @@
 //! for an end because it is also the pad, or overlooks the second of two, does both in some rows
 //! only.
 //!
+//! The output is an array of flags, 0 or 1, as floats, integers or booleans. `T` may be 0.
+//!
 //! ### Source
 //! With `j` the first position whose id is in `eos`: `mask[t] = (t ≤ j)`, or `(t < j)` without
 //! `include_eos`. verl `get_response_mask` and TRL `first_true_indices` (`unfinished: all`); length
 //! and attention mask in OpenRLHF, NeMo-RL and TRL GRPO (`keep`); TRL `mask_truncated_completions`
 //! and the overlong filter of DAPO (`drop`). torchtune's
 //! `truncate_sequence_at_first_stop_token` gives the opposite, true at the padding.
-//!
-//! The output is an array of flags, 0 or 1, as floats, integers or booleans. `T` may be 0.
 
 mod faults;
 mod generate;
