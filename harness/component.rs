@@ -44,6 +44,15 @@ pub(crate) fn no_gradients(leaves: &[String], inputs: &[(&str, Value)]) -> HashM
     leaves.iter().filter_map(zeros).collect()
 }
 
+/// The numbers of an output: flags may come as integers or booleans.
+pub(crate) fn numbers<C: Contract>(name: &str, value: Value) -> Value {
+    match value {
+        Value::Int(array) if C::FLAGS.contains(&name) => Value::Float(array.mapv(|x| x as f64)),
+        Value::Bool(array) if C::FLAGS.contains(&name) => Value::Float(array.mapv(f64::from)),
+        value => value,
+    }
+}
+
 /// One implementation of the contract `C`.
 pub trait Component<C: Contract>: Send {
     /// Calls it.

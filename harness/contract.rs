@@ -175,6 +175,8 @@ pub trait Contract: Sized + Send + Sync + 'static {
     const DOC: &'static str;
     /// The inputs by which outputs are differentiated; the gradient is the output `grad_<leaf>`.
     const LEAVES: &'static [&'static str] = &[];
+    /// The float outputs that are flags, 0 or 1: integers and booleans are taken for them too.
+    const FLAGS: &'static [&'static str] = &[];
 
     /// A case made of random bytes: always valid, also when the bytes run out or are all equal.
     fn draw(

@@ -23,6 +23,9 @@ pub trait Grid: Contract {
 
     /// The axis of the rows.
     const ROW: char = 'N';
+
+    /// The axes that may be of length 0.
+    const MAY_BE_EMPTY: &'static [char] = &[];
 }
 
 /// The fields of a record in their order.
@@ -56,7 +59,8 @@ pub fn length<C: Grid>(case: &C::Case, axis: char) -> usize {
     found.unwrap_or_else(|| panic!("no input of {} has the axis {axis}", C::ID))
 }
 
-/// Whether the arrays of a case agree in their axes, each of length 1 at least.
+/// Whether the arrays of a case agree in their axes, each of length 1 at least where it may not be
+/// empty.
 ///
 /// # Errors
 /// Which do not.
@@ -66,7 +70,7 @@ pub fn check_axes<C: Grid>(case: &C::Case) -> Result<(), String> {
         let (Some(axes), Some(value)) = (axes::<C>(name), value) else { continue };
         for (axis, length) in axes.chars().zip(value.shape()) {
             match known.iter().find(|(letter, ..)| *letter == axis) {
-                _ if *length == 0 => {
+                _ if *length == 0 && !C::MAY_BE_EMPTY.contains(&axis) => {
                     return Err(format!("`{name}` has no {axis}, expected 1 or more"));
                 }
                 Some((_, other, field)) if other != length => {
@@ -211,11 +215,14 @@ fn present(fields: &Fields) -> impl Iterator<Item = &Value> {
     fields.iter().filter_map(|(_, value)| value.as_ref())
 }
 
-/// Fewer places along each axis: one, two neighbours, a half, all but one.
+/// Fewer places along each axis: none where that may be, one, two neighbours, a half, all but one.
 fn cut<C: Grid>(case: &C::Case, candidates: &mut Vec<C::Case>) {
     for axis in letters::<C>() {
         let length = length::<C>(case, axis);
         let mut keep = |kept: Vec<usize>| candidates.push(select::<C, _>(case, axis, &kept));
+        if length > 0 && C::MAY_BE_EMPTY.contains(&axis) {
+            keep(Vec::new());
+        }
         if length > 1 {
             (0..length).for_each(|place| keep(vec![place]));
         }

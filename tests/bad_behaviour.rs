@@ -245,6 +245,35 @@ fn odd_habits_are_no_findings() {
     }
 }
 
+#[test]
+fn flags_may_be_of_any_type() {
+    for library in ["list", "numpy", "torch"] {
+        if !has_python() || (library != "list" && !has(library)) {
+            continue;
+        }
+        let folder = Folder::new();
+        let mut text = format!(
+            "version: 1\npython: {{path: [{PYTHON:?}], arrays: {library}, timeout_ms: 20000}}\n\
+             components:\n"
+        );
+        let types = ["booleans", "integers", "bytes_", "floats"];
+        for function in types.into_iter().chain(["counts"]) {
+            let target = format!("\"python:flags:{function}\"");
+            let contract = "contract: completion-mask";
+            let _ = writeln!(text, "- {{name: {function}, {contract}, target: {target}}}");
+        }
+        folder.write("manifest.yaml", text);
+        let (_, report) = check(&folder, &["--cases", "64"]);
+        for function in types {
+            assert_passing(&report, function);
+        }
+        let counts = report.component("counts");
+        assert_eq!(counts.status, Status::Fail, "{counts:#?}");
+        let found = counts.findings.iter().any(|finding| finding.invariant == "zero-or-one");
+        assert!(found, "{counts:#?}");
+    }
+}
+
 // ---- Does not load.
 
 #[test]

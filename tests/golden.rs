@@ -8,8 +8,11 @@ use shakedown::place::Dtype;
 use shakedown::record::{Kind, Record, Value};
 use shakedown::tolerance::Number;
 
-/// A number that may be written `{"nonfinite": "-inf"}`.
+/// A number that may be written `{"nonfinite": "-inf"}`, or a flag.
 fn float(json: &Json) -> f64 {
+    if let Some(flag) = json.as_bool() {
+        return f64::from(flag);
+    }
     match json.get("nonfinite").and_then(Json::as_str) {
         Some("nan") => f64::NAN,
         Some("inf") => f64::INFINITY,

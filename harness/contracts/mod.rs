@@ -38,6 +38,7 @@ pub(crate) fn unknown(name: &str) -> String {
 contracts! {
     length_penalty::LengthPenalty,
     completion_decoder::CompletionDecoder,
+    completion_mask::CompletionMask,
     group_advantage::GroupAdvantage,
     outcome_advantage::OutcomeAdvantage,
     gae::Gae,

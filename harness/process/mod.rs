@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::component::{Call, Component, Failure, Gradients, Returned, no_gradients};
+use crate::component::{Call, Component, Failure, Gradients, Returned, no_gradients, numbers};
 use crate::contract::{Contract, Options};
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
@@ -320,13 +320,14 @@ impl<C: Contract> Process<C> {
         let (changed, no_gradient) = (reply.names("changed"), reply.names("no_grad"));
         let mut values = no_gradients(&no_gradient, inputs);
         for (name, tensor) in &reply.tensors {
-            if !matches!(tensor.value, Value::Float(_)) {
+            let value = numbers::<C>(name, tensor.value.clone());
+            if !matches!(value, Value::Float(_)) {
                 return Err(malformed(format!(
                     "`{name}` has dtype {:?}, expected a float dtype",
                     tensor.dtype
                 )));
             }
-            values.insert(name.clone(), tensor.value.clone());
+            values.insert(name.clone(), value);
         }
         values.extend(reply.lists().map_err(malformed)?);
         let output = C::Output::from_values(&mut |name| values.remove(name))

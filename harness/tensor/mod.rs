@@ -20,7 +20,7 @@ use std::sync::Once;
 use ::tch::{Kind, TchError, Tensor};
 use ndarray::{ArrayD, Dimension};
 
-use crate::component::{Call, Component, Failure, Gradients, Returned, guarded};
+use crate::component::{Call, Component, Failure, Gradients, Returned, guarded, numbers};
 use crate::contract::Contract;
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
@@ -132,7 +132,7 @@ impl<C: Contract, F: TensorFunction<C>> Component<C> for Tch<C, F> {
         let (first, _) = C::shapes(call.case, call.options).swap_remove(0);
         let answer = guarded(|| (self.function)(&case).into_output(first)).map_err(brief)?;
         let output = answer.map_err(malformed)?;
-        let (mut values, mut no_gradient) = (outputs(&output)?, Vec::new());
+        let (mut values, mut no_gradient) = (outputs::<C>(&output)?, Vec::new());
         if call.gradient {
             let mut given = output.values().into_iter();
             let summed = given.find_map(|(name, tensor)| tensor.filter(|_| name == first));
@@ -215,13 +215,16 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// The outputs by name. A `grad_<leaf>` is not the function's to give.
-fn outputs<O: Record<Tensor>>(output: &O) -> Result<HashMap<String, Value>, Failure> {
+fn outputs<C: Contract>(output: &OnTensors<C::Output>) -> Result<HashMap<String, Value>, Failure> {
     let given = output.values().into_iter().filter_map(|(name, tensor)| Some((name, tensor?)));
     given
         .filter(|(name, tensor)| tensor.defined() && !name.starts_with("grad_"))
         .map(|(name, tensor)| match tensor.kind() {
             Kind::Double | Kind::Float | Kind::Half | Kind::BFloat16 => {
                 Ok((name.to_owned(), on_host(name, &tensor)?))
+            }
+            _ if C::FLAGS.contains(&name) => {
+                Ok((name.to_owned(), numbers::<C>(name, on_host(name, &tensor)?)))
             }
             other => {
                 Err(malformed(format!("`{name}` has dtype {other:?}, expected a float dtype")))

@@ -1,0 +1,46 @@
+//! Every end-of-sequence id ends a row.
+//!
+//! ### Claim
+//! Which id of `eos` a row ends in makes no difference.
+//!
+//! ### Why it matters
+//! Chat models stop at the end of a turn as well as at the end of the text. Where one of the two is
+//! overlooked, completions that are complete count as cut off, and are left out or trained on with
+//! what stands behind them.
+//!
+//! ### Does not hold for
+//! `eos` of one id.
+//!
+//! ### Bugs it has caught
+//! trl #7039: the token compared with the first id only.
+
+use super::super::{CompletionMask, Options};
+use super::expect_same;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::record::one_line;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
+pub(super) const CATCHES: &[&str] = &["only-one-eos-id"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.eos.iter().any(|id| *id != options.eos[0])
+}
+
+pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+    let before = probe.finite_output()?;
+    let eos = &probe.options.eos;
+    let step = 1 + probe.pick.below(eos.len() - 1);
+    let mut changed = probe.case.clone();
+    for id in &mut changed.tokens {
+        if let Some(place) = eos.iter().position(|eos| eos == id) {
+            *id = eos[(place + step) % eos.len()];
+        }
+    }
+    if changed == *probe.case {
+        return Err(Stop::Vacuous);
+    }
+    let after = probe.call(&changed)?;
+    expect_same(&before.output.mask, &after.mask, &format!("with {}", one_line(&changed)))
+}

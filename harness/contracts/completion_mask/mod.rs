@@ -1,0 +1,272 @@
+//! Which tokens of a completion were sampled: all up to its end-of-sequence token, and no pads.
+//!
+//! Every sum over tokens is taken under this mask. A mask that loses the end-of-sequence token
+//! trains a model that never stops, one that counts pads trains on them, and one that takes an id
+//! for an end because it is also the pad, or overlooks the second of two, does both in some rows
+//! only.
+//!
+//! The output is an array of flags, 0 or 1, as floats, integers or booleans. `T` may be 0.
+//!
+//! ### Source
+//! With `j` the first position whose id is in `eos`: `mask[t] = (t ≤ j)`, or `(t < j)` without
+//! `include_eos`. verl `get_response_mask` and TRL `first_true_indices` (`unfinished: all`); length
+//! and attention mask in OpenRLHF, NeMo-RL and TRL GRPO (`keep`); TRL `mask_truncated_completions`
+//! and the overlong filter of DAPO (`drop`). torchtune's
+//! `truncate_sequence_at_first_stop_token` gives the opposite, true at the padding.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array2, Ix2};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::{chance, one};
+use crate::fault::Fault;
+use crate::grid::{self, Grid};
+use crate::invariant::Invariant;
+use crate::laws::Rows;
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{choice, options, record};
+
+record! {
+    /// The input of `completion-mask`.
+    ///
+    /// # Shapes
+    /// `N` completions of `T` tokens, of which there may be none: `[N, T]`.
+    pub struct CompletionMaskCase {
+        /// The token ids of each completion, filled up to the same length.
+        pub tokens: A::Int<Ix2>,
+    }
+}
+
+record! {
+    /// The output of `completion-mask`.
+    ///
+    /// # Shapes
+    /// `[N, T]`.
+    pub struct CompletionMaskOutput {
+        /// 1 where the token was sampled, else 0.
+        pub mask: A::Float<Ix2>,
+    }
+}
+
+impl From<Array2<f64>> for CompletionMaskOutput {
+    fn from(mask: Array2<f64>) -> Self {
+        Self { mask }
+    }
+}
+
+impl From<Array2<f32>> for CompletionMaskOutput {
+    fn from(mask: Array2<f32>) -> Self {
+        mask.mapv(f64::from).into()
+    }
+}
+
+impl From<Array2<i64>> for CompletionMaskOutput {
+    fn from(mask: Array2<i64>) -> Self {
+        mask.mapv(|flag| flag as f64).into()
+    }
+}
+
+impl From<Array2<bool>> for CompletionMaskOutput {
+    fn from(mask: Array2<bool>) -> Self {
+        mask.mapv(f64::from).into()
+    }
+}
+
+choice! {
+    /// What counts in a row without an end-of-sequence token.
+    pub enum Unfinished {
+        /// What stands before the pads at its end.
+        Keep = "keep",
+        /// Every column.
+        All = "all",
+        /// Nothing.
+        Drop = "drop",
+    }
+}
+
+options! {
+    /// The options of `completion-mask`.
+    pub struct Options {
+        /// The ids that end a completion, one at least.
+        pub eos: Vec<i64> = vec![2],
+        /// The id that fills a row up; may be one of `eos`, and then a pad ends a row too.
+        pub pad: i64 = 0,
+        /// `true` or `false`: whether the token that ends a completion counts.
+        pub include_eos: bool = true,
+        /// What counts in a row without an id of `eos`: `keep` (what stands before the pads at its
+        /// end), `all` (every column) or `drop` (nothing).
+        pub unfinished: Unfinished = Unfinished::Keep,
+    }
+}
+
+/// The largest id: ids have 32 bits in some frameworks.
+const LARGEST_ID: i64 = i32::MAX as i64;
+
+impl Options {
+    /// The first position of a row that ends it.
+    fn first_eos(&self, row: &[i64]) -> Option<usize> {
+        row.iter().position(|id| self.eos.contains(id))
+    }
+
+    /// Whether pads end a row, so that no row is unfinished and padded.
+    fn pad_is_eos(&self) -> bool {
+        self.eos.contains(&self.pad)
+    }
+
+    /// Whether an id has no meaning of its own: neither an end nor a pad.
+    fn is_word(&self, id: i64) -> bool {
+        id != self.pad && !self.eos.contains(&id)
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let an_id = |id: i64| {
+            let expected = || format!("expected an id from 0 to {LARGEST_ID}, found {id}");
+            if (0..=LARGEST_ID).contains(&id) { Ok(()) } else { Err(expected()) }
+        };
+        if self.eos.is_empty() {
+            let why = "expected one id or more, found none: no completion would ever end";
+            return Err(("eos", why.to_owned()));
+        }
+        for id in &self.eos {
+            an_id(*id).map_err(|why| ("eos", why))?;
+        }
+        an_id(self.pad).map_err(|why| ("pad", why))
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let ids: [(&[i64], i64); 16] = [
+            (&[2], 0),
+            (&[2], 2),
+            (&[1], 0),
+            (&[1], 1),
+            (&[0], 0),
+            (&[0], 1),
+            (&[3], 1),
+            (&[2, 3], 0),
+            (&[2, 3], 2),
+            (&[2, 3], 3),
+            (&[1, 106], 0),
+            (&[5, 1, 9], 3),
+            (&[2], 32_000),
+            (&[50_256], 50_256),
+            (&[151_645, 151_643], 151_643),
+            (&[128_001, 128_008, 128_009], 128_004),
+        ];
+        let (eos, pad) = one(u, &ids)?;
+        Ok(Options {
+            eos: eos.to_vec(),
+            pad,
+            include_eos: !chance(u, 96)?,
+            unfinished: one(u, Unfinished::ALL)?,
+            ..Options::default()
+        })
+    }
+}
+
+/// The contract: which tokens of a completion were sampled.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletionMask;
+
+impl Contract for CompletionMask {
+    type Case = CompletionMaskCase;
+    type Output = CompletionMaskOutput;
+    type Options = Options;
+
+    const ID: &'static str = "completion-mask";
+    const STAGE: Stage = Stage::Decoding;
+    const DOC: &'static str = include_str!("mod.rs");
+    const FLAGS: &'static [&'static str] = &["mask"];
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        _: Dtype,
+    ) -> arbitrary::Result<CompletionMaskCase> {
+        generate::draw(u, options)
+    }
+
+    fn corners(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
+        generate::corners(options)
+    }
+
+    fn small(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
+        generate::small(options)
+    }
+
+    fn valid(case: &CompletionMaskCase, _: &Options, _: Dtype) -> Result<(), String> {
+        generate::valid(case)
+    }
+
+    fn simpler(case: &CompletionMaskCase, options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
+        generate::simpler(case, options)
+    }
+
+    fn measure(case: &CompletionMaskCase) -> Measure {
+        grid::measure::<Self>(case)
+    }
+
+    fn shapes(case: &CompletionMaskCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("mask", case.tokens.shape().to_vec())]
+    }
+
+    fn oracle(case: &CompletionMaskCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        oracle::mask(case, options)
+    }
+
+    fn reference(case: &CompletionMaskCase, options: &Options, _: Dtype) -> CompletionMaskOutput {
+        reference::mask(case, options).into()
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+
+    fn samples(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
+        generate::samples(options)
+    }
+}
+
+impl Grid for CompletionMask {
+    const AXES: &'static [(&'static str, &'static str)] = &[("tokens", "NT"), ("mask", "NT")];
+    const MAY_BE_EMPTY: &'static [char] = &['T'];
+}
+
+impl Rows for CompletionMask {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Options as _;
+
+    #[test]
+    fn a_list_without_an_end_is_refused() {
+        let refused = |options: Options| options.check().unwrap_err();
+        let (option, why) = refused(Options { eos: Vec::new(), ..Options::default() });
+        assert_eq!((option, why.contains("one id or more")), ("eos", true));
+        assert_eq!(refused(Options { eos: vec![2, -1], ..Options::default() }).0, "eos");
+        assert_eq!(refused(Options { pad: -100, ..Options::default() }).0, "pad");
+        assert_eq!(Options { eos: vec![2, 3], pad: 3, ..Options::default() }.check(), Ok(()));
+    }
+}
