@@ -240,7 +240,7 @@ pub(super) fn all() -> Vec<Fault<SamplingFilter>> {
             "top-p-of-the-full-distribution",
             "top-p takes its mass from the distribution before top-k",
             "plausible: one softmax for both filters",
-            "{top_k: 2, top_p: 0.75}",
+            "{top_k: 2, top_p: 0.7}",
             &[|case, options, dtype| {
                 let none = |_: &mut Row<'_>| ();
                 let both = |row: &mut Row<'_>| {
@@ -268,7 +268,7 @@ pub(super) fn all() -> Vec<Fault<SamplingFilter>> {
             "min-p-of-the-batch-maximum",
             "the threshold is made of the largest probability of the whole batch",
             "plausible: `probs.max()` without a dimension",
-            "{min_p: 0.5}",
+            "{min_p: 0.3}",
             &[|case, options, dtype| {
                 let before = filter(case, &Options { min_p: None, ..options.clone() }, dtype);
                 let largest = before.iter().fold(0.0, |a: f64, b| a.max(*b));

@@ -3,7 +3,7 @@
 use std::f64::consts::LN_2;
 
 use arbitrary::{Result, Unstructured};
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, arr2};
 
 use super::oracle::Row;
 use super::{Options, SamplingFilter, SamplingFilterCase};
@@ -155,6 +155,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase
     }
     for logits in [
         &[0.0, 0.0, 0.0][..],
+        &[0.0, 1.0, -1.0],
         &[0.0, 1.0, 2.0],
         &[2.0, 1.0, 0.0],
         &[1.0, 0.0, 2.0],
@@ -189,6 +190,8 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase
         alone(&(0..size).map(|token| (token % 5) as f64).collect::<Vec<_>>());
         alone(&(0..size).map(|token| (token * 7 % size) as f64 * 0.25).collect::<Vec<_>>());
     }
+    // One row sure, the other not.
+    cases.push(SamplingFilterCase { logits: arr2(&[[0.0, 1.0], [0.0, 3.0]]) });
     // Distinct logits everywhere, so that no two rows can be taken for each other.
     for (rows, size) in [(2, 2), (2, 3), (3, 3), (3, 2), (4, 4), (2, 8), (4, 5)] {
         let logits = Array2::from_shape_fn((rows, size), |(row, token)| {

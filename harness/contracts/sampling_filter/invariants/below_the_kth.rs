@@ -25,7 +25,7 @@ use crate::place::Place;
 pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
 pub(super) const CATCHES: &[&str] = &[
     "top-p-of-the-full-distribution",
-    "filtered-but-not-renormalised",
+    "raw-probabilities-returned",
     "filter-fills-with-a-number",
     "top-k-without-effect",
 ];

@@ -31,14 +31,20 @@ pub(super) fn applies(_: &Options, _: Place) -> bool {
 pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
-    for ((at, logit), found) in probe.case.logits.indexed_iter().zip(&returned.output.probs) {
+    for (((row, token), logit), found) in
+        probe.case.logits.indexed_iter().zip(&returned.output.probs)
+    {
         if *logit != f64::NEG_INFINITY {
             continue;
         }
         checked = true;
         // Not `> 0`: NaN is no 0 either.
         if *found != 0.0 {
-            broken!("logits{at:?} is -inf, but probs{at:?} is {}, expected 0", rounded(*found));
+            broken!(
+                "token {token} of row {row} has the logit -inf, but probs[{row}, {token}] is {}, \
+                 expected 0",
+                rounded(*found)
+            );
         }
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }
