@@ -56,13 +56,13 @@ crate::invariants! {
     top_k_count,
     smallest_nucleus,
     min_p_threshold,
-    kept_logits_keep_their_differences,
+    kept_log_ratios,
     below_the_kth,
     plain_softmax,
     greedy,
     shift_invariant,
     vocabulary_permutation,
-    logits_in_units_of_the_temperature,
+    units_of_the_temperature,
     temperature_after_the_filters,
 }
 
