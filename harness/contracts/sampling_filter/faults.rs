@@ -17,7 +17,7 @@ pub(super) fn all() -> Vec<Fault<SamplingFilter>> {
     let mut faults = vec![
         fault(
             "nucleus-keeps-one-extra",
-            "a token is kept if the mass before it is at most top_p: one too many where they are equal",
+            "a token is kept if the mass before it is at most top_p: one too many if equal",
             "transformers #18976, #18983, #18984: descending, shifted, dropped where cumsum > p",
             "{top_p: 0.5}",
             &[|case, options, dtype| nucleus(case, options, dtype, |before, _, p| before <= p)],
@@ -57,7 +57,7 @@ pub(super) fn all() -> Vec<Fault<SamplingFilter>> {
         fault(
             "raw-probabilities-returned",
             "the softmax of the logits as they came: no temperature, no filter",
-            "vLLM #9453; NeMo-RL #69, #902, #935 (2aea5addc), #3392 (54d7cd22d); verl #4162, #4252; SGLang #2178, #2664",
+            "vLLM #9453; NeMo-RL #69, #902, #935, #3392; verl #4162, #4252; SGLang #2178, #2664",
             "{temperature: 0.6, top_k: 2}",
             &[|case, _, dtype| filter(case, &Options::default(), dtype).into()],
         ),
