@@ -4,9 +4,9 @@
 //! fault is a candidate where the component does what the fault does in most cases in which the
 //! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
 //! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
-//! explained. So two bugs in one component are both named. What breaks decides (`outcomes.rs`) where
-//! no number is wrong: in a contract without numbers, where chance has a part in every output, and
-//! where the definition leaves a choice for each number, but not for all of them together.
+//! explained. So two bugs in one component are both named. What breaks decides (`outcomes.rs`)
+//! where no number is wrong: in a contract without numbers, where chance has a part in every
+//! output, and where the definition leaves a choice for each number, but not for all together.
 
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
