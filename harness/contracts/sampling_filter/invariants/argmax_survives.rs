@@ -42,8 +42,8 @@ pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
         let (_, end) = sorted.level(0);
         let best = sorted.order[..end].iter().map(|token| found[*token]).fold(0.0, f64::max);
         let first = sorted.order[0];
-        // Not `<= 0`: NaN survives nothing.
-        if !(best > 0.0) {
+        // NaN survives nothing: the maximum passes it over.
+        if best == 0.0 {
             broken!(
                 "token {first} has the largest logit of row {row}, but probs[{row}, {first}] is \
                  {}, expected above 0",
