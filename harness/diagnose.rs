@@ -4,15 +4,16 @@
 //! fault is a candidate where the component does what the fault does in most cases in which the
 //! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
 //! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
-//! explained. So two bugs in one component are both named. Where the definition gives no output, as chance or
-//! taste has a part in it, what breaks is compared (`outcomes.rs`).
+//! explained. So two bugs in one component are both named. What breaks decides (`outcomes.rs`)
+//! where no number is wrong: in a contract without numbers, where chance has a part in every
+//! output, and where the definition leaves a choice for each number, but not for all together.
 
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
 use crate::contract::{Contract, round};
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
-use crate::invariant::Stop;
+use crate::invariant::{Invariant, Stop};
 use crate::laws::{floats, texts};
 use crate::outcomes;
 use crate::patience::Patience;
@@ -128,9 +129,12 @@ impl<C: Contract> Diagnoser<C> {
         let tolerance = subject.tolerance_at(place);
         let mut diagnoser =
             Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
-        if diagnoser.observed.iter().any(|observed| cells(&observed.expected).next().is_some()) {
+        let has_oracle =
+            diagnoser.observed.iter().any(|observed| cells(&observed.expected).next().is_some());
+        if diagnoser.is_wrong_anywhere() {
             diagnoser.explain();
-        } else {
+        } else if !has_oracle || findings.iter().any(|finding| may_be_a_fault(&finding.invariant)) {
+            // Without an oracle, or where each number may be right but not all of them together.
             diagnoser.explain_by_outcomes(subject, findings.len(), calls);
         }
         diagnoser
@@ -190,17 +194,26 @@ impl<C: Contract> Diagnoser<C> {
         (given - planted).abs() <= 2.0 * self.tolerance.bound(number, terms)
     }
 
-    /// Fills in the faults that explain the component's wrong numbers.
-    fn explain(&mut self) {
-        let wrong: Vec<bool> = self
-            .observed
+    /// For each number that the component gave, whether it is wrong.
+    fn wrong_numbers(&self) -> Vec<bool> {
+        self.observed
             .iter()
             .filter_map(|observed| Some((observed.given.as_ref()?, &observed.expected)))
             .flat_map(|(given, expected)| {
                 let cells = cells(expected).zip(given);
                 cells.map(|(cell, found)| self.wrong(found, &cell))
             })
-            .collect();
+            .collect()
+    }
+
+    /// Whether any number is wrong.
+    fn is_wrong_anywhere(&self) -> bool {
+        self.wrong_numbers().contains(&true)
+    }
+
+    /// Fills in the faults that explain the component's wrong numbers.
+    fn explain(&mut self) {
+        let wrong = self.wrong_numbers();
         let total = wrong.iter().filter(|wrong| **wrong).count();
         let mut candidates: Vec<(Explanation, Vec<bool>)> = Vec::new();
         for fault in C::faults() {
@@ -343,6 +356,14 @@ impl<C: Contract> Diagnoser<C> {
         }
         classes
     }
+}
+
+/// Whether an invariant catches faults that give wrong numbers.
+fn may_be_a_fault<C: Contract>(invariant: &Invariant<C>) -> bool {
+    let mut faults = C::faults().into_iter();
+    faults.any(|fault| {
+        matches!(fault.behaviour, Behaviour::Gives(_)) && invariant.catches.contains(&fault.id)
+    })
 }
 
 /// In how many values two sets of options differ, the first of them written as YAML.

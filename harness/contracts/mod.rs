@@ -39,6 +39,7 @@ contracts! {
     length_penalty::LengthPenalty,
     completion_decoder::CompletionDecoder,
     completion_mask::CompletionMask,
+    sampling_filter::SamplingFilter,
     group_advantage::GroupAdvantage,
     outcome_advantage::OutcomeAdvantage,
     gae::Gae,

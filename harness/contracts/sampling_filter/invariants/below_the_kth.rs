@@ -1,0 +1,56 @@
+//! What top-k takes away has no say any more.
+//!
+//! ### Claim
+//! With top-k, putting -inf in place of all tokens below the k-th changes nothing.
+//!
+//! ### Why it matters
+//! Top-p comes after top-k and takes its share of what is left, renormalised. Computed from the
+//! whole distribution it keeps more, or all; and a softmax taken before the filter sums to less
+//! than one.
+//!
+//! ### Does not hold for
+//! Options without a top-k; rows with no token below the k-th; `min_keep` beyond k.
+//!
+//! ### Bugs it has caught
+//! transformers #19143: normalised before the filter. Nuclei of the whole distribution behind a
+//! top-k.
+
+use super::super::oracle::Row;
+use super::super::{Options, SamplingFilter};
+use super::unchanged;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
+pub(super) const CATCHES: &[&str] = &[
+    "top-p-of-the-full-distribution",
+    "raw-probabilities-returned",
+    "filter-fills-with-a-number",
+    "top-k-without-effect",
+];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.top_k.is_some()
+}
+
+pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+    let Some(k) = probe.options.top_k else { return Err(Stop::Vacuous) };
+    let k = k.max(probe.options.min_keep) as usize;
+    let mut cut = probe.case.clone();
+    for mut logits in cut.logits.rows_mut() {
+        let sorted = Row::of(logits.view(), probe.options, probe.place.dtype);
+        let (_, end) = sorted.level(k.min(sorted.size()) - 1);
+        for token in &sorted.order[end..] {
+            logits[*token] = f64::NEG_INFINITY;
+        }
+    }
+    if cut == *probe.case {
+        return Err(Stop::Vacuous);
+    }
+    let before = probe.finite_output()?;
+    let after = probe.call(&cut)?;
+    let allowed = probe.bounds("probs") + probe.bounds_in(&probe.expected_of(&cut), "probs");
+    let change = "with -inf below the k-th logit";
+    unchanged(&before.output.probs, &after.probs, &allowed, |token| token, change)
+}

@@ -1,0 +1,51 @@
+//! Nothing is sampled that cannot come.
+//!
+//! ### Claim
+//! A token whose logit is -inf has probability 0.
+//!
+//! ### Why it matters
+//! Constrained decoding, padded vocabularies and bans of tokens put -inf there. A guard that adds
+//! a little to every probability, or a filter that keeps a fixed number, brings such tokens back;
+//! their log-probability under the model is -inf.
+//!
+//! ### Does not hold for
+//! Cases without a logit of -inf.
+//!
+//! ### Bugs it has caught
+//! Probabilities clamped from below before the logarithm.
+
+use super::super::{Options, SamplingFilter};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe, Stop};
+use crate::place::Place;
+use crate::text::rounded;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
+pub(super) const CATCHES: &[&str] = &["dust-on-every-token"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+    let returned = probe.output()?;
+    let mut checked = false;
+    for (((row, token), logit), found) in
+        probe.case.logits.indexed_iter().zip(&returned.output.probs)
+    {
+        if *logit != f64::NEG_INFINITY {
+            continue;
+        }
+        checked = true;
+        // Not `> 0`: NaN is no 0 either.
+        if *found != 0.0 {
+            broken!(
+                "token {token} of row {row} has the logit -inf, but probs[{row}, {token}] is {}, \
+                 expected 0",
+                rounded(*found)
+            );
+        }
+    }
+    if checked { Ok(()) } else { Err(Stop::Vacuous) }
+}

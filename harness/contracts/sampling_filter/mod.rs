@@ -1,0 +1,236 @@
+//! The distribution that is sampled from: a softmax of filtered logits.
+//!
+//! A rollout is drawn from this distribution and scored with another one wherever the two do not
+//! agree on temperature and filters. It is checked as a distribution: nothing is sampled, so a
+//! finding needs no statistics.
+//!
+//! Tokens of equal logits at the end of what a filter keeps are a choice of the implementation:
+//! all of them, some, or as few as the filter asks for. So is the token at which the mass comes
+//! within rounding of `top_p`. One boundary is exact in any arithmetic, and decided: 4 or 16 logits
+//! of 0 and no others, with `top_p` on a prefix sum, leave `top_p`·V of them, or all.
+//!
+//! ### Source
+//! transformers `TemperatureLogitsWarper`, `TopKLogitsWarper`, `TopPLogitsWarper` (Holtzman et al.,
+//! 2020) and `MinPLogitsWarper` (Nguyen et al., 2024), in this order. A filter that is off is null;
+//! elsewhere it is 0 (TRL), -1 (verl, vLLM), a top-p of 1 or a top-k of V.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array2, Ix2};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::one;
+use crate::fault::Fault;
+use crate::grid::{self, Grid};
+use crate::invariant::Invariant;
+use crate::laws::Rows;
+use crate::place::Dtype;
+use crate::shrink::Measure;
+use crate::tolerance::Expected;
+use crate::{choice, options, record};
+
+record! {
+    /// The input of `sampling-filter`.
+    ///
+    /// # Shapes
+    /// `N` rows over a vocabulary of `V`: `[N, V]`.
+    pub struct SamplingFilterCase {
+        /// What the model gave; `-inf` where a token cannot come, which is never a whole row.
+        pub logits: A::Float<Ix2>,
+    }
+}
+
+record! {
+    /// The output of `sampling-filter`.
+    ///
+    /// # Shapes
+    /// `[N, V]`.
+    pub struct SamplingFilterOutput {
+        /// The probability of each token to be drawn.
+        pub probs: A::Float<Ix2>,
+    }
+}
+
+impl From<Array2<f64>> for SamplingFilterOutput {
+    fn from(probs: Array2<f64>) -> Self {
+        Self { probs }
+    }
+}
+
+impl From<Array2<f32>> for SamplingFilterOutput {
+    fn from(probs: Array2<f32>) -> Self {
+        probs.mapv(f64::from).into()
+    }
+}
+
+choice! {
+    /// Where the temperature stands.
+    pub enum Order {
+        /// Before the filters: they see the logits over the temperature.
+        TemperatureFirst = "temperature-first",
+        /// After the filters: they see the logits, and the temperature what they left.
+        FiltersFirst = "filters-first",
+    }
+}
+
+options! {
+    /// The options of `sampling-filter`.
+    pub struct Options {
+        /// A number > 0 that divides the logits.
+        pub temperature: f64 = 1.0,
+        /// `null`, or a whole number ≥ 1: so many of the most likely tokens are kept.
+        pub top_k: Option<i64> = None,
+        /// `null`, or a number from 0 to 1: of what top-k left, renormalised, the smallest set of
+        /// most likely tokens with this mass is kept.
+        pub top_p: Option<f64> = None,
+        /// `null`, or a number from 0 to 1: tokens less likely than this share of the most likely
+        /// one are taken away.
+        pub min_p: Option<f64> = None,
+        /// `temperature-first` (temperature, top-k, top-p, min-p) or `filters-first` (the
+        /// temperature last).
+        pub order: Order = Order::TemperatureFirst,
+        /// A whole number ≥ 1: so many tokens survive every filter, or all that there are.
+        pub min_keep: i64 = 1,
+    }
+}
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        if !(self.temperature > 0.0 && self.temperature.is_finite()) {
+            let found = self.temperature;
+            return Err(("temperature", format!("expected a number > 0, found {found}")));
+        }
+        if let Some(k) = self.top_k.filter(|k| *k < 1) {
+            let expected = "null (off) or a whole number ≥ 1";
+            return Err(("top_k", format!("expected {expected}, found {k}")));
+        }
+        for (name, share) in [("top_p", self.top_p), ("min_p", self.min_p)] {
+            if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
+                let expected = "null (off) or a number from 0 to 1";
+                return Err((name, format!("expected {expected}, found {share}")));
+            }
+        }
+        if self.min_keep < 1 {
+            let found = self.min_keep;
+            return Err(("min_keep", format!("expected a whole number ≥ 1, found {found}")));
+        }
+        Ok(())
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let none = None;
+        Ok(Options {
+            temperature: one(u, &[1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.01])?,
+            top_k: one(u, &[none, Some(2), none, Some(3), Some(1), Some(5), Some(50), Some(4)])?,
+            top_p: one(
+                u,
+                &[
+                    None,
+                    Some(0.75),
+                    None,
+                    Some(0.9),
+                    Some(0.5),
+                    Some(0.95),
+                    Some(0.0),
+                    Some(1e-6),
+                    Some(0.8),
+                    Some(0.25),
+                    Some(1.0),
+                    Some(0.1),
+                ],
+            )?,
+            min_p: one(
+                u,
+                &[None, Some(0.1), None, Some(0.05), Some(0.5), Some(1.0), None, Some(0.0)],
+            )?,
+            order: one(u, Order::ALL)?,
+            min_keep: one(u, &[1, 1, 1, 2, 1, 3, 1, 5])?,
+            ..Options::default()
+        })
+    }
+}
+
+/// The contract: the distribution that is sampled from.
+#[derive(Clone, Copy, Debug)]
+pub struct SamplingFilter;
+
+impl Contract for SamplingFilter {
+    type Case = SamplingFilterCase;
+    type Output = SamplingFilterOutput;
+    type Options = Options;
+
+    const ID: &'static str = "sampling-filter";
+    const STAGE: Stage = Stage::Decoding;
+    const DOC: &'static str = include_str!("mod.rs");
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        dtype: Dtype,
+    ) -> arbitrary::Result<SamplingFilterCase> {
+        generate::draw(u, options, dtype)
+    }
+
+    fn corners(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase> {
+        generate::corners(options, dtype)
+    }
+
+    fn small(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase> {
+        grid::small::<Self>(&[("logits", &[0.0, 1.0, -1.0, 2.0, 3.0])], options, dtype)
+    }
+
+    fn valid(case: &SamplingFilterCase, options: &Options, dtype: Dtype) -> Result<(), String> {
+        generate::valid(case, options, dtype)
+    }
+
+    fn simpler(case: &SamplingFilterCase, _: &Options, _: Dtype) -> Vec<SamplingFilterCase> {
+        grid::simpler::<Self>(case)
+    }
+
+    fn measure(case: &SamplingFilterCase) -> Measure {
+        grid::measure::<Self>(case)
+    }
+
+    fn shapes(case: &SamplingFilterCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("probs", case.logits.shape().to_vec())]
+    }
+
+    fn oracle(case: &SamplingFilterCase, options: &Options, dtype: Dtype) -> Vec<Expected> {
+        oracle::probs(case, options, dtype)
+    }
+
+    fn reference(
+        case: &SamplingFilterCase,
+        options: &Options,
+        dtype: Dtype,
+    ) -> SamplingFilterOutput {
+        reference::filter(case, options, dtype).into()
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+impl Grid for SamplingFilter {
+    const AXES: &'static [(&'static str, &'static str)] = &[("logits", "NV"), ("probs", "NV")];
+}
+
+impl Rows for SamplingFilter {}
