@@ -238,10 +238,13 @@ pub(super) fn all() -> Vec<Fault<RewardFunction>> {
         ),
         fault(
             "mini-batch-slices-the-mapping",
-            "every mini-batch of two is scored with the columns of the first one",
+            "every mini-batch, of one row or of two, is scored with the columns of the first one",
             "LLaMA-Factory #7576 (7b9deb941), #2382",
             "{}",
-            &[|case, options, _| regolded(case, options, |row, _| row % 2)],
+            &[
+                |case, options, _| regolded(case, options, |_, _| 0),
+                |case, options, _| regolded(case, options, |row, _| row % 2),
+            ],
         ),
         fault(
             "score-doubled",

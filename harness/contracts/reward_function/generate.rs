@@ -10,6 +10,8 @@ use crate::contract::{Class, Contract};
 use crate::draw::{chance, one};
 use crate::grid;
 use crate::shapes::{AnswerFamily, NASTY, Shape, completion, prose};
+use crate::shrink::Measure;
+use crate::strings;
 
 /// Gold answers of words that are patterns or punctuation to careless readers.
 const AWKWARD: &[&str] = &["C++", "a.b", "(b)", "x*", "[b]", "1 + 1 = 2", "50%", "b\\d"];
@@ -21,7 +23,10 @@ pub(super) fn valid(
     case: &RewardFunctionCase,
     options: &Options,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<RewardFunction>(case)?;
+    let lengths = [&case.prompts, &case.completions, &case.answers].map(Array1::len);
+    if lengths[0] == 0 || lengths.iter().any(|length| *length != lengths[0]) {
+        return Err(format!("expected 1 text or more in each field, found {lengths:?}"));
+    }
     let family = options.answer_family;
     let odd = case.answers.iter().find(|gold| !gold.trim().is_empty() && !fits(family, gold));
     match odd {
@@ -98,7 +103,7 @@ fn case<'a>(rows: impl IntoIterator<Item = Row<'a>>) -> RewardFunctionCase {
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<RewardFunctionCase> {
     let template = Template::of(options);
     let markers = template.markers();
-    let count = one(u, &[1, 1, 2, 2, 3, 4, 5])?;
+    let count = one(u, &[1, 1, 1, 2, 2, 3, 4])?;
     let mut rows = Vec::new();
     for _ in 0..count {
         let gold = gold(u, options.answer_family)?;
@@ -179,7 +184,7 @@ pub(super) fn small(options: &Options) -> Vec<RewardFunctionCase> {
         AnswerFamily::Latex => &["a"],
     });
     golds.retain(|gold| fits(options.answer_family, gold));
-    golds.sort_by_key(|gold| crate::strings::complexity(gold));
+    golds.sort_by_key(|gold| strings::complexity(gold));
     golds.dedup();
     let texts = |gold: &str| {
         let mut texts = vec![String::new(), gold.to_owned(), template.answer_part(gold)];
@@ -209,11 +214,44 @@ pub(super) fn small(options: &Options) -> Vec<RewardFunctionCase> {
 /// Simpler cases; gold answers stay answers.
 pub(super) fn simpler(case: &RewardFunctionCase) -> Vec<RewardFunctionCase> {
     let blank = |case: &RewardFunctionCase| case.answers.iter().any(|gold| gold.trim().is_empty());
-    let mut cases = grid::simpler::<RewardFunction>(case);
+    let mut cases = grid::fewer_rows_or_words::<RewardFunction>(case);
+    for field in [texts_of::<0>, texts_of::<1>, texts_of::<2>] {
+        for row in 0..case.completions.len() {
+            let texts = field(&mut case.clone())[row].clone();
+            cases.extend(strings::simpler(&texts).into_iter().map(|simpler| {
+                let mut case = case.clone();
+                field(&mut case)[row] = simpler;
+                case
+            }));
+        }
+    }
     if !blank(case) {
         cases.retain(|case| !blank(case));
     }
     cases
+}
+
+/// The prompts, the completions or the answers.
+fn texts_of<const FIELD: usize>(case: &mut RewardFunctionCase) -> &mut Array1<String> {
+    match FIELD {
+        0 => &mut case.prompts,
+        1 => &mut case.completions,
+        _ => &mut case.answers,
+    }
+}
+
+/// Rows, then how complex the texts are, then how early the complex ones stand.
+pub(super) fn measure(case: &RewardFunctionCase) -> Measure {
+    let count = case.completions.len();
+    let (mut all, mut early) = (0, 0);
+    for texts in [&case.prompts, &case.completions, &case.answers] {
+        for (row, text) in texts.iter().enumerate() {
+            let cost = strings::complexity(text);
+            all += cost;
+            early += cost * (count - row) as u64;
+        }
+    }
+    Measure(vec![count as u64, all, early])
 }
 
 /// Whether a row's texts have something in common.

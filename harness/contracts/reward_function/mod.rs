@@ -22,7 +22,7 @@ use ndarray::{Array1, Ix1};
 use crate::contract::{Class, Contract, Stage};
 use crate::draw::one;
 use crate::fault::Fault;
-use crate::grid::{self, Grid};
+use crate::grid::Grid;
 use crate::invariant::Invariant;
 use crate::laws::Rows;
 use crate::place::Dtype;
@@ -211,7 +211,7 @@ impl Contract for RewardFunction {
     }
 
     fn measure(case: &RewardFunctionCase) -> Measure {
-        grid::measure::<Self>(case)
+        generate::measure(case)
     }
 
     fn shapes(case: &RewardFunctionCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {

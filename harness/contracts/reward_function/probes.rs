@@ -127,8 +127,11 @@ impl Question {
                 if number == at { other.to_owned() } else { mark.to_owned() }
             })
         };
-        let mut texts: Vec<String> = (0..count).map(|at| instead(at, "")).collect();
         let marks = self.template.marks();
+        // A word that stands elsewhere too is not missed.
+        let without = (0..count).map(|at| (marks[at], instead(at, "")));
+        let missing = without.filter(|(mark, text)| !text.contains(mark));
+        let mut texts: Vec<String> = missing.map(|(_, text)| text).collect();
         let tags = marks.iter().enumerate().filter(|(_, mark)| renamed && is_tag(mark));
         texts.extend(tags.map(|(at, mark)| instead(at, &mark.replace('>', "s>"))));
         texts

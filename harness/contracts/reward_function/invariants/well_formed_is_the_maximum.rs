@@ -39,7 +39,6 @@ pub(super) fn applies(options: &Options, _: Place) -> bool {
 
 pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
-    let form = probe.options.judges == Judges::Format;
     let mut right = vec![PLAIN.to_owned()];
     if probe.options.judges != Judges::Correctness && question.template.reasons() {
         right = question.reasonings();
@@ -50,10 +49,10 @@ pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
             others.extend(question.degraded(reasoning));
         } else {
             others.push(probe.case.completions[0].clone());
-            others.extend(question.shapes(reasoning));
-            let wrong = question.wrong();
-            others.push(question.template.render(reasoning, &wrong[0]));
-            if form {
+            if reasoning == PLAIN {
+                others.extend(question.shapes(reasoning));
+                others.push(question.answered(&question.wrong()[0]));
+            } else {
                 others.push(question.right());
             }
         }
