@@ -30,6 +30,7 @@ pub(super) const CATCHES: &[&str] = &[
     "scores-replaced-by-zeros",
     "gold-taken-for-a-pattern",
     "contained-anywhere",
+    "sign-lost",
 ];
 
 pub(super) fn applies(options: &Options, _: Place) -> bool {
