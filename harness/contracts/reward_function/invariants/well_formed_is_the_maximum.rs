@@ -28,8 +28,6 @@ pub(super) const CATCHES: &[&str] = &[
     "identity-parser",
     "format-regex-without-dotall",
     "every-tag-counted-again",
-    
-    
     "strips-nothing",
 ];
 
@@ -42,6 +40,9 @@ pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let mut right = vec![PLAIN.to_owned()];
     if probe.options.judges != Judges::Correctness && question.template.reasons() {
         right = question.reasonings();
+        // Counters that take the whole text for a tail have other scores for longer ones.
+        let incremental = probe.options.judges == Judges::IncrementalFormat;
+        right.retain(|reasoning| !incremental || reasoning.len() < 100);
     }
     for reasoning in &right {
         let mut others = Vec::new();
