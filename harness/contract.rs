@@ -200,6 +200,11 @@ pub trait Contract: Sized + Send + Sync + 'static {
         false
     }
 
+    /// Whether NaN may stand for "no answer" in the first output, of which there is no oracle.
+    fn may_give_nan(_: &Self::Options) -> bool {
+        false
+    }
+
     /// Why a case is outside the contract, where it is.
     fn valid(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Result<(), String>;
 

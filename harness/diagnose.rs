@@ -143,9 +143,17 @@ impl<C: Contract> Diagnoser<C> {
     /// Fills in the faults that break the same invariants on the minimal cases and the corners.
     fn explain_by_outcomes(&mut self, subject: &mut Subject<C>, minimal: usize, calls: &mut u64) {
         let corners = C::corners(&self.options, self.place.dtype).len();
-        let observed = self.observed.iter().take(minimal + corners);
-        let cases: Vec<C::Case> = observed.map(|observed| observed.case.clone()).collect();
-        let found = outcomes::alike(subject, &cases, self.place, FAULTS, calls);
+        let cases = self.observed.iter().map(|observed| observed.case.clone());
+        let cases: Vec<C::Case> = cases.take(minimal + corners).collect();
+        let (minimal, corners) = cases.split_at(minimal.min(cases.len()));
+        // Several invariants may have the same smallest case.
+        let mut different: Vec<C::Case> = Vec::new();
+        for case in minimal {
+            if !different.contains(case) {
+                different.push(case.clone());
+            }
+        }
+        let found = outcomes::alike(subject, &different, corners, self.place, FAULTS, calls);
         self.explanations.extend(found.into_iter().map(|like| Explanation {
             id: like.fault,
             variant: like.variant,

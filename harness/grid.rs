@@ -189,6 +189,16 @@ pub fn simpler<C: Grid>(case: &C::Case) -> Vec<C::Case> {
     candidates
 }
 
+/// Simpler cases with fewer rows, with rows exchanged, or with a word of several texts replaced: for
+/// contracts of texts alone, which change one text at a time without a look at the others.
+pub fn fewer_rows_or_words<C: Grid>(case: &C::Case) -> Vec<C::Case> {
+    let mut candidates = Vec::new();
+    cut::<C>(case, &mut candidates);
+    replaced_words(&case.values(), &mut candidates);
+    exchanged::<C>(case, &mut candidates);
+    candidates
+}
+
 /// Simpler values at the same places, of any record: with axes or without, lists too.
 pub fn simpler_values<R: Record>(case: &R) -> Vec<R> {
     let fields = case.values();

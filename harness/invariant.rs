@@ -257,13 +257,14 @@ impl<C: Contract> Probe<'_, C> {
     }
 
     /// The same, for relations that say nothing about NaN and infinities: those are the business
-    /// of the law `finite`.
+    /// of the law `finite`. Where NaN is an answer, it is one like any other.
     ///
     /// # Errors
     /// The call failed, or its output is not finite.
     pub fn finite_output(&mut self) -> Result<Rc<Returned<C>>, Stop> {
         let returned = self.output()?;
-        if is_finite(&returned.output) { Ok(returned) } else { Err(Stop::Vacuous) }
+        let comparable = is_finite(&returned.output) || C::may_give_nan(self.options);
+        if comparable { Ok(returned) } else { Err(Stop::Vacuous) }
     }
 
     /// What the component gives for another case, which must be exact in the place's dtype.

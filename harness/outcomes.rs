@@ -15,6 +15,9 @@ const ALIKE: f64 = 0.6;
 /// Faults that are less like the component than the best one by more than this are not named.
 const BESIDE_THE_BEST: f64 = 0.1;
 
+/// Corners on which components and faults are compared, at the most.
+const CORNERS: usize = 48;
+
 /// A fault, in its variant of a number, that breaks what a component breaks.
 pub(crate) struct Like {
     pub(crate) fault: &'static str,
@@ -29,11 +32,13 @@ type Outcomes = Vec<Vec<bool>>;
 /// The faults that are like a component on some cases, the most alike first, `most` at most.
 pub(crate) fn alike<C: Contract>(
     subject: &mut Subject<C>,
-    cases: &[C::Case],
+    minimal: &[C::Case],
+    corners: &[C::Case],
     place: Place,
     most: usize,
     calls: &mut u64,
 ) -> Vec<Like> {
+    let cases = &spread(minimal, corners);
     let own = outcomes(subject, cases, place, calls);
     let mut found: Vec<Like> = Vec::new();
     for (index, fault) in C::faults().iter().enumerate() {
@@ -43,7 +48,13 @@ pub(crate) fn alike<C: Contract>(
             let planted = Builtin::fault(C::faults().swap_remove(index), variant);
             let mut planted = Subject::new(id, planted);
             planted.options = subject.options.clone();
-            let outcomes = outcomes(&mut planted, cases, place, &mut 0);
+            // A fault that breaks nothing where the component does is not asked any further.
+            let few = cases.len().min(minimal.len());
+            let mut outcomes = outcomes(&mut planted, &cases[..few], place, &mut 0);
+            if likeness(&own[..few], &outcomes) == 0.0 {
+                return None;
+            }
+            outcomes.extend(self::outcomes(&mut planted, &cases[few..], place, &mut 0));
             let diagnosis = compare(&own, &outcomes, id, summary);
             let alike = likeness(&own, &outcomes);
             (alike >= ALIKE).then_some(Like { fault: id, variant, diagnosis, alike })
@@ -55,6 +66,13 @@ pub(crate) fn alike<C: Contract>(
     found.retain(|like| like.alike >= best - BESIDE_THE_BEST);
     found.truncate(most);
     found
+}
+
+/// The minimal cases, then corners, evenly spread where there are many.
+fn spread<Case: Clone>(minimal: &[Case], corners: &[Case]) -> Vec<Case> {
+    let mut cases: Vec<Case> = minimal.to_vec();
+    cases.extend(corners.iter().step_by(corners.len().div_ceil(CORNERS).max(1)).cloned());
+    cases
 }
 
 fn outcomes<C: Contract>(
@@ -81,7 +99,7 @@ fn outcomes<C: Contract>(
 }
 
 /// How much of what breaks in either breaks in both.
-fn likeness(own: &Outcomes, planted: &Outcomes) -> f64 {
+fn likeness(own: &[Vec<bool>], planted: &[Vec<bool>]) -> f64 {
     let pairs = || own.iter().flatten().zip(planted.iter().flatten());
     let both = pairs().filter(|(a, b)| **a && **b).count();
     let either = pairs().filter(|(a, b)| **a || **b).count();

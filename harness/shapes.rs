@@ -233,6 +233,11 @@ impl AnswerFamily {
     /// A wrong answer of the same kind: one that contains the gold answer, one that it contains,
     /// or another one altogether. Never one that a reader could take for the gold answer.
     pub fn wrong(self, gold: &str, pick: &mut Pick) -> String {
+        pick.one(&self.wrongs(gold)).clone()
+    }
+
+    /// All of these wrong answers.
+    pub fn wrongs(self, gold: &str) -> Vec<String> {
         let mut candidates: Vec<String> = match self {
             AnswerFamily::Integer => ["0", "1", "3", "11", "-7"].map(str::to_owned).to_vec(),
             AnswerFamily::Decimal => ["0.25", "1.5", "7.75", "-3.5"].map(str::to_owned).to_vec(),
@@ -255,7 +260,7 @@ impl AnswerFamily {
             _ => candidate.to_lowercase() == gold.to_lowercase(),
         };
         candidates.retain(|candidate| !same(candidate));
-        pick.one(&candidates).clone()
+        candidates
     }
 }
 

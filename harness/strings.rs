@@ -13,6 +13,9 @@ const CHARACTER: u64 = 128;
 /// Texts of more characters are only cut by segments.
 const FEW_CHARACTERS: usize = 48;
 
+/// Two segments at once go from texts of no more than this.
+const FEW_PAIRED: usize = 20;
+
 /// Texts of more segments are only cut by halves and runs.
 const FEW_SEGMENTS: usize = 48;
 
@@ -61,8 +64,9 @@ pub fn simpler(text: &str) -> Vec<String> {
                 leave_out(parts[0].start..parts[count - 1].end);
             }
         }
+        // Two parts that belong together, as tags do.
         for (first, part) in parts.iter().enumerate() {
-            for other in &parts[first + 1..] {
+            for other in parts[first + 1..].iter().filter(|_| parts.len() <= FEW_PAIRED) {
                 let between = &text[part.end..other.start];
                 let rest = [&text[..part.start], between, &text[other.end..]];
                 candidates.push(rest.concat());

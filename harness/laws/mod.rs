@@ -242,14 +242,18 @@ pub struct Difference {
     pub allowed: f64,
 }
 
-/// The first place where two arrays differ by more than allowed; infinitely far is never checked.
+/// The first place where two arrays differ by more than allowed; infinitely far is never checked,
+/// and two NaN are the same.
 pub fn difference(
     left: &ArrayD<f64>,
     right: &ArrayD<f64>,
     allowed: &ArrayD<f64>,
 ) -> Option<Difference> {
     let places = left.indexed_iter().zip(right).zip(allowed);
-    places.into_iter().find(|(((_, left), right), allowed)| apart(**left, **right, **allowed)).map(
+    let differ = |left: f64, right: f64, allowed: f64| {
+        apart(left, right, allowed) && !(left.is_nan() && right.is_nan())
+    };
+    places.into_iter().find(|(((_, left), right), allowed)| differ(**left, **right, **allowed)).map(
         |(((index, left), right), allowed)| Difference {
             index: crate::text::index(&index),
             left: *left,

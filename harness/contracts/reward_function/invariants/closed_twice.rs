@@ -1,0 +1,36 @@
+//! Each tag stands where it belongs, once.
+//!
+//! ### Claim
+//! A repeated closing tag never gets the maximum. [`format`]
+//!
+//! ### Why it matters
+//! A lazy pattern takes in whatever stands between the first tag and the last one, other tags too.
+//!
+//! ### Does not hold for
+//! Other `judges`. Templates that do not end in a closing tag.
+//!
+//! ### Bugs it has caught
+//! open-r1 #359, #616: a lazy match lets a repeated closing tag through.
+
+use super::super::probes::Question;
+use super::super::template::Template;
+use super::super::{Judges, Options, RewardFunction};
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
+pub(super) const CATCHES: &[&str] = &["duplicate-tags-accepted"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.judges == Judges::Format
+        && Template::of(options).closing().is_some_and(|mark| mark.starts_with("</"))
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let question = Question::of(probe)?;
+    let right = question.right();
+    let closing = question.template.closing().unwrap_or_default().to_owned();
+    let hacks = ["", "\n"].map(|between| [right.trim_end(), between, &closing].concat());
+    question.below_the_right_one(probe, &hacks)
+}

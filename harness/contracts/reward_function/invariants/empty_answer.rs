@@ -1,0 +1,34 @@
+//! An answer part without an answer is not right.
+//!
+//! ### Claim
+//! Answer tags with nothing between them never get the maximum. [`correctness`]
+//!
+//! ### Why it matters
+//! The empty text is contained in every text and equal to what a failed parser gives: tags without
+//! content are the cheapest hack there is.
+//!
+//! ### Does not hold for
+//! Other `judges`.
+//!
+//! ### Bugs it has caught
+//! open-instruct #1683: containment the wrong way round. Parsers whose failure on both sides
+//! compares equal.
+
+use super::super::probes::Question;
+use super::super::{Judges, Options, RewardFunction};
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
+pub(super) const CATCHES: &[&str] = &["contained-the-wrong-way-round"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.judges == Judges::Correctness
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let question = Question::of(probe)?;
+    let hacks = ["", " ", "\n"].map(|answer| question.answered(answer));
+    question.below_the_right_one(probe, &hacks)
+}

@@ -1,0 +1,45 @@
+//! Saying nothing is never the best that one can do.
+//!
+//! ### Claim
+//! An empty completion scores less than the well-formed one with the gold answer.
+//!
+//! ### Why it matters
+//! Silence is the easiest thing to learn. It pays wherever an empty answer is contained in the gold
+//! answer, or a failed comparison counts as a success.
+//!
+//! ### Does not hold for
+//! `judges: none`.
+//!
+//! ### Bugs it has caught
+//! open-instruct #1683: containment the wrong way round passes empty completions. ROLL 9c6ce5c0:
+//! all scores 0.
+
+use super::super::probes::Question;
+use super::super::{Judges, Options, RewardFunction};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::{quoted, rounded};
+
+pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
+pub(super) const CATCHES: &[&str] = &["scores-replaced-by-zeros", "unparsable-gold-scores-full"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.judges != Judges::None
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let question = Question::of(probe)?;
+    let (right, scores) = question.scores_beside_the_right_one(probe, &[String::new()])?;
+    if scores[0] >= right {
+        broken!(
+            "an empty completion scores {}, {} scores {}; the gold answer is {}",
+            rounded(scores[0]),
+            quoted(&question.right()),
+            rounded(right),
+            quoted(&question.gold)
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! A form with a tag missing is not the whole form.
+//!
+//! ### Claim
+//! Leaving out one tag of the template, or renaming it, lowers the score. [`format`, `incremental-
+//! format`]
+//!
+//! ### Why it matters
+//! A tag that costs nothing to leave out will be left out, and what parses the completion later
+//! does not find its part.
+//!
+//! ### Does not hold for
+//! Other `judges`. Renamed tags are asked about with `format` only: counters that accept them are a
+//! choice.
+//!
+//! ### Bugs it has caught
+//! verifiers #116, #207: a missing or cross-closed tag scored full.
+
+use super::super::probes::Question;
+use super::super::{Judges, Options, RewardFunction};
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+
+pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
+pub(super) const CATCHES: &[&str] = &["cross-closed-tags-accepted", "opening-tags-are-enough"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    matches!(options.judges, Judges::Format | Judges::IncrementalFormat)
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let question = Question::of(probe)?;
+    let form = probe.options.judges == Judges::Format;
+    let hacks = question.without_a_tag(form);
+    question.below_the_right_one(probe, &hacks)
+}

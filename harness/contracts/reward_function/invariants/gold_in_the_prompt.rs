@@ -1,0 +1,54 @@
+//! The prompt is not scored.
+//!
+//! ### Claim
+//! The gold answer in the prompt, bare or in the declared form, changes no score.
+//!
+//! ### Why it matters
+//! Prompts hold examples and hints. A function that reads prompt and completion as one text finds
+//! the answer there, whatever the policy says.
+//!
+//! ### Does not hold for
+//! `judges: none`.
+//!
+//! ### Bugs it has caught
+//! Reward functions on the decoded sequence, prompt included; trl #6802: a stop token of the prompt
+//! taken for one of the completion.
+
+use super::super::probes::{Question, differ};
+use super::super::{Judges, Options, RewardFunction};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::{quoted, rounded};
+
+pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
+pub(super) const CATCHES: &[&str] = &["prompt-read-too"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.judges != Judges::None
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let question = Question::of(probe)?;
+    let mut texts = vec![probe.case.completions[0].clone(), String::new(), question.right()];
+    texts.extend(question.wrong().first().map(|wrong| question.answered(wrong)));
+    let before = question.scores(probe, &texts)?;
+    for hint in [question.gold.clone(), question.right()] {
+        let mut case = question.case(&texts);
+        case.prompts.fill(format!("{} {hint}", question.prompt).trim_start().to_owned());
+        let after = probe.call(&case)?.rewards;
+        for (row, text) in texts.iter().enumerate() {
+            if differ(probe, after[row], before[row]) {
+                broken!(
+                    "with {} in the prompt, {} scores {}, without it {}",
+                    quoted(&hint),
+                    quoted(text),
+                    rounded(after[row]),
+                    rounded(before[row])
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Scores stay inside the declared bounds.
+//!
+//! ### Claim
+//! Every score is inside `range`.
+//!
+//! ### Why it matters
+//! Rewards are added up with weights that were chosen for these bounds; one that leaves them drowns
+//! the others.
+//!
+//! ### Does not hold for
+//! Rounding of the bounds themselves.
+//!
+//! ### Bugs it has caught
+//! GRPO tutorial: the tag count falls without end with what follows the last tag.
+
+use super::super::{Options, RewardFunction};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::{quoted, rounded};
+use crate::tolerance::Number;
+
+pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
+pub(super) const CATCHES: &[&str] = &["score-doubled"];
+
+pub(super) fn applies(_: &Options, _: Place) -> bool {
+    true
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let [lo, hi] = probe.options.range;
+    let slack = probe.tolerance.bound(Number::new(lo.abs().max(hi.abs()), 1.0), 1);
+    let output = probe.output()?;
+    for (row, score) in output.output.rewards.iter().enumerate() {
+        if *score < lo - slack || *score > hi + slack {
+            broken!(
+                "rewards[{row}] is {}, expected a score of [{lo}, {hi}]; the completion is {}",
+                rounded(*score),
+                quoted(&probe.case.completions[row])
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! How the answer was found has no part in whether it is right.
+//!
+//! ### Claim
+//! Replacing the reasoning changes no score. [`correctness`]
+//!
+//! ### Why it matters
+//! A score that depends on the reasoning by accident, on its length, its line breaks or the numbers
+//! in it, trains these accidents.
+//!
+//! ### Does not hold for
+//! Other `judges`. Reasonings with a marker or the gold answer in them. Scores that depend on the
+//! length of a completion on purpose.
+//!
+//! ### Bugs it has caught
+//! open-r1 #237: line breaks. Functions that take the first number of a completion for its answer.
+
+use super::super::probes::{Question, differ};
+use super::super::template::Template;
+use super::super::{Judges, Options, RewardFunction};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::{quoted, rounded};
+
+pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
+pub(super) const CATCHES: &[&str] =
+    &["first-number-wins", "length-rewarded", "markup-breaks-the-parser"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.judges == Judges::Correctness && Template::of(options).reasons()
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let question = Question::of(probe)?;
+    let reasonings = question.reasonings();
+    let wrong = question.wrong();
+    for answer in [&question.gold, &wrong[0]] {
+        let texts: Vec<String> =
+            reasonings.iter().map(|text| question.template.render(text, answer)).collect();
+        let scores = question.scores(probe, &texts)?;
+        for (text, score) in texts.iter().zip(&scores) {
+            if differ(probe, *score, scores[0]) {
+                broken!(
+                    "{} scores {}, but {} scores {}; the gold answer is {}",
+                    quoted(text),
+                    rounded(*score),
+                    quoted(&texts[0]),
+                    rounded(scores[0]),
+                    quoted(&question.gold)
+                );
+            }
+        }
+    }
+    Ok(())
+}

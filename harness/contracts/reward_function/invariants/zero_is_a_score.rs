@@ -1,0 +1,48 @@
+//! The least score is a score.
+//!
+//! ### Claim
+//! Where the gold answer is scored, a wrong answer is a number too: 0 does not mean "no score".
+//! [`correctness`]
+//!
+//! ### Why it matters
+//! Code that tests a score for truth takes 0 for none: failed completions leave the statistics and
+//! the group looks better than it is.
+//!
+//! ### Does not hold for
+//! Other `judges`. Gold answers that are not scored.
+//!
+//! ### Bugs it has caught
+//! OpenRLHF #1219: `scores or rewards` took the second where the first was 0.
+
+use super::super::probes::Question;
+use super::super::{Judges, Options, RewardFunction};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::{quoted, rounded};
+
+pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
+pub(super) const CATCHES: &[&str] = &["zero-score-is-falsy"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.judges == Judges::Correctness
+}
+
+pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+    let question = Question::of(probe)?;
+    let wrong: Vec<String> =
+        question.wrong().iter().map(|wrong| question.answered(wrong)).collect();
+    let (right, scores) = question.scores_beside_the_right_one(probe, &wrong)?;
+    for (text, score) in wrong.iter().zip(&scores) {
+        if score.is_nan() {
+            broken!(
+                "{} scores NaN, expected a number below {}; the gold answer is {}",
+                quoted(text),
+                rounded(right),
+                quoted(&question.gold)
+            );
+        }
+    }
+    Ok(())
+}

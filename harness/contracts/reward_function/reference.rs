@@ -1,0 +1,64 @@
+//! The reference implementation of `reward-function`: reads a completion as its template says.
+
+use super::template::{Template, is_tag};
+use super::{Judges, Options, RewardFunctionCase, RewardFunctionOutput};
+
+/// One row: what was asked, what was said, and what would have been right.
+pub(super) struct Row<'a> {
+    pub(super) prompt: &'a str,
+    pub(super) completion: &'a str,
+    pub(super) gold: &'a str,
+}
+
+/// The scores of all rows, each a share of the range: 0 is the least score and 1 the largest.
+pub(super) fn scored(
+    case: &RewardFunctionCase,
+    options: &Options,
+    share: impl Fn(&Row<'_>, &Template) -> f64,
+) -> RewardFunctionOutput {
+    let template = Template::of(options);
+    let rows = 0..case.completions.len();
+    let shares = rows.map(|row| {
+        let row = Row {
+            prompt: &case.prompts[row],
+            completion: &case.completions[row],
+            gold: &case.answers[row],
+        };
+        share(&row, &template)
+    });
+    let [lo, hi] = options.range;
+    shares
+        .map(|share| if share == 1.0 { hi } else { lo + (hi - lo) * share })
+        .collect::<Vec<_>>()
+        .into()
+}
+
+pub(super) fn rewards(case: &RewardFunctionCase, options: &Options) -> RewardFunctionOutput {
+    scored(case, options, |row, template| match options.judges {
+        Judges::Correctness => {
+            let answer = template.answer_in(row.completion).map(str::trim);
+            share(answer.is_some_and(|answer| !answer.is_empty() && answer == row.gold.trim()))
+        }
+        Judges::Format => share(template.parts(row.completion).is_some()),
+        Judges::IncrementalFormat => tags(row.completion, template),
+        Judges::None => {
+            let length = row.completion.chars().count() as f64;
+            length / (length + 10.0)
+        }
+    })
+}
+
+/// All or nothing.
+pub(super) fn share(good: bool) -> f64 {
+    if good { 1.0 } else { 0.0 }
+}
+
+/// The share of the marks that stand in a text as often as they should.
+fn tags(text: &str, template: &Template) -> f64 {
+    let marks = template.marks();
+    let placed = marks.iter().filter(|mark| {
+        let (found, wanted) = (text.matches(**mark).count(), template.count(mark));
+        if is_tag(mark) { found == wanted } else { found >= wanted }
+    });
+    placed.count() as f64 / marks.len() as f64
+}
