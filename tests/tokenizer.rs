@@ -57,7 +57,7 @@ static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(|| {
     let mut trainer = BpeTrainer::builder()
         .show_progress(false)
         .vocab_size(PIECES)
-        .initial_alphabet(ByteLevel::alphabet())
+        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
         .special_tokens(SPECIALS.map(|name| AddedToken::from(name, true)).to_vec())
         .build();
     tokenizer.train(&mut trainer, completions().iter()).expect("it trains");

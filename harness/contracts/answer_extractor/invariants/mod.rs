@@ -52,7 +52,9 @@ fn unchanged(
     let same = |row: usize| {
         let [before, after] =
             [&probe.case.texts[row], &texts[row]].map(|text| answer(text, probe.options));
-        before != Wanted::Open && before == after
+        // A line feed after a carriage return makes one line end of both.
+        let apart = !probe.case.texts[row].ends_with('\r');
+        apart && before != Wanted::Open && before == after
     };
     let rows: Vec<usize> = (0..texts.len()).filter(|row| same(*row)).collect();
     if rows.is_empty() {
