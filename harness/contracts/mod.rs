@@ -42,6 +42,8 @@ contracts! {
     reward_function::RewardFunction,
     length_penalty::LengthPenalty,
     completion_decoder::CompletionDecoder,
+    answer_extractor::AnswerExtractor,
+    token_decoder::TokenDecoder,
     completion_mask::CompletionMask,
     sampling_filter::SamplingFilter,
     group_advantage::GroupAdvantage,

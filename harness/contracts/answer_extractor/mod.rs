@@ -1,0 +1,258 @@
+//! The answer that a reward function compares with the gold answer, cut out of a completion.
+//!
+//! A model is asked to mark its answer: with a tag, in a box of LaTeX, after four hashes. What
+//! stands between the marks goes to the verifier as it is. A sign or a brace lost here, an answer
+//! taken from an example in the reasoning, or an exception on a completion without an answer,
+//! rewards wrong completions and punishes right ones.
+//!
+//! ### Source
+//! `xml-tag`: what stands between `<tag>` and the next `</tag>` (verifiers `XMLParser`, Search-R1).
+//! `boxed`: what stands in the braces of `\boxed{…}`, which are matched by depth (Hendrycks et al.
+//! 2021, MATH; verl, open-instruct, verifiers `extract_boxed_answer`). `hash`: the rest of the line
+//! after `####` (Cobbe et al. 2021, GSM8K).
+//!
+//! Implementations differ in what no convention settles, and none is held to one side of it. Marks
+//! that are balanced beside some that are not, and marks inside marks: anything. Tags in another
+//! case, with white space or attributes: a tag, or none. Braces behind a backslash count or do not.
+//! `\boxed 1`, `\fbox{1}`, five hashes, two marks on one line: anything. A tight `####1`, or one
+//! with nothing behind it: an answer, or none. Lines end at a line feed, or at other separators
+//! too. Which characters beyond ASCII are white space to trim.
+
+mod faults;
+mod generate;
+mod invariants;
+mod oracle;
+mod reference;
+
+use arbitrary::Unstructured;
+use ndarray::{Array1, Ix1};
+
+use crate::contract::{Class, Contract, Stage};
+use crate::draw::{chance, one};
+use crate::fault::Fault;
+use crate::grid::{self, Grid};
+use crate::invariant::Invariant;
+use crate::laws::Rows;
+use crate::place::Dtype;
+use crate::shapes::Markers;
+use crate::shrink::Measure;
+use crate::tolerance::ExpectedTexts;
+use crate::{choice, options, record};
+
+record! {
+    /// The inputs of `answer-extractor`.
+    ///
+    /// # Shapes
+    /// `N` completions: `[N]`.
+    pub struct AnswerExtractorCase {
+        /// The completions, as text.
+        pub texts: A::Text<Ix1>,
+    }
+}
+
+record! {
+    /// The output of `answer-extractor`.
+    ///
+    /// # Shapes
+    /// `[N]`.
+    pub struct AnswerExtractorOutput {
+        /// The answer of each completion.
+        pub answers: A::TextOrNull<Ix1>,
+    }
+}
+
+impl From<Array1<Option<String>>> for AnswerExtractorOutput {
+    fn from(answers: Array1<Option<String>>) -> Self {
+        Self { answers }
+    }
+}
+
+impl From<Vec<Option<String>>> for AnswerExtractorOutput {
+    fn from(answers: Vec<Option<String>>) -> Self {
+        Array1::from_vec(answers).into()
+    }
+}
+
+choice! {
+    /// How an answer is marked.
+    pub enum Format {
+        /// `<answer>…</answer>`.
+        XmlTag = "xml-tag",
+        /// `\boxed{…}`.
+        Boxed = "boxed",
+        /// `#### …`, to the end of the line.
+        Hash = "hash",
+    }
+}
+
+choice! {
+    /// Which of several answers is taken.
+    pub enum Which {
+        /// The last one.
+        Last = "last",
+        /// The first one.
+        First = "first",
+    }
+}
+
+choice! {
+    /// What a completion without an answer gives.
+    pub enum Missing {
+        /// Null.
+        Null = "null",
+        /// The empty text.
+        Empty = "empty",
+        /// The whole text.
+        Whole = "whole",
+    }
+}
+
+options! {
+    /// The options of `answer-extractor`.
+    pub struct Options {
+        /// `xml-tag` (between `<answer>` and `</answer>`), `boxed` (in the matched braces of
+        /// `\boxed{…}`) or `hash` (the rest of the line after `####`).
+        pub format: Format = Format::XmlTag,
+        /// The name of the tag of `xml-tag`: letters, digits, `_`, `-`, not a digit first.
+        pub tag: String = "answer".to_owned(),
+        /// `last` or `first`: which of several answers is taken.
+        pub pick: Which = Which::Last,
+        /// `null`, `empty` (the empty text) or `whole` (the whole text): what a completion
+        /// without an answer gives.
+        pub missing: Missing = Missing::Null,
+        /// `true` or `false`: whether white space around the answer goes.
+        pub trim: bool = true,
+    }
+}
+
+/// The longest name of a tag.
+const TAG: usize = 32;
+
+impl crate::contract::Options for Options {
+    fn docs() -> Vec<crate::contract::OptionDoc> {
+        Self::option_docs()
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        let tag = &self.tag;
+        let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+        if tag.len() > TAG || !tag.starts_with(first) || !tag.chars().all(inner) {
+            let found = crate::text::quoted(tag);
+            let expected = format!(
+                "expected a letter, then letters, digits, `_` or `-`, at most {TAG}, found {found}"
+            );
+            return Err(("tag", expected));
+        }
+        Ok(())
+    }
+
+    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let format = one(u, Format::ALL)?;
+        let tag = one(u, &["answer", "answer", "final", "a", "think", "final_answer"])?.to_owned();
+        let pick = one(u, Which::ALL)?;
+        let missing = one(u, Missing::ALL)?;
+        let trim = !chance(u, 96)?;
+        Ok(Options { format, tag, pick, missing, trim, ..Options::default() })
+    }
+}
+
+impl Options {
+    /// What stands before and after an answer.
+    pub(crate) fn marks(&self) -> [String; 2] {
+        match self.format {
+            Format::XmlTag => [format!("<{}>", self.tag), format!("</{}>", self.tag)],
+            Format::Boxed => ["\\boxed{", "}"].map(str::to_owned),
+            Format::Hash => ["#### ", ""].map(str::to_owned),
+        }
+    }
+
+    /// An answer between its marks.
+    fn rendered(&self, answer: &str) -> String {
+        let [open, close] = self.marks();
+        format!("{open}{answer}{close}")
+    }
+
+    /// The marks of a whole completion.
+    fn markers(&self) -> Markers {
+        let reasoning = if self.tag == "think" { "reasoning" } else { "think" };
+        let reasoning = [format!("<{reasoning}>"), format!("</{reasoning}>")];
+        let [open, close] = self.marks();
+        // Hashes stand on a line of their own.
+        let open = if self.format == Format::Hash { format!("\n{open}") } else { open };
+        Markers { reasoning, answer: [open, close] }
+    }
+}
+
+/// The contract: the answer in a completion.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerExtractor;
+
+impl Contract for AnswerExtractor {
+    type Case = AnswerExtractorCase;
+    type Output = AnswerExtractorOutput;
+    type Options = Options;
+
+    const ID: &'static str = "answer-extractor";
+    const STAGE: Stage = Stage::Decoding;
+    const DOC: &'static str = include_str!("mod.rs");
+
+    fn draw(
+        u: &mut Unstructured<'_>,
+        options: &Options,
+        _: Dtype,
+    ) -> arbitrary::Result<AnswerExtractorCase> {
+        generate::draw(u, options)
+    }
+
+    fn corners(options: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
+        generate::corners(options)
+    }
+
+    fn small(options: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
+        generate::small(options)
+    }
+
+    fn valid(case: &AnswerExtractorCase, _: &Options, _: Dtype) -> Result<(), String> {
+        generate::valid(case)
+    }
+
+    fn simpler(case: &AnswerExtractorCase, _: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
+        grid::simpler::<Self>(case)
+    }
+
+    fn measure(case: &AnswerExtractorCase) -> Measure {
+        grid::measure::<Self>(case)
+    }
+
+    fn shapes(case: &AnswerExtractorCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("answers", case.texts.shape().to_vec())]
+    }
+
+    fn oracle_texts(case: &AnswerExtractorCase, options: &Options) -> Vec<ExpectedTexts> {
+        let texts = case.texts.iter().map(|text| oracle::answer(text, options)).collect();
+        vec![ExpectedTexts { field: "answers", texts }]
+    }
+
+    fn reference(case: &AnswerExtractorCase, options: &Options, _: Dtype) -> AnswerExtractorOutput {
+        case.texts.map(|text| reference::answer(text, options)).into()
+    }
+
+    fn invariants() -> Vec<Invariant<Self>> {
+        invariants::all()
+    }
+
+    fn faults() -> Vec<Fault<Self>> {
+        faults::all()
+    }
+
+    fn classes() -> Vec<Class<Self>> {
+        generate::classes()
+    }
+}
+
+impl Grid for AnswerExtractor {
+    const AXES: &'static [(&'static str, &'static str)] = &[("texts", "N"), ("answers", "N")];
+}
+
+impl Rows for AnswerExtractor {}

@@ -1,0 +1,53 @@
+//! Padding is not text.
+//!
+//! ### Claim
+//! More pads, on the left or on the right, change no text.
+//!
+//! ### Why it matters
+//! How far a row is padded depends on the other rows of its batch, and the side on the program
+//! that generated it. Neither has anything to do with what the model said.
+//!
+//! ### Does not hold for
+//! `skip_special: false`, which writes pads out.
+//!
+//! ### Bugs it has caught
+//! With pad == eos and padding on the left, a cut at the first eos leaves nothing.
+
+use ndarray::{Array2, Axis, concatenate};
+
+use super::super::{Options, TokenDecoder, TokenDecoderCase};
+use crate::broken;
+use crate::contract::Pitfall;
+use crate::invariant::{Outcome, Probe};
+use crate::place::Place;
+use crate::text::found_for;
+
+pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
+pub(super) const CATCHES: &[&str] =
+    &["special-tokens-kept", "last-token-cut-although-no-eos", "first-token-cut"];
+
+pub(super) fn applies(options: &Options, _: Place) -> bool {
+    options.skip_special
+}
+
+pub(super) fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
+    let tokens = &probe.case.tokens;
+    let columns = *probe.pick.one(&[1, 2, 5]);
+    let pads = Array2::from_elem((tokens.nrows(), columns), probe.options.pad);
+    let returned = probe.output()?;
+    for (side, padded) in [
+        ("right", concatenate![Axis(1), tokens.view(), pads.view()]),
+        ("left", concatenate![Axis(1), pads.view(), tokens.view()]),
+    ] {
+        let again = probe.call(&TokenDecoderCase { tokens: padded })?;
+        for (row, (found, expected)) in again.texts.iter().zip(&returned.output.texts).enumerate() {
+            if found != expected {
+                broken!(
+                    "with {columns} more pads on the {side}, texts[{row}] is {} as before",
+                    found_for(Some(found), Some(expected)),
+                );
+            }
+        }
+    }
+    Ok(())
+}
