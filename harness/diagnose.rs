@@ -1,11 +1,11 @@
 //! Diagnosis: which known bugs a component behaves like, and on which inputs it fails.
 //!
-//! The component and every fault of its contract are compared number by number, or text by text, on many cases. A
-//! fault is a candidate where the component does what the fault does in most cases in which the
-//! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
-//! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
-//! explained. So two bugs in one component are both named. Where the definition gives no output, as chance or
-//! taste has a part in it, what breaks is compared (`outcomes.rs`).
+//! The component and every fault of its contract are compared number by number, or text by text, on
+//! many cases. A fault is a candidate where the component does what the fault does in most cases in
+//! which the fault is wrong, or where it explains all that is wrong with the component (a bug in
+//! one branch). Candidates are then taken, the one that explains most wrong numbers first, until
+//! nothing new is explained. So two bugs in one component are both named. Where the definition
+//! gives no output, as chance or taste has a part in it, what breaks is compared (`outcomes.rs`).
 
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
