@@ -189,8 +189,8 @@ pub fn simpler<C: Grid>(case: &C::Case) -> Vec<C::Case> {
     candidates
 }
 
-/// Simpler cases with fewer rows, with rows exchanged, or with a word of several texts replaced: for
-/// contracts of texts alone, which change one text at a time without a look at the others.
+/// Simpler cases with fewer rows, with rows exchanged, or with a word of several texts replaced:
+/// for contracts of texts alone, which change one text at a time by themselves.
 pub fn fewer_rows_or_words<C: Grid>(case: &C::Case) -> Vec<C::Case> {
     let mut candidates = Vec::new();
     cut::<C>(case, &mut candidates);

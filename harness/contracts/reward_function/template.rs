@@ -16,6 +16,16 @@ enum Piece {
     Answer,
 }
 
+impl Piece {
+    /// What it says, where that is always the same.
+    fn literal(&self) -> &str {
+        match self {
+            Piece::White(text) | Piece::Mark(text) => text,
+            Piece::Reasoning | Piece::Answer => "",
+        }
+    }
+}
+
 /// A template, piece by piece.
 #[derive(Clone, Debug)]
 pub(super) struct Template(Vec<Piece>);
@@ -47,11 +57,8 @@ impl Template {
 
     /// The tags and words, in their order.
     pub(super) fn marks(&self) -> Vec<&str> {
-        let mark = |piece| match piece {
-            &Piece::Mark(ref mark) => Some(mark.as_str()),
-            _ => None,
-        };
-        self.0.iter().filter_map(mark).collect()
+        let marks = self.0.iter().filter(|piece| matches!(piece, Piece::Mark(_)));
+        marks.map(Piece::literal).collect()
     }
 
     /// A well-formed completion.
@@ -128,17 +135,13 @@ impl Template {
     /// The literal text on both sides of a part: a closing tag belongs to the part before it, and
     /// other marks to the part after them.
     fn around(&self, place: usize) -> [String; 2] {
-        let literal = |piece: &Piece| match piece {
-            Piece::White(text) | Piece::Mark(text) => text.clone(),
-            Piece::Reasoning | Piece::Answer => String::new(),
-        };
         let is_part = |piece: &&Piece| matches!(piece, Piece::Reasoning | Piece::Answer);
         let is_closing =
             |piece: &Piece| matches!(piece, Piece::Mark(mark) if mark.starts_with("</"));
         let before: Vec<&Piece> =
             self.0[..place].iter().rev().take_while(|piece| !is_part(piece)).collect();
         let own = before.iter().take_while(|piece| !is_closing(piece));
-        let mut open: Vec<String> = own.map(|piece| literal(piece)).collect();
+        let mut open: Vec<&str> = own.map(|piece| piece.literal()).collect();
         open.reverse();
         let after: Vec<&Piece> =
             self.0[place + 1..].iter().take_while(|piece| !is_part(piece)).collect();
@@ -147,7 +150,7 @@ impl Template {
             true => after.len(),
             false => after.iter().position(|piece| is_closing(piece)).map_or(0, |at| at + 1),
         };
-        let close: Vec<String> = after[..own].iter().map(|piece| literal(piece)).collect();
+        let close: Vec<&str> = after[..own].iter().map(|piece| piece.literal()).collect();
         [open.concat(), close.concat()]
     }
 
