@@ -1,21 +1,12 @@
 //! Diagnosis: which known bugs a component behaves like, and on which inputs it fails.
 //!
-<<<<<<< HEAD
-//! The component and every fault of its contract are compared number by number, or text by text, on many cases. A
-//! fault is a candidate where the component does what the fault does in most cases in which the
-//! fault is wrong, or where it explains all that is wrong with the component (a bug in one branch).
-//! Candidates are then taken, the one that explains most wrong numbers first, until nothing new is
-//! explained. So two bugs in one component are both named. What breaks decides (`outcomes.rs`)
-//! where no number is wrong: in a contract without numbers, where chance has a part in every
-//! output, and where the definition leaves a choice for each number, but not for all together.
-=======
 //! The component and every fault of its contract are compared number by number, or text by text, on
 //! many cases. A fault is a candidate where the component does what the fault does in most cases in
 //! which the fault is wrong, or where it explains all that is wrong with the component (a bug in
 //! one branch). Candidates are then taken, the one that explains most wrong numbers first, until
-//! nothing new is explained. So two bugs in one component are both named. Where the definition
-//! gives no output, as chance or taste has a part in it, what breaks is compared (`outcomes.rs`).
->>>>>>> reward
+//! nothing new is explained. So two bugs in one component are both named. What breaks decides
+//! (`outcomes.rs`) where no number is wrong: where chance or taste has a part in every output, and
+//! where the definition leaves a choice for each number, but not for all together.
 
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
