@@ -2,9 +2,10 @@
 
 use super::reference::{self, blocks, braced, finished};
 use super::{
-    AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput, Format, Missing, Options,
+    AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput, Format, Missing, Options, Which,
 };
 use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::shapes::Markers;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<AnswerExtractor>> {
@@ -36,7 +37,7 @@ fn which_answer() -> Vec<Fault<AnswerExtractor>> {
             "TinyZero 5f94a68; verifiers #196 (74867bf)",
             "{}",
             &[|case, options, _| {
-                let first = Options { pick: super::Which::First, ..options.clone() };
+                let first = Options { pick: Which::First, ..options.clone() };
                 each(case, |text| reference::answer(text, &first))
             }],
         ),
@@ -46,7 +47,7 @@ fn which_answer() -> Vec<Fault<AnswerExtractor>> {
             "an option without effect",
             "{pick: first}",
             &[|case, options, _| {
-                let last = Options { pick: super::Which::Last, ..options.clone() };
+                let last = Options { pick: Which::Last, ..options.clone() };
                 each(case, |text| reference::answer(text, &last))
             }],
         ),
@@ -108,14 +109,10 @@ fn search() -> Vec<Fault<AnswerExtractor>> {
             "the completion is parsed as XML, which fails at a `<` or `&` in the prose",
             "torchtune #2604 (7d92c10e4), #2425, #2601",
             "{}",
-            &[|case, options, _| {
-                each(case, |text| {
-                    let marks = options.marks();
-                    let prose = marks.iter().fold(text.to_owned(), |text, m| text.replace(m, ""));
-                    let fails = prose.contains(['<', '&']);
-                    if fails { none(text, options) } else { reference::answer(text, options) }
-                })
-            }],
+            &[
+                |case, options, _| each(case, |text| parsed(text, options, Which::Last)),
+                |case, options, _| each(case, |text| parsed(text, options, Which::First)),
+            ],
         ),
         fault(
             "only-the-tail-is-searched",
@@ -400,7 +397,7 @@ fn boxes_and_hashes() -> Vec<Fault<AnswerExtractor>> {
             "trl #5026, ai-agent-book #173: `\\\\boxed\\{([^}]*)\\}`",
             "{format: boxed}",
             &[|case, options, _| {
-                boxed(case, options, |rest| Some(rest.split_once('}')?.0.strip_prefix('{')?))
+                boxed(case, options, |rest| rest.split_once('}')?.0.strip_prefix('{'))
             }],
         ),
         fault(
@@ -409,7 +406,7 @@ fn boxes_and_hashes() -> Vec<Fault<AnswerExtractor>> {
             "lmms-eval #1512: `oxed{(.*)}`",
             "{format: boxed}",
             &[|case, options, _| {
-                boxed(case, options, |rest| Some(rest.rsplit_once('}')?.0.strip_prefix('{')?))
+                boxed(case, options, |rest| rest.rsplit_once('}')?.0.strip_prefix('{'))
             }],
         ),
         fault(
@@ -534,6 +531,17 @@ fn none(text: &str, options: &Options) -> Option<String> {
     finished(None, text, options)
 }
 
+/// The answer in a text that must be XML, apart from the tags that are meant.
+fn parsed(text: &str, options: &Options, pick: Which) -> Option<String> {
+    let Markers { reasoning, answer } = options.markers();
+    let tags = reasoning.iter().chain(&answer);
+    let prose = tags.fold(text.to_owned(), |text, tag| text.replace(tag.as_str(), ""));
+    if prose.contains(['<', '&']) {
+        return none(text, options);
+    }
+    reference::answer(text, &Options { pick, ..options.clone() })
+}
+
 /// The answer in a part of a text.
 fn of_part(part: &str, text: &str, options: &Options) -> Option<String> {
     let null = Options { missing: Missing::Null, ..options.clone() };
@@ -614,8 +622,8 @@ fn behind(
             return reference::answer(text, options);
         }
         let parts = match options.pick {
-            super::Which::Last => text.rsplit_once(mark),
-            super::Which::First => text.split_once(mark),
+            Which::Last => text.rsplit_once(mark),
+            Which::First => text.split_once(mark),
         };
         finished(parts.and_then(|(_, rest)| find(rest)), text, options)
     })

@@ -122,28 +122,28 @@ fn exact_tags(text: &str, options: &Options) -> Option<Vec<Tag>> {
     Some(all)
 }
 
-/// The tags as somebody reads them who does not mind case, white space and attributes. One that
-/// opens and closes at once is nothing that this contract speaks about.
+/// The tags as somebody reads them who does not mind case, white space and attributes; `None` where
+/// the name only begins as it should, or a tag opens and closes at once: some read these too.
 fn loose_tags(text: &str, options: &Options) -> Option<Vec<Tag>> {
     let mut tags = Vec::new();
     for (start, _) in text.match_indices('<') {
         let inner = &text[start + 1..];
-        let Some(length) = inner.find(['<', '>']).filter(|end| inner[*end..].starts_with('>'))
-        else {
-            continue;
-        };
-        let words = inner[..length].trim();
+        let words = inner.trim_start();
         let closes = words.starts_with('/');
         let words = words.trim_start_matches('/').trim_start();
-        let name = words.get(..options.tag.len()).unwrap_or("");
-        let rest = &words[name.len()..];
-        let ends = rest.chars().next().is_none_or(|c| c.is_whitespace() || c == '/');
-        if name.eq_ignore_ascii_case(&options.tag) && ends {
-            if rest.ends_with('/') {
-                return None;
-            }
-            tags.push(Tag { start, end: start + length + 2, closes });
+        let begins = words.get(..options.tag.len());
+        if !begins.is_some_and(|name| name.eq_ignore_ascii_case(&options.tag)) {
+            continue;
         }
+        let rest = &words[options.tag.len()..];
+        // Without an end it is no tag to anybody.
+        let Some(end) = rest.find('>') else { continue };
+        let attributes = &rest[..end];
+        let ends = attributes.is_empty() || attributes.starts_with(char::is_whitespace);
+        if !ends || attributes.contains('<') || attributes.ends_with('/') {
+            return None;
+        }
+        tags.push(Tag { start, end: text.len() - rest.len() + end + 1, closes });
     }
     Some(tags)
 }
@@ -246,7 +246,7 @@ fn before<'a>(text: &'a str, ends: &[char]) -> &'a str {
 }
 
 /// The rests of the lines with hashes in them, for all who differ in what ends a line, whether
-/// hashes must be followed by white space, and whether nothing can be an answer.
+/// hashes must be followed by a space, and whether nothing can be an answer.
 fn lines(text: &str) -> Vec<Reading<'_>> {
     let twice = |line: &str| line.matches(HASHES).count() > 1;
     if text.contains("#####") || text.split('\n').any(twice) {
@@ -258,11 +258,11 @@ fn lines(text: &str) -> Vec<Reading<'_>> {
             text.match_indices(HASHES).map(|(at, _)| line(&text[at + HASHES.len()..])).collect();
         let blank = |rest: &&str| rest.trim().is_empty();
         // Somebody who skips white space after the hashes comes to the next line.
-        let next_line = text.split(HASHES).skip(1).zip(&rests);
-        if next_line.into_iter().any(|(after, rest)| blank(rest) && !blank(&after)) {
+        let after = text.match_indices(HASHES).map(|(at, _)| &text[at + HASHES.len()..]);
+        if after.zip(&rests).any(|(after, rest)| blank(rest) && !blank(&after)) {
             return vec![Reading::Open];
         }
-        let spaced = |rest: &&str| rest.is_empty() || rest.starts_with(char::is_whitespace);
+        let spaced = |rest: &&str| rest.starts_with(' ');
         for (only_spaced, only_full) in [(false, false), (true, false), (false, true), (true, true)]
         {
             let counts =
@@ -336,7 +336,8 @@ mod tests {
         for loose in ["<Answer>1</ANSWER>", "<answer >1< / answer>", "<answer n=\"1\">1</answer>"] {
             assert_eq!(shown(loose, &tag), ["-", "1"], "{loose}");
         }
-        assert_eq!(shown("<answers>1</answers>", &tag), ["-"]);
+        assert_eq!(shown("<answers>1</answers>", &tag), OPEN);
+        assert_eq!(shown("<answer>1</answer", &tag), ["-"]);
     }
 
     #[test]
@@ -378,7 +379,7 @@ mod tests {
         assert_eq!(shown("####42", &hash), ["42", "-"]);
         assert_eq!(shown("#### \n", &hash), ["", "-"]);
         assert_eq!(shown("#### 1\r2", &hash), ["1\r2", "1"]);
-        for open in ["#### 1 #### 2", "##### 1", "####\n42"] {
+        for open in ["#### 1 #### 2", "##### 1", "####\n42", "####\n####"] {
             assert_eq!(shown(open, &hash), OPEN, "{open}");
         }
         let kept = Options { trim: false, ..hash };

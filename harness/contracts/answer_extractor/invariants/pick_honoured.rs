@@ -1,7 +1,7 @@
 //! Of several answers the one that is asked for is taken.
 //!
 //! ### Claim
-//! With another answer after it, the answer is the other one for `pick: last`, the same for `first`.
+//! Of an answer and another after it, `pick: last` takes the other one, `pick: first` the first.
 //!
 //! ### Why it matters
 //! Models quote an example of the format, or answer, check and answer again. The first answer is
