@@ -22,7 +22,8 @@
 //! give alone; bytes that are no UTF-8, as where a completion is cut in the middle of a character,
 //! become U+FFFD (one or several) or nothing, never an exception, and leave all that stands around
 //! them; the text of two sequences that each end a character is the text of both [one after the
-//! other]. Where a skipped special token stands inside a character, its halves may be joined or not.
+//! other]. Where a skipped special token stands inside a character, its halves may be joined or
+//! not.
 //!
 //! To check a tokenizer of your own, declare some of its pieces: those of `get_vocab()`, with the
 //! ids they have. Only these are generated, so a few dozen do; with halves of characters and spaces
@@ -106,7 +107,7 @@ options! {
     /// The options of `token-decoder`.
     pub struct Options {
         /// The pieces that are generated, by id: in the printable alphabet of byte-level
-        /// vocabularies, as `get_vocab()` gives them (`Ġ` is a space); special tokens as plain text.
+        /// vocabularies, as `get_vocab()` gives them (`Ġ` is a space); special ones as plain text.
         pub vocabulary: Vocabulary = vocabulary(PIECES),
         /// The ids of special tokens, `pad` and `eos` among them.
         pub specials: Vec<i64> = vec![0, 1, 2],
