@@ -35,9 +35,12 @@ pub(crate) fn on_regressions<C: Contract, K: Component<C>>(
             Err(failure) => writeln!(outputs, "  {failure}").unwrap(),
             Ok(returned) => {
                 for (field, value) in returned.output.values() {
-                    let Some(Value::Float(numbers)) = value else { continue };
-                    let numbers = Value::Float(numbers.mapv(five_digits));
-                    writeln!(outputs, "  {field} {}", text::value(&numbers)).unwrap();
+                    let Some(value) = value else { continue };
+                    let value = match value {
+                        Value::Float(numbers) => Value::Float(numbers.mapv(five_digits)),
+                        other => other,
+                    };
+                    writeln!(outputs, "  {field} {}", text::value(&value)).unwrap();
                 }
             }
         }

@@ -7,24 +7,26 @@
 //! up spaces, or takes special tokens out by their names changes what the reward sees, and no
 //! reward function can notice.
 //!
-//! | option | values | meaning |
-//! |---|---|---|
-//! | `vocabulary` | map from id to piece | the pieces that are generated, in the printable alphabet of byte-level vocabularies (`Ġ` is a space); those of special tokens as plain text |
-//! | `specials` | ids | special tokens, `pad` and `eos` among them |
-//! | `pad`, `eos` | id | may be equal |
-//! | `skip_special` | `true`, `false` | whether special tokens are left out of the text |
-//! | `padding_side` | `right`, `left` | where shorter rows are padded |
+//! Options:
+//!
+//! - `vocabulary`, a map from id to piece: the pieces that are generated, in the printable alphabet
+//!   of byte-level vocabularies (`Ġ` is a space); those of special tokens as plain text.
+//! - `specials`, ids: the special tokens, `pad` and `eos` among them.
+//! - `pad`, `eos`, ids: may be equal.
+//! - `skip_special`, `true` or `false`: whether special tokens are left out of the text.
+//! - `padding_side`, `right` or `left`: where shorter rows are padded.
 //!
 //! What must hold: the text is that of the pieces' bytes one after the other, special tokens apart,
 //! byte for byte: nothing is trimmed, tidied up, normalised or cut, not at an `eos` in the middle
-//! either; padding on either side changes nothing [`skip_special`]; a batch gives what its rows give
-//! alone; bytes that are no UTF-8, as where a completion is cut in the middle of a character, become
-//! U+FFFD (one or several) or nothing, never an exception, and leave all that stands around them;
-//! the text of two sequences that each end a character is the text of both [one after the other].
-//! Where a skipped special token stands inside a character, its halves may be joined or not.
+//! either; padding on either side changes nothing [`skip_special`]; a batch gives what its rows
+//! give alone; bytes that are no UTF-8, as where a completion is cut in the middle of a character,
+//! become U+FFFD (one or several) or nothing, never an exception, and leave all that stands around
+//! them; the text of two sequences that each end a character is the text of both [one after the
+//! other]. Where a skipped special token stands inside a character, its halves may be joined or
+//! not.
 //!
-//! To check a tokenizer of your own, declare some of its pieces: those of `get_vocab()`, with the ids
-//! they have. Only these are generated, so a few dozen do; with halves of characters and spaces
+//! To check a tokenizer of your own, declare some of its pieces: those of `get_vocab()`, with the
+//! ids they have. Only these are generated, so a few dozen do; with halves of characters and spaces
 //! among them the invariants have something to say.
 //!
 //! ### Source
@@ -104,8 +106,8 @@ pub type Vocabulary = BTreeMap<i64, String>;
 options! {
     /// The options of `token-decoder`.
     pub struct Options {
-        /// The pieces that are generated, by id: in the printable alphabet of byte-level vocabularies,
-        /// as `get_vocab()` gives them (`Ġ` is a space); special tokens as plain text.
+        /// The pieces that are generated, by id: in the printable alphabet of byte-level
+        /// vocabularies, as `get_vocab()` gives them (`Ġ` is a space); special ones as plain text.
         pub vocabulary: Vocabulary = vocabulary(PIECES),
         /// The ids of special tokens, `pad` and `eos` among them.
         pub specials: Vec<i64> = vec![0, 1, 2],
