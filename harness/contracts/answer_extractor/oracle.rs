@@ -284,7 +284,7 @@ mod tests {
     fn accepted(text: &str, options: &Options) -> Option<Vec<Option<String>>> {
         match answer(text, options) {
             Wanted::OneOf(texts) => Some(texts),
-            Wanted::Open => None,
+            Wanted::Pieces(_) | Wanted::Open => None,
         }
     }
 
