@@ -18,7 +18,7 @@ use shakedown::contracts::policy_loss::PolicyLoss;
 use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::fault::Builtin;
 use shakedown::place::Place;
-use shakedown::process::{Process, Python, default_interpreter};
+use shakedown::process::{Process, Python, Signature, default_interpreter};
 use shakedown::{shrink, stream};
 
 fn benches_folder() -> PathBuf {
