@@ -1,6 +1,6 @@
 //! The text of the tokens that a model produced.
 //!
-//! in: `tokens` i[N,T] → out: `texts` [str; N]
+//! in: `tokens`, integers `[N, T]` → out: `texts`, one string a row
 //!
 //! A rollout gives token ids; the reward reads text. Tokens are pieces of bytes, not of text: a
 //! character may be spread over several of them. A detokeniser that works token by token, tidies
@@ -18,7 +18,7 @@
 //!
 //! What must hold: the text is that of the pieces' bytes one after the other, special tokens apart,
 //! byte for byte: nothing is trimmed, tidied up, normalised or cut, not at an `eos` in the middle
-//! either; padding on either side changes nothing [`skip_special`]; a batch gives what its rows
+//! either; padding on either side changes nothing (`skip_special`); a batch gives what its rows
 //! give alone; bytes that are no UTF-8, as where a completion is cut in the middle of a character,
 //! become U+FFFD (one or several) or nothing, never an exception, and leave all that stands around
 //! them; the text of two sequences that each end a character is the text of both [one after the
