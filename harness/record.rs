@@ -178,7 +178,10 @@ macro_rules! element {
             fn array(value: Value) -> Result<ArrayD<Self>, String> {
                 match value {
                     Value::$kind(array) => Ok(array),
-                    other => Err(format!("expected {:?} values, found {:?}", Kind::$kind, other.kind())),
+                    other => {
+                        let (kind, found) = (Kind::$kind, other.kind());
+                        Err(format!("expected {kind:?} values, found {found:?}"))
+                    }
                 }
             }
 

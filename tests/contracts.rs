@@ -13,7 +13,7 @@ use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::fault::{Behaviour, Builtin, Fault};
 use shakedown::invariant::Stop;
 use shakedown::place::{Dtype, Place};
-use shakedown::record::same_bits;
+use shakedown::record::{Kind, Record, same_bits};
 use shakedown::report::{InvariantStatus, Status};
 use shakedown::{shrink, stream};
 
@@ -101,8 +101,15 @@ fn assert_reference_passes<C: Contract>(options: C::Options, place: Place, budge
     assert_eq!(report.status, Status::Pass);
 }
 
+/// Where a contract has anything else to say: a text is the same at every place.
+fn places<C: Contract>() -> &'static [Place] {
+    let mut fields = C::Case::fields().into_iter().chain(C::Output::fields());
+    let texts = fields.any(|field| field.kind == Kind::Text);
+    if texts { &PLACES[..1] } else { &PLACES }
+}
+
 fn the_reference_passes_20_000_cases_at_every_place<C: Contract>() {
-    for place in PLACES {
+    for place in places::<C>().iter().copied() {
         let budget = Budget { cases: 20_000, seed: 1, time: None };
         assert_reference_passes::<C>(C::Options::default(), place, &budget);
     }

@@ -1,4 +1,4 @@
-//! The reward functions of the usual GRPO tutorial, in Rust and in Python: the same is found in both.
+//! The reward functions of the usual GRPO tutorial: the same is found in Rust and in Python.
 
 #[path = "../support/snapshot.rs"]
 mod snapshot;

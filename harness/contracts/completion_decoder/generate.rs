@@ -90,7 +90,8 @@ pub(super) fn corners(options: &Options) -> Vec<CompletionDecoderCase> {
     cases
 }
 
-/// Orders of tags, and shapes of one row with the shortest reasoning and answer, with and without an artefact.
+/// Orders of tags, and shapes of one row with the shortest reasoning and answer, with and without
+/// an artefact.
 pub(super) fn small(options: &Options) -> Vec<CompletionDecoderCase> {
     let markers = markers(options);
     let mut cases = Vec::new();

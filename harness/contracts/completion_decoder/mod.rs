@@ -9,7 +9,7 @@
 //! opener closing a block that began in the prompt, and an unclosed block removed to the end
 //! (`strip-closed`); or only what follows the last closing tag kept, where a text without one stays
 //! (`last-segment`) or gives nothing (`strip-always`). Where no honest convention exists (nested or
-//! overlapping blocks, a second closing tag after a closed block, a marker that appears only once an
+//! overlapping blocks, a closing tag beside closed blocks, a marker that appears only once an
 //! artefact is gone) nothing is expected but that a text comes, without artefacts, made of pieces
 //! of the input.
 //!

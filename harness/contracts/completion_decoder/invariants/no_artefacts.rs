@@ -4,7 +4,8 @@
 //! No artefact stands in a text.
 //!
 //! ### Why it matters
-//! A reward function that compares strings sees `42<eos>` and scores 0, for every completion that ends.
+//! A reward function that compares strings sees `42<eos>` and scores 0, for every completion that
+//! ends.
 //!
 //! ### Does not hold for
 //! Components that declare other `artefacts`.

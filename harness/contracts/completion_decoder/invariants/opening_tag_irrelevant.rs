@@ -4,14 +4,15 @@
 //! A text is the same whether its reasoning was opened in the prompt or in the completion.
 //!
 //! ### Why it matters
-//! Many chat templates end the prompt with the opening tag, so that completions hold the closing one
-//! only. The same decoder serves both kinds.
+//! Many chat templates end the prompt with the opening tag, so that completions hold the closing
+//! one only. The same decoder serves both kinds.
 //!
 //! ### Does not hold for
 //! Reasoning that is kept; completions with other tags.
 //!
 //! ### Bugs it has caught
-//! ROLL a0ea3540: a completion with the opening tag gave an empty text, one without gave the answer.
+//! ROLL a0ea3540: a completion with the opening tag gave an empty text, one without gave the
+//! answer.
 
 use super::super::{CompletionDecoder, Options, Think};
 use crate::broken;
