@@ -274,6 +274,38 @@ fn flags_may_be_of_any_type() {
     }
 }
 
+#[test]
+fn reward_functions_of_libraries_need_no_adapter() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut text =
+        format!("version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000}}\ncomponents:\n");
+    let functions = [
+        ("plain", "trl"),
+        ("own_column", "trl"),
+        ("awaited", "trl"),
+        ("chat", "trl-chat"),
+        ("compute_score", "verl"),
+        ("misspelt", "verl"),
+    ];
+    for (function, signature) in functions {
+        let target = format!("\"python:signatures:{function}\"");
+        let rest = format!("target: {target}, signature: {signature}");
+        let _ = writeln!(text, "- {{name: {function}, contract: reward-function, {rest}}}");
+    }
+    folder.write("manifest.yaml", text);
+    let (_, report) = check(&folder, &["--cases", "64"]);
+    for (function, _) in &functions[..5] {
+        assert_passing(&report, function);
+    }
+    let misspelt = report.component("misspelt");
+    assert_eq!(misspelt.status, Status::Error, "{misspelt:#?}");
+    let reason = misspelt.reason.as_deref().unwrap_or("");
+    assert!(reason.contains("did you mean `ground_truth`?"), "{reason}");
+}
+
 // ---- Does not load.
 
 #[test]

@@ -57,6 +57,12 @@ fn manifests() -> Vec<Malformed> {
         change("unknown key of python", "arrays: list", "array: list"),
         change("unknown key of a component", "tolerance: 2", "tolerances: 2"),
         change("unknown key, near nothing", "tolerance: 2", "zzz: 2"),
+        change(
+            "signature of another contract",
+            "    tolerance: 2",
+            "    tolerance: 2\n    signature: trl",
+        ),
+        change("unknown signature", "    tolerance: 2", "    tolerance: 2\n    signature: tlr"),
         change("missing version", "version: 1\n", ""),
         text("missing components", "version: 1\n"),
         change("missing target", "    target: builtin:group-advantage/reference\n", ""),

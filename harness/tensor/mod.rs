@@ -24,7 +24,7 @@ use crate::component::{Call, Component, Failure, Gradients, Returned, guarded, n
 use crate::contract::Contract;
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
-use crate::record::{Arrays, Misfit, Record, Slot, Source, Value, Values, is_named};
+use crate::record::{self, Arrays, Misfit, Record, Slot, Source, Value, Values, is_named};
 
 impl Arrays for Tensor {
     type Float<D: Dimension> = Tensor;
@@ -45,7 +45,7 @@ impl Slot<Tensor> for NoText {
     }
 
     fn put(name: &'static str, _: Source<'_, Tensor>) -> Result<Self, Misfit> {
-        Err((name, "a text, which no tensor holds: make it a function on the host".to_owned()))
+        Err((name, "a text, which no tensor holds".to_owned()))
     }
 }
 
@@ -120,6 +120,11 @@ pub struct Tch<C, F> {
 
 impl<C: Contract, F: TensorFunction<C>> Component<C> for Tch<C, F> {
     fn prepare(&mut self, place: Place) -> Result<Option<String>, Error> {
+        let mut fields = C::Case::fields().into_iter().chain(C::Output::fields());
+        if let Some(field) = fields.find(|field| field.kind == record::Kind::Text) {
+            let why = "is a text, which no tensor holds: make it a function on the host";
+            return Err(Error::new(format!("`{}` of {} {why}", field.name, C::ID)));
+        }
         Ok(match place.device {
             Device::Cpu => None,
             Device::Cuda(index) => cuda::lacks(index),
@@ -251,6 +256,7 @@ fn on_device(value: &Value, place: Place) -> Tensor {
         Value::Float(array) => from_array(array).to_kind(kind(place.dtype)),
         Value::Int(array) => from_array(array),
         Value::Bool(array) => from_array(array),
+        Value::Text(_) => unreachable!("`prepare` refuses contracts of texts"),
     };
     flat.view(&*shape).to_device(device)
 }
