@@ -5,7 +5,7 @@ use std::fmt::Write;
 use shakedown::report::{ComponentReport, Finding, InvariantStatus};
 
 /// What came of a component at a place, in words that are the same in every run.
-pub fn of(report: &ComponentReport) -> String {
+pub(crate) fn of(report: &ComponentReport) -> String {
     let ComponentReport { name, place, .. } = report;
     let held = report.invariants.iter().filter(|one| one.status == InvariantStatus::Pass).count();
     let mut text = format!("{name} · {place}: {held} invariants hold");
