@@ -41,12 +41,14 @@ pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let vocabulary = enumerated(probe)?;
     let output = probe.call(&vocabulary)?;
     let bounds = probe.bounds_in(&probe.expected_of(&vocabulary), "kl");
-    let (mut exact, mut found, mut allowed) = (0.0, 0.0, 0.0);
+    let (mut exact, mut found, mut allowed) = (0.0, 0.0, 0.0_f64);
+    let mut magnitude = 0.0;
     for ((at, log_prob), reference) in
         vocabulary.log_probs.indexed_iter().zip(&vocabulary.ref_log_probs)
     {
         let probability = log_prob.exp();
         exact += probability * (log_prob - reference);
+        magnitude += probability * (log_prob.abs() + reference.abs() + 1.0) + reference.exp();
         if probe.options.estimator == Estimator::K3 {
             // 0 but for the rounding of the inputs.
             exact += reference.exp() - probability;
@@ -54,6 +56,8 @@ pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
         found += probability * output.kl[at];
         allowed += probability * bounds[[at.0, at.1]];
     }
+    // The two sums here round too, which counts where the component computes in f64 as well.
+    allowed += f64::EPSILON * magnitude * vocabulary.log_probs.len() as f64;
     if apart(found, exact, allowed) {
         broken!(
             "over a vocabulary with policy {} and reference {} the expectation is {}, expected {} \
