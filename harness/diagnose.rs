@@ -234,7 +234,7 @@ impl<C: Contract> Diagnoser<C> {
                 let (matches, of, explained) = self.agreement(*function);
                 let all = explained.iter().filter(|explained| **explained).count() as f64;
                 let agrees = matches as f64 >= AGREEMENT * of as f64;
-                if matches > 0 && all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
+                if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
                     let diagnosis = Diagnosis {
                         fault: id,
                         matches,
@@ -259,15 +259,21 @@ impl<C: Contract> Diagnoser<C> {
                 let Diagnosis { matches, of, .. } = explanation.diagnosis;
                 news(explained) as f64 * (0.5 + 0.5 * matches as f64 / of as f64)
             };
-            // Among equals the one that shows under options most like these, then the first.
-            let best = (0..candidates.len()).rev().max_by(|a, b| {
-                let [a, b] = [*a, *b].map(|index| &candidates[index]);
-                worth(a).total_cmp(&worth(b)).then(b.0.distance.cmp(&a.0.distance))
+            // A fault that agrees on no whole case may be right about a branch, or alike by chance: it
+            // is named only for what no other explains. Among equals comes the one that shows under
+            // options most like these, then the first.
+            let best = [true, false].into_iter().find_map(|whole| {
+                let usable = (0..candidates.len()).rev().filter(|index| {
+                    let (explanation, explained) = &candidates[*index];
+                    let enough = news(explained) * 100 >= total.max(1);
+                    enough && whole == (explanation.diagnosis.matches > 0)
+                });
+                usable.max_by(|a, b| {
+                    let [a, b] = [*a, *b].map(|index| &candidates[index]);
+                    worth(a).total_cmp(&worth(b)).then(b.0.distance.cmp(&a.0.distance))
+                })
             });
-            let Some(best) = best.filter(|best| news(&candidates[*best].1) * 100 >= total.max(1))
-            else {
-                break;
-            };
+            let Some(best) = best else { break };
             let (mut explanation, explained) = candidates.remove(best);
             let all = explained.iter().filter(|explained| **explained).count();
             explanation.diagnosis.explains = all as f64 / total as f64;

@@ -13,7 +13,7 @@
 //! | `token-log-probs` | [`log_probs`] | [`zoo`]: OpenRLHF #634 | TRL, `python/` |
 //! | `token-entropy` | [`entropy`] | [`zoo`]: verl #1943 | |
 //! | `kl-estimate` | [`kl`] | [`zoo`]: trlx, trl #2277, NeMo-RL #2506, OpenRLHF #620 | |
-//! | `policy-loss` | [`policy`] | [`zoo`]: seven, from verl #179 to OpenRLHF | |
+//! | `policy-loss` | [`policy`] | [`zoo`]: eight, from verl #179 to OpenRLHF | |
 //! | `value-loss` | [`value`] | [`zoo`]: verl #2016 | |
 //! | `preference-loss` | [`preference`] | [`zoo`]: LLaMA-Factory, two | |
 //! | `accumulated-loss` | [`accumulate`] | [`zoo`]: four, from transformers #34191 | |

@@ -139,10 +139,16 @@ fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
     if matches == of && *explains == 1.0 {
         return format!("behaves exactly like `{fault}` on {matches} of {of} cases: {summary}");
     }
+    let explains = 100.0 * explains;
+    if *matches == 0 {
+        return format!(
+            "does a part of what `{fault}` does wrong, which explains {explains:.0} % of the wrong \
+             numbers: {summary}"
+        );
+    }
     format!(
-        "does what `{fault}` does wrong on {matches} of {of} cases, which explains {:.0} % of the \
-         wrong numbers: {summary}",
-        100.0 * explains
+        "does what `{fault}` does wrong on {matches} of {of} cases, which explains {explains:.0} % \
+         of the wrong numbers: {summary}"
     )
 }
 

@@ -4,6 +4,7 @@
 mod advantages_as_mask;
 mod clip_fraction;
 mod divided_again;
+mod empty_row;
 mod excluded_row;
 mod first_count;
 mod half_kl;
@@ -76,6 +77,7 @@ pub fn all() -> Vec<Bug> {
         sum_of_exponentials::BUG,
         sum_over_length::BUG,
         sequence_mean::BUG,
+        empty_row::BUG,
         clip_fraction::BUG,
         mean_ratio::BUG,
         lost_half::BUG,
