@@ -1,0 +1,77 @@
+//! What an input made happen, as counters that guide a fuzzer: lines and branches of Python
+//! modules, and events of the harness itself. Compiled Rust code is counted by the compiler's own
+//! instrumentation, where it was built with it.
+//!
+//! libFuzzer knows the section in which the counters stand, clears them before each input, and
+//! keeps an input that raises one of them into a new range.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+
+/// How many counters there are; what happens is mapped to one of them by a hash.
+pub(crate) const COUNTERS: usize = 1 << 14;
+
+/// Aligned as libFuzzer's loops want it.
+#[repr(align(64))]
+struct Counters([AtomicU8; COUNTERS]);
+
+#[expect(unsafe_code, reason = "the section is libFuzzer's, and holds bytes only")]
+#[cfg_attr(target_os = "linux", unsafe(link_section = "__libfuzzer_extra_counters"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__libfuzzer_extra_counters"))]
+static HAPPENED: Counters = Counters([const { AtomicU8::new(0) }; COUNTERS]);
+
+/// Off outside fuzzing, where threads would fight over the counters.
+static COUNTING: AtomicBool = AtomicBool::new(false);
+
+/// Begins to count.
+pub(crate) fn start() {
+    COUNTING.store(true, Relaxed);
+}
+
+/// Notes something that happened, in one or more words: which side was clipped, which branch of
+/// the oracle was taken.
+#[inline]
+pub fn event(words: &[&str]) {
+    if COUNTING.load(Relaxed) {
+        // FNV-1a; a word ends with a byte that no text has.
+        let bytes = words.iter().flat_map(|word| word.bytes().chain([0xff]));
+        let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        raise(hash as usize, 1);
+    }
+}
+
+/// Notes that a place in a Python module ran so many times.
+pub(crate) fn ran(place: usize, times: u8) {
+    if COUNTING.load(Relaxed) {
+        raise(place, times);
+    }
+}
+
+fn raise(index: usize, times: u8) {
+    let counter = &HAPPENED.0[index % COUNTERS];
+    counter.store(counter.load(Relaxed).saturating_add(times), Relaxed);
+}
+
+/// Sets all counters to 0, as libFuzzer does before each input.
+pub(crate) fn clear() {
+    HAPPENED.0.iter().for_each(|counter| counter.store(0, Relaxed));
+}
+
+/// What happened since the last [`clear`]: counters with the range in which each is.
+pub(crate) fn features() -> impl Iterator<Item = (usize, u8)> {
+    let counts = HAPPENED.0.iter().map(|counter| counter.load(Relaxed)).enumerate();
+    counts.filter(|(_, count)| *count > 0).map(|(index, count)| (index, range(count)))
+}
+
+/// Counts as fuzzers tell them apart: 1, 2, 3, 4–7, 8–15, 16–31, 32–127, 128 and more.
+fn range(count: u8) -> u8 {
+    match count {
+        0..=3 => count,
+        4..=7 => 4,
+        8..=15 => 5,
+        16..=31 => 6,
+        32..=127 => 7,
+        128.. => 8,
+    }
+}
