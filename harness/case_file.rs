@@ -27,6 +27,8 @@ pub struct CaseFile<C: Contract> {
     pub why: Option<String>,
     /// The bug report.
     pub link: Option<String>,
+    /// The known bugs that the component behaved like.
+    pub diagnosis: Vec<String>,
     /// The options in force.
     pub options: C::Options,
     /// The inputs.
@@ -50,6 +52,8 @@ pub struct Head {
     why: Option<String>,
     #[serde(default)]
     link: Option<String>,
+    #[serde(default)]
+    diagnosis: Vec<String>,
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
@@ -109,24 +113,28 @@ impl<C: Contract> CaseFile<C> {
             check_invariant::<C>(id).map_err(|why| wrong(&[Step::Key("invariant")], why))?;
         }
         let case = yaml::record_at(text, &[Step::Key("case")])?;
-        let Head { invariant, component, place, why, link, .. } = head;
-        Ok(CaseFile { invariant, component, place, why, link, options, case })
+        let Head { invariant, component, place, why, link, diagnosis, .. } = head;
+        Ok(CaseFile { invariant, component, place, why, link, diagnosis, options, case })
     }
 
     /// The text of the file.
     pub fn text(&self) -> String {
         let component = self.component.as_deref();
         let mut text = head(C::ID, self.invariant.as_deref(), component, self.place, &self.options);
+        // Before the options: a reader wants the reason first.
+        let mut reason = String::new();
         for (key, value) in [("why", &self.why), ("link", &self.link)] {
             if let Some(value) = value {
-                // Before the options: a reader wants the reason first.
-                let mut line = format!("{key}: ");
-                yaml::write_string(&mut line, value);
-                line.push('\n');
-                let at = text.find("options: ").expect("the head has options");
-                text.insert_str(at, &line);
+                reason.push_str(&format!("{key}: "));
+                yaml::write_string(&mut reason, value);
+                reason.push('\n');
             }
         }
+        if !self.diagnosis.is_empty() {
+            reason.push_str(&format!("diagnosis: {}\n", yaml::inline(&self.diagnosis)));
+        }
+        let at = text.find("options: ").expect("the head has options");
+        text.insert_str(at, &reason);
         yaml::write_record(&mut text, &self.case);
         text
     }

@@ -114,7 +114,7 @@ impl<C: Contract> Subject<C> {
         self.try_with(invariant, case, place, &mut Memo::default(), calls)
     }
 
-    fn try_with(
+    pub(crate) fn try_with(
         &mut self,
         invariant: &Invariant<C>,
         case: &C::Case,
@@ -141,9 +141,9 @@ impl<C: Contract> Subject<C> {
 }
 
 /// One invariant while its component is checked.
-struct Progress<C: Contract> {
-    invariant: Invariant<C>,
-    cases: u64,
+pub(crate) struct Progress<C: Contract> {
+    pub(crate) invariant: Invariant<C>,
+    pub(crate) cases: u64,
     broken: Option<Broken<C>>,
 }
 
@@ -166,36 +166,10 @@ pub fn run<C: Contract>(
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
     let started = Instant::now();
-    let mut report = ComponentReport {
-        name: subject.name.clone(),
-        contract: C::ID.to_owned(),
-        stage: C::STAGE,
-        place,
-        location: None,
-        status: Status::Pass,
-        reason: None,
-        cases: 0,
-        calls: 0,
-        elapsed_ms: 0,
-        invariants: Vec::new(),
-        findings: Vec::new(),
-        classes: BTreeMap::new(),
-        warnings: Vec::new(),
-    };
-    match subject.component.prepare(place) {
-        Ok(None) => {}
-        Ok(Some(why)) => {
-            report.status = Status::Skipped;
-            report.reason = Some(why);
-            return Ok(report);
-        }
-        Err(error) => {
-            report.status = Status::Error;
-            report.reason = Some(error.to_string());
-            return Ok(report);
-        }
+    let (mut report, mut checked) = begin(subject, place);
+    if report.reason.is_some() {
+        return Ok(report);
     }
-    let mut checked = select(subject, place, &mut report);
     let first = first_cases(subject, place)?;
     subject.journal = match &subject.corpora {
         Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
@@ -242,8 +216,47 @@ pub fn run<C: Contract>(
     Ok(report)
 }
 
+/// Prepares a component for a place: an empty report and the invariants to check, or a report that
+/// says why there is nothing to check.
+pub(crate) fn begin<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+) -> (ComponentReport, Vec<Progress<C>>) {
+    let mut report = ComponentReport {
+        name: subject.name.clone(),
+        contract: C::ID.to_owned(),
+        stage: C::STAGE,
+        place,
+        location: None,
+        status: Status::Pass,
+        reason: None,
+        cases: 0,
+        calls: 0,
+        elapsed_ms: 0,
+        invariants: Vec::new(),
+        findings: Vec::new(),
+        classes: BTreeMap::new(),
+        warnings: Vec::new(),
+    };
+    match subject.component.prepare(place) {
+        Ok(None) => {
+            let checked = select(subject, place, &mut report);
+            return (report, checked);
+        }
+        Ok(Some(why)) => {
+            report.status = Status::Skipped;
+            report.reason = Some(why);
+        }
+        Err(error) => {
+            report.status = Status::Error;
+            report.reason = Some(error.to_string());
+        }
+    }
+    (report, Vec::new())
+}
+
 /// Why a check that exercised nothing is no pass.
-fn nothing_checked(invariants: &[InvariantReport]) -> String {
+pub(crate) fn nothing_checked(invariants: &[InvariantReport]) -> String {
     let reason = |one: &InvariantReport| Some(format!("{} {}", one.id, one.reason.as_deref()?));
     let mut reasons: Vec<String> = invariants.iter().filter_map(reason).collect();
     if let [_, _, _, more @ ..] = &reasons[..] {
@@ -291,7 +304,7 @@ fn select<C: Contract>(
 }
 
 /// What was in flight when the last run was killed, then what is handed in, then the regressions.
-fn first_cases<C: Contract>(subject: &Subject<C>, place: Place) -> Result<Vec<C::Case>, Error> {
+pub(crate) fn first_cases<C: Contract>(subject: &Subject<C>, place: Place) -> Result<Vec<C::Case>, Error> {
     let mut first = Vec::new();
     if let Some(corpora) = &subject.corpora {
         let in_flight: Vec<CaseFile<C>> = journal::left_behind(corpora, &subject.name, place);

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 /// How many counters there are; what happens is mapped to one of them by a hash.
-pub(crate) const COUNTERS: usize = 1 << 14;
+const COUNTERS: usize = 1 << 14;
 
 /// Aligned as libFuzzer's loops want it.
 #[repr(align(64))]
@@ -22,9 +22,41 @@ static HAPPENED: Counters = Counters([const { AtomicU8::new(0) }; COUNTERS]);
 /// Off outside fuzzing, where threads would fight over the counters.
 static COUNTING: AtomicBool = AtomicBool::new(false);
 
+/// While a finding is looked into: what the shrinker does says nothing about the input.
+static PAUSED: AtomicBool = AtomicBool::new(false);
+
 /// Begins to count.
 pub(crate) fn start() {
     COUNTING.store(true, Relaxed);
+}
+
+/// Whether the next call of a component in another process is to say what ran. Only the first one
+/// for a case does: relations call with other inputs, and following a program slows it down.
+static FOLLOWING: AtomicBool = AtomicBool::new(false);
+
+/// Asks for what runs in the next call.
+#[cfg(feature = "fuzz")]
+pub(crate) fn follow_next() {
+    FOLLOWING.store(true, Relaxed);
+}
+
+/// Whether what runs in this call is asked for.
+pub(crate) fn is_followed() -> bool {
+    FOLLOWING.swap(false, Relaxed)
+}
+
+/// Counts nothing while `work` is done.
+#[cfg(feature = "fuzz")]
+pub(crate) fn paused<T>(work: impl FnOnce() -> T) -> T {
+    PAUSED.store(true, Relaxed);
+    let done = work();
+    PAUSED.store(false, Relaxed);
+    done
+}
+
+/// Whether it counts.
+pub(crate) fn is_counting() -> bool {
+    COUNTING.load(Relaxed)
 }
 
 /// Notes something that happened, in one or more words: which side was clipped, which branch of
@@ -49,22 +81,28 @@ pub(crate) fn ran(place: usize, times: u8) {
 }
 
 fn raise(index: usize, times: u8) {
+    if PAUSED.load(Relaxed) {
+        return;
+    }
     let counter = &HAPPENED.0[index % COUNTERS];
     counter.store(counter.load(Relaxed).saturating_add(times), Relaxed);
 }
 
 /// Sets all counters to 0, as libFuzzer does before each input.
+#[cfg(feature = "fuzz")]
 pub(crate) fn clear() {
     HAPPENED.0.iter().for_each(|counter| counter.store(0, Relaxed));
 }
 
 /// What happened since the last [`clear`]: counters with the range in which each is.
+#[cfg(feature = "fuzz")]
 pub(crate) fn features() -> impl Iterator<Item = (usize, u8)> {
     let counts = HAPPENED.0.iter().map(|counter| counter.load(Relaxed)).enumerate();
     counts.filter(|(_, count)| *count > 0).map(|(index, count)| (index, range(count)))
 }
 
 /// Counts as fuzzers tell them apart: 1, 2, 3, 4–7, 8–15, 16–31, 32–127, 128 and more.
+#[cfg(feature = "fuzz")]
 fn range(count: u8) -> u8 {
     match count {
         0..=3 => count,

@@ -291,23 +291,68 @@ impl<C: Contract> Diagnoser<C> {
         let mut explained = Vec::new();
         for Observed { case, expected, given, .. } in &self.observed {
             let Some(given) = given else { continue };
-            let mut output = fault(case, &self.options, self.place.dtype);
-            round(&mut output, self.place.dtype);
-            let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
-            let planted = self::given::<C>(&output, expected)
-                .unwrap_or_else(|| cells(expected).map(|cell| cell.right()).collect());
-            let (mut acts, mut agrees) = (false, true);
-            for ((found, planted), cell) in given.iter().zip(&planted).zip(cells(expected)) {
-                let fault_acts = self.wrong(planted, &cell);
-                let alike = self.alike(found, planted, &cell);
-                acts |= fault_acts;
-                agrees &= !fault_acts || alike;
-                explained.push(fault_acts && alike && self.wrong(found, &cell));
-            }
+            let (acts, agrees) = self.compare(fault, case, expected, given, &mut explained);
             of += u64::from(acts);
             matches += u64::from(acts && agrees);
         }
         (matches, of, explained)
+    }
+
+    /// Whether a fault is wrong anywhere in a case, and whether the component does the same wherever
+    /// it is; which of the component's wrong numbers it explains is added to a list.
+    fn compare(
+        &self,
+        fault: Function<C>,
+        case: &C::Case,
+        expected: &ExpectedCells,
+        given: &[Given],
+        explained: &mut Vec<bool>,
+    ) -> (bool, bool) {
+        let mut output = fault(case, &self.options, self.place.dtype);
+        round(&mut output, self.place.dtype);
+        let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+        let planted = self::given::<C>(&output, expected)
+            .unwrap_or_else(|| cells(expected).map(|cell| cell.right()).collect());
+        let (mut acts, mut agrees) = (false, true);
+        for ((found, planted), cell) in given.iter().zip(&planted).zip(cells(expected)) {
+            let fault_acts = self.wrong(planted, &cell);
+            let alike = self.alike(found, planted, &cell);
+            acts |= fault_acts;
+            agrees &= !fault_acts || alike;
+            explained.push(fault_acts && alike && self.wrong(found, &cell));
+        }
+        (acts, agrees)
+    }
+
+    /// Whether the faults of a diagnosis explain all that is wrong with what the component gave for
+    /// another case.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn explains(
+        &self,
+        diagnosis: &[Diagnosis],
+        case: &C::Case,
+        returned: &Returned<C>,
+    ) -> bool {
+        let mut numbers = C::oracle(case, &self.options, self.place.dtype);
+        numbers.retain(|expected| is_given::<C>(returned, expected.field));
+        let expected = ExpectedCells { numbers, texts: C::oracle_texts(case, &self.options) };
+        let Some(given) = given::<C>(returned, &expected) else { return false };
+        let wrong = cells(&expected).zip(&given).map(|(cell, found)| self.wrong(found, &cell));
+        let wrong: Vec<bool> = wrong.collect();
+        let mut open = wrong.clone();
+        for explanation in &self.explanations {
+            if !diagnosis.iter().any(|diagnosis| diagnosis.fault == explanation.id) {
+                continue;
+            }
+            let fault = C::faults().into_iter().find(|fault| fault.id == explanation.id);
+            let Some(Behaviour::Gives(variants)) = fault.map(|fault| fault.behaviour) else {
+                continue;
+            };
+            let mut explained = Vec::new();
+            self.compare(variants[explanation.variant], case, &expected, &given, &mut explained);
+            open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
+        }
+        wrong.contains(&true) && !open.contains(&true)
     }
 
     /// The explanations that have to do with a finding: those whose faults break its invariant on

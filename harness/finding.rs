@@ -76,6 +76,7 @@ pub(crate) fn write<C: Contract>(
         place: Some(place),
         why: Some(found.lines().next().unwrap_or("").to_owned()),
         link: None,
+        diagnosis: diagnosis.iter().map(|diagnosis| diagnosis.fault.clone()).collect(),
         options: subject.options.clone(),
         case,
     };

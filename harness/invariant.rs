@@ -184,9 +184,9 @@ pub fn dashed(name: &'static str) -> &'static str {
 /// What the engine keeps of one case, so that invariants share the component's first answer and
 /// the oracle's.
 pub struct Memo<C: Contract> {
-    output: Option<Result<Rc<Returned<C>>, Failure>>,
+    pub(crate) output: Option<Result<Rc<Returned<C>>, Failure>>,
     with_gradient: Option<Result<Rc<Returned<C>>, Failure>>,
-    expected: Option<Rc<Vec<Expected>>>,
+    pub(crate) expected: Option<Rc<Vec<Expected>>>,
 }
 
 impl<C: Contract> Default for Memo<C> {

@@ -199,6 +199,11 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The file that it was read from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The corpora folder.
     pub fn corpora(&self) -> &Path {
         &self.corpora
@@ -419,4 +424,17 @@ pub fn builtin<C: Contract>(name: &str) -> Result<Builtin<C>, String> {
             Err(format!("target: expected {expected}, found `builtin:{name}`{near}"))
         }
     }
+}
+
+/// The same, with the options under which it is what its name says.
+///
+/// # Errors
+/// The name is not known: the message.
+pub fn builtin_under_its_options<C: Contract>(name: &str) -> Result<Subject<C>, String> {
+    let mut subject = Subject::new(name, builtin::<C>(name)?);
+    let fault = C::faults().into_iter().find(|fault| name.ends_with(&format!("/fault/{}", fault.id)));
+    if let Some(fault) = fault {
+        subject.options = yaml::parse(fault.options).map_err(|error| error.to_string())?;
+    }
+    Ok(subject)
 }

@@ -165,6 +165,7 @@ fn case_files_read_back_bit_for_bit<C: Contract>() {
             place: Some(Place::CPU_F32),
             why: Some("\"quoted\"\nand more".to_owned()),
             link: None,
+            diagnosis: Vec::new(),
             options: options.clone(),
             case: case.clone(),
         };

@@ -4,6 +4,8 @@ mod adopt;
 mod check;
 mod explain;
 mod files;
+#[cfg(feature = "fuzz")]
+mod fuzz;
 mod merge;
 mod replay;
 mod values;
@@ -47,6 +49,9 @@ enum Verb {
         #[command(flatten)]
         files: ReportFiles,
     },
+    /// Search for hours for cases that break an invariant, guided by what the components do
+    #[cfg(feature = "fuzz")]
+    Fuzz(fuzz::FuzzArguments),
     /// List the contracts, or one contract's options, invariants and faults
     List {
         /// A contract
@@ -173,6 +178,8 @@ pub fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Check(arguments) => check::run(&arguments),
         Verb::MergeReports { reports, files } => merge::run(&reports, &files),
+        #[cfg(feature = "fuzz")]
+        Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
         Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),

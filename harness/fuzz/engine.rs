@@ -18,9 +18,19 @@ pub(crate) enum Next {
     Exit(u8),
 }
 
-type Body = Box<dyn FnMut(&[u8]) -> Next + Send>;
+/// What is fuzzed.
+pub(crate) trait Fuzzed: Send {
+    /// Tries an input.
+    fn input(&mut self, bytes: &[u8]) -> Next;
 
-static BODY: Mutex<Option<Body>> = Mutex::new(None);
+    /// How many of the bytes say anything: the others are not read.
+    fn read(&self, bytes: &[u8]) -> usize;
+}
+
+static FUZZED: Mutex<Option<Box<dyn Fuzzed>>> = Mutex::new(None);
+
+/// Bytes that are not read are kept up to this many, as a mutation may make a case longer.
+const SPARE: usize = 64;
 
 #[expect(unsafe_code, reason = "libFuzzer is written in C++")]
 mod foreign {
@@ -35,15 +45,17 @@ mod foreign {
             callback: Callback,
         ) -> c_int;
 
+        pub(super) fn LLVMFuzzerMutate(data: *mut u8, size: usize, max_size: usize) -> usize;
+
         // The exit handlers of libFuzzer would take the end inside a callback for a crash.
         pub(super) safe fn _exit(code: c_int) -> !;
     }
 }
 
-/// Gives inputs to `body` until it ends the process. libFuzzer never returns the control.
+/// Gives inputs until it ends the process. libFuzzer never returns the control.
 #[expect(unsafe_code, reason = "libFuzzer is written in C++")]
-pub(crate) fn drive(arguments: &[String], body: Body) -> ! {
-    *BODY.lock().expect("nothing panics with the lock") = Some(body);
+pub(crate) fn drive(arguments: &[String], fuzzed: Box<dyn Fuzzed>) -> ! {
+    *FUZZED.lock().expect("nothing panics with the lock") = Some(fuzzed);
     let arguments = ["shakedown"].into_iter().chain(arguments.iter().map(String::as_str));
     let mut argv: Vec<*mut c_char> = arguments
         .map(|argument| CString::new(argument).expect("no argument has a NUL").into_raw())
@@ -65,8 +77,8 @@ extern "C" fn callback(data: *const u8, size: usize) -> c_int {
         _ => unsafe { std::slice::from_raw_parts(data, size) },
     };
     let next = catch_unwind(AssertUnwindSafe(|| {
-        let mut body = BODY.lock().expect("nothing panics with the lock");
-        body.as_mut().expect("it was set before the driver ran")(input)
+        let mut fuzzed = FUZZED.lock().expect("nothing panics with the lock");
+        fuzzed.as_mut().expect("it was set before the driver ran").input(input)
     }));
     match next {
         Ok(Next::Input) => 0,
@@ -75,4 +87,26 @@ extern "C" fn callback(data: *const u8, size: usize) -> c_int {
         // The panic has been printed.
         Err(_) => foreign::_exit(101),
     }
+}
+
+/// libFuzzer's own mutations, but only of the bytes that are read.
+#[expect(unsafe_code, reason = "libFuzzer finds it by its name, and the input is a pointer")]
+#[unsafe(no_mangle)]
+extern "C" fn LLVMFuzzerCustomMutator(
+    data: *mut u8,
+    size: usize,
+    max_size: usize,
+    _seed: u32,
+) -> usize {
+    // SAFETY: libFuzzer's buffer holds `max_size` bytes, `size` of them the input.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(data, max_size) };
+    let read = match FUZZED.lock().ok().as_deref() {
+        Some(Some(fuzzed)) => fuzzed.read(&buffer[..size]).clamp(1.min(size), size),
+        _ => size,
+    };
+    let spare = buffer[read..size.min(read + SPARE)].to_vec();
+    // SAFETY: the buffer holds `max_size - spare` bytes and more.
+    let mutated = unsafe { foreign::LLVMFuzzerMutate(data, read, max_size - spare.len()) };
+    buffer[mutated..mutated + spare.len()].copy_from_slice(&spare);
+    mutated + spare.len()
 }

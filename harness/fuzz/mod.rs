@@ -3,6 +3,8 @@
 
 #[cfg(feature = "fuzz")]
 pub(crate) mod engine;
+#[cfg(feature = "fuzz")]
+pub(crate) mod session;
 
 use std::path::Path;
 
@@ -12,6 +14,7 @@ use crate::case_file::{CaseFile, found_folder, make_found_folder};
 use crate::check::{Broken, Subject};
 use crate::component::quiet_panics;
 use crate::contract::{Contract, Options};
+use crate::coverage;
 use crate::fault::Builtin;
 use crate::finding::{self, Shrunk};
 use crate::invariant::Stop;
@@ -22,6 +25,7 @@ use crate::stream;
 /// Call this first: libfuzzer-sys aborts in its own panic hook, even where the panic is caught.
 pub fn init() {
     quiet_panics();
+    coverage::start();
 }
 
 /// Checks one input of the fuzzer on the reference of the contract `C`, or on the fault that the
@@ -55,6 +59,7 @@ pub fn one<C: Contract>(bytes: &[u8]) {
                 place: Some(place),
                 why: Some(found.lines().next().unwrap_or("").to_owned()),
                 link: None,
+                diagnosis: Vec::new(),
                 options: subject.options.clone(),
                 case,
             };

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::component::{Call, Component, Failure, Gradients, Returned, no_gradients, numbers};
 use crate::contract::{Contract, Options};
+use crate::coverage;
 use crate::error::Error;
 use crate::place::{Device, Dtype, Place};
 use crate::record::{Kind, Record, Value, is_named};
@@ -219,6 +220,9 @@ impl<C: Contract> Process<C> {
         let optional = outputs.filter(|field| field.optional);
         message.text("optional", list(optional.map(|field| field.name).collect()));
         message.text("leaves", list(C::LEAVES.to_vec()));
+        if coverage::is_counting() {
+            message.text("coverage", "true");
+        }
         wire::encode(&[], message.texts, Dtype::F64)
     }
 
@@ -390,8 +394,16 @@ impl<C: Contract> Component<C> for Process<C> {
             let leaves: Vec<&str> = leaves.filter(|name| is_named(C::LEAVES, name)).collect();
             message.text("grad", leaves.join(","));
         }
+        if coverage::is_followed() {
+            message.text("follow", "true");
+        }
         let request = wire::encode(&values, message.texts, self.arrays.wire_dtype(call.place));
         let reply = self.ask(call.place.device, &request)?;
+        for (place, times) in reply.get("ran").split(',').filter_map(|one| one.split_once(':')) {
+            if let (Ok(place), Ok(times)) = (place.parse(), times.parse()) {
+                coverage::ran(place, times);
+            }
+        }
         match reply.get("kind") {
             "returned" => self.returned(&reply, &values),
             "raised" => Err(Failure::Raised {

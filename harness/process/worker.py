@@ -19,6 +19,7 @@ import threading
 import traceback
 import types
 import warnings
+import zlib
 
 VERSION = "1"
 HEADER_LIMIT = 100_000_000  # bytes, the limit of the safetensors crate
@@ -87,7 +88,12 @@ def serve(wire, component):
         request = wire.receive()
         if request is None or request[0].kind == "stop":
             return
-        reply = component.call(*request)
+        if "follow" in request[0].meta and component.coverage:
+            with component.coverage:
+                reply = component.call(*request)
+            reply[0]["ran"] = component.coverage.text()
+        else:
+            reply = component.call(*request)
         if os.getpid() != own:  # the user's code forked, and both halves came back
             os._exit(0)
         wire.send(*reply)
@@ -296,6 +302,10 @@ class Component:
         self.function = find_function(load.meta.get("target", ""))
         self.function = in_signature(self.function, load.meta.get("signature", "by-name"))
         self.positional, self.keywords = bind(self.function, self.inputs, self.options)
+        self.coverage = None
+        if load.meta.get("coverage") == "true":
+            own = own_folders(self.function, load.meta["target"], load.field("path"))
+            self.coverage = Monitored(own) if hasattr(sys, "monitoring") else Traced(own)
 
     def loaded(self):
         return {
@@ -405,6 +415,108 @@ class Component:
         if header.nested:
             names += [name for name, tree in nest(tensors).items() if not same(tree, given[name])]
         return names
+
+
+class Coverage:
+    """Which lines and branches of the user's own files ran in one call, and how often."""
+
+    def __init__(self, own):
+        self.own, self.files, self.places, self.ran = own, {}, {}, {}
+
+    def is_own(self, file):
+        known = self.files.get(file)
+        if known is None:
+            path = os.path.abspath(file)
+            inside = [path[len(folder) :] for folder in self.own if path.startswith(folder)]
+            libraries = ("site-packages", "dist-packages")
+            known = any(not any(name in rest for name in libraries) for rest in inside)
+            self.files[file] = known
+        return known
+
+    def count(self, code, begin, end):
+        """Counts a line (`end` is None) or a way from one place to another."""
+        key = (code, begin, end)
+        place = self.places.get(key)
+        if place is None:
+            # The same in every process that runs this version of the file.
+            name = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}:{begin}:{end}"
+            place = self.places[key] = zlib.crc32(name.encode())
+        self.ran[place] = self.ran.get(place, 0) + 1
+
+    def text(self):
+        return ",".join(f"{place}:{1 if times else 0}" for place, times in self.ran.items())
+
+
+class Traced(Coverage):
+    """By `sys.settrace`: a branch is a way from one line to the next."""
+
+    def __enter__(self):
+        self.ran.clear()
+        sys.settrace(self.enter)
+
+    def __exit__(self, *_):
+        sys.settrace(None)
+
+    def enter(self, frame, event, _):
+        if not self.is_own(frame.f_code.co_filename):
+            return None
+        before = None
+
+        def step(frame, event, _):
+            nonlocal before
+            if event == "line":
+                line = frame.f_lineno
+                self.count(frame.f_code, line, None)
+                self.count(frame.f_code, before, line)
+                before = line
+            return step
+
+        return step
+
+
+class Monitored(Coverage):
+    """By `sys.monitoring`, which costs nothing outside the user's files."""
+
+    def __init__(self, own):
+        super().__init__(own)
+        monitoring = sys.monitoring
+        free = [tool for tool in range(6) if monitoring.get_tool(tool) is None]
+        if not free:
+            raise Refused("coverage", "all tools of sys.monitoring are taken")
+        self.tool, events = free[-1], monitoring.events
+        monitoring.use_tool_id(self.tool, "shakedown")
+        ways = [getattr(events, name, 0) for name in ("BRANCH_LEFT", "BRANCH_RIGHT")]
+        ways = [way for way in ways if way] or [events.BRANCH]  # two kinds since Python 3.14
+        self.local = events.LINE | sum(ways)
+        for way in ways:
+            monitoring.register_callback(self.tool, way, self.count)
+        line = lambda code, line: self.count(code, line, None)
+        monitoring.register_callback(self.tool, events.LINE, line)
+        monitoring.register_callback(self.tool, events.PY_START, self.enter)
+
+    def __enter__(self):
+        self.ran.clear()
+        sys.monitoring.set_events(self.tool, sys.monitoring.events.PY_START)
+
+    def __exit__(self, *_):
+        sys.monitoring.set_events(self.tool, 0)
+
+    def enter(self, code, _):
+        if self.is_own(code.co_filename):
+            sys.monitoring.set_local_events(self.tool, code, self.local)
+        return sys.monitoring.DISABLE
+
+
+def own_folders(function, target, path):
+    """Where the user's code is: the folder of the file or package, and the path of the manifest."""
+    where = target.partition(":")[2].rpartition(":")[0]
+    if where.endswith(".py"):
+        folders = [os.path.dirname(os.path.abspath(where))]
+    else:
+        package = sys.modules[where.partition(".")[0]]
+        folders = list(getattr(package, "__path__", []))
+        folders = folders or [os.path.dirname(getattr(package, "__file__", None) or "")]
+    return [os.path.join(os.path.abspath(folder), "") for folder in [*folders, *path] if folder]
 
 
 def plain(dtype, shape, raw):
