@@ -304,7 +304,10 @@ fn select<C: Contract>(
 }
 
 /// What was in flight when the last run was killed, then what is handed in, then the regressions.
-pub(crate) fn first_cases<C: Contract>(subject: &Subject<C>, place: Place) -> Result<Vec<C::Case>, Error> {
+pub(crate) fn first_cases<C: Contract>(
+    subject: &Subject<C>,
+    place: Place,
+) -> Result<Vec<C::Case>, Error> {
     let mut first = Vec::new();
     if let Some(corpora) = &subject.corpora {
         let in_flight: Vec<CaseFile<C>> = journal::left_behind(corpora, &subject.name, place);

@@ -66,9 +66,8 @@ pub fn event(words: &[&str]) {
     if COUNTING.load(Relaxed) {
         // FNV-1a; a word ends with a byte that no text has.
         let bytes = words.iter().flat_map(|word| word.bytes().chain([0xff]));
-        let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+        let hash = bytes
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         raise(hash as usize, 1);
     }
 }

@@ -432,7 +432,8 @@ pub fn builtin<C: Contract>(name: &str) -> Result<Builtin<C>, String> {
 /// The name is not known: the message.
 pub fn builtin_under_its_options<C: Contract>(name: &str) -> Result<Subject<C>, String> {
     let mut subject = Subject::new(name, builtin::<C>(name)?);
-    let fault = C::faults().into_iter().find(|fault| name.ends_with(&format!("/fault/{}", fault.id)));
+    let fault =
+        C::faults().into_iter().find(|fault| name.ends_with(&format!("/fault/{}", fault.id)));
     if let Some(fault) = fault {
         subject.options = yaml::parse(fault.options).map_err(|error| error.to_string())?;
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arbitrary::Unstructured;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::check::{Budget, Subject, run};
@@ -11,6 +12,7 @@ use crate::component::{Component, HostFn, HostFunction};
 use crate::contract::{Contract, Options};
 use crate::contracts::{self, Visit};
 use crate::error::Error;
+use crate::fuzz;
 use crate::invariant::check_invariant;
 use crate::manifest::{Declared, Manifest};
 use crate::place::Place;
@@ -154,6 +156,23 @@ impl<C: Contract> Check<C> {
         if let Some(text) = failure_text(&reports) {
             panic!("{text}");
         }
+    }
+}
+
+impl<C: Contract> Check<C> {
+    /// Checks it on the one case that some bytes stand for, as the body of a libFuzzer target of
+    /// your own, so that the fuzzer sees which of your branches ran:
+    ///
+    /// ```text
+    /// fuzz_target!(init: shakedown::fuzz::init(), |bytes: &[u8]| {
+    ///     shakedown::check::<GroupAdvantage>(my_trainer::grpo).fuzz(bytes);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// With the finding and the path of its case file, which is what libFuzzer takes for a crash.
+    pub fn fuzz(mut self, bytes: &[u8]) {
+        fuzz::input(&mut self.subject, &self.places, &mut Unstructured::new(bytes));
     }
 }
 

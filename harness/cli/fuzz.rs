@@ -127,15 +127,16 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
     if arguments.minimise || !arguments.merge.is_empty() {
         coverage::start();
         for task in &tasks {
-            let line =
-                contracts::visit(task.contract, Minimise { task }).expect("the contract is known")?;
+            let line = contracts::visit(task.contract, Minimise { task })
+                .expect("the contract is known")?;
             writeln!(to, "{line}")?;
         }
         return Ok(crate::report::ExitCode::AllHold);
     }
     let mut components = Vec::new();
     for task in &tasks {
-        let reports = contracts::visit(task.contract, Fuzz { task }).expect("the contract is known")?;
+        let reports =
+            contracts::visit(task.contract, Fuzz { task }).expect("the contract is known")?;
         for report in &reports {
             write_component(&mut to, report, paint)?;
         }
@@ -168,51 +169,51 @@ fn tasks<'a>(
         arguments.corpus.clone().unwrap_or_else(|| corpora.join(contract).join("seeds"))
     };
     let mut tasks = Vec::new();
-    if let Some(manifest) = manifest {
+    // A builtin component has a name with a slash; without a manifest a contract's is its own.
+    let (builtin, declared): (Vec<&String>, Vec<&String>) =
+        arguments.what.iter().partition(|name| manifest.is_none() || name.contains('/'));
+    if let (Some(manifest), true) = (manifest, builtin.is_empty() || !declared.is_empty()) {
         let components = &manifest.components;
-        for name in &arguments.what {
-            if !components.iter().any(|one| *name == one.name || name == one.contract) {
+        for name in &declared {
+            if !components.iter().any(|one| **name == one.name || *name == one.contract) {
                 let mut known: Vec<&str> = components.iter().map(|one| &*one.name).collect();
                 known.extend(components.iter().map(|one| one.contract));
                 return Err(Error::new(unknown("component", name, &known)).at(manifest.path()));
             }
         }
-        let asked_for = |one: &Declared| {
-            let what = &arguments.what;
-            what.is_empty() || what.iter().any(|name| *name == one.name || name == one.contract)
+        let asked_for = |one: &&Declared| {
+            let named = |name: &&String| **name == one.name || *name == one.contract;
+            declared.is_empty() || declared.iter().any(named)
         };
-        for declared in components.iter().filter(|one| asked_for(one)) {
-            tasks.push(Task {
-                arguments,
-                target: Target::Declared(manifest, declared),
-                contract: declared.contract,
-                places: declared.places(asked.as_deref()),
-                corpora: manifest.corpora().to_owned(),
-                corpus: corpus(manifest.corpora(), declared.contract),
-                seed,
-            });
-        }
-    } else {
-        if arguments.what.is_empty() {
-            let why = format!("there is no {MANIFEST} here: name a contract, or add --manifest");
-            return Err(Error::new(why));
-        }
-        for name in &arguments.what {
-            let id = name.split('/').next().unwrap_or(name);
-            let Some(contract) = IDS.iter().find(|known| **known == id) else {
-                return Err(Error::new(contracts::unknown(id)));
-            };
-            let everywhere = Dtype::ALL.map(|(dtype, _)| Place { device: Device::Cpu, dtype });
-            tasks.push(Task {
-                arguments,
-                target: Target::Builtin(name),
-                contract,
-                places: asked.clone().unwrap_or(everywhere.to_vec()),
-                corpora: PathBuf::from("corpora"),
-                corpus: corpus(Path::new("corpora"), contract),
-                seed,
-            });
-        }
+        tasks.extend(components.iter().filter(asked_for).map(|declared| Task {
+            arguments,
+            target: Target::Declared(manifest, declared),
+            contract: declared.contract,
+            places: declared.places(asked.as_deref()),
+            corpora: manifest.corpora().to_owned(),
+            corpus: corpus(manifest.corpora(), declared.contract),
+            seed,
+        }));
+    } else if builtin.is_empty() {
+        let why = format!("there is no {MANIFEST} here: name a contract, or add --manifest");
+        return Err(Error::new(why));
+    }
+    for name in builtin {
+        let id = name.split('/').next().unwrap_or(name);
+        let Some(contract) = IDS.iter().find(|known| **known == id) else {
+            return Err(Error::new(contracts::unknown(id)));
+        };
+        let everywhere = Dtype::ALL.map(|(dtype, _)| Place { device: Device::Cpu, dtype });
+        let corpora = manifest.map_or(Path::new("corpora"), Manifest::corpora);
+        tasks.push(Task {
+            arguments,
+            target: Target::Builtin(name),
+            contract,
+            places: asked.clone().unwrap_or(everywhere.to_vec()),
+            corpora: corpora.to_owned(),
+            corpus: corpus(corpora, contract),
+            seed,
+        });
     }
     if arguments.corpus.is_some() && tasks.len() > 1 {
         return Err(Error::new("--corpus is for one component, and there are several"));
@@ -233,7 +234,8 @@ impl Task<'_> {
         match self.target {
             Target::Declared(manifest, declared) => Ok((manifest.subject(declared)?, false)),
             Target::Builtin(name) => {
-                let full = if name.contains('/') { name.to_owned() } else { format!("{name}/reference") };
+                let full =
+                    if name.contains('/') { name.to_owned() } else { format!("{name}/reference") };
                 let mut subject = builtin_under_its_options::<C>(&full).map_err(Error::new)?;
                 subject.corpora = Some(self.corpora.clone());
                 Ok((subject, full.ends_with("/reference")))
@@ -270,7 +272,8 @@ impl Visit for Job<'_> {
         let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
         let session = Some(task.start::<C>()?);
         let beginnings = beginnings(task.seed, C::ID)?;
-        let folders = [&task.corpus, beginnings.path()].map(|path: &Path| path.display().to_string());
+        let folders =
+            [&task.corpus, beginnings.path()].map(|path: &Path| path.display().to_string());
         let mut arguments: Vec<String> = [
             &format!("-seed={}", task.seed),
             &format!("-max_len={LONGEST}"),
@@ -364,7 +367,8 @@ impl Visit for Fuzz<'_> {
         let Fuzz { task } = self;
         // Mistakes show here, once, and not in every job.
         task.subject::<C>()?;
-        fs::create_dir_all(&task.corpus).map_err(|error| Error::io("make", &task.corpus, &error))?;
+        fs::create_dir_all(&task.corpus)
+            .map_err(|error| Error::io("make", &task.corpus, &error))?;
         let known = kept::<C>(&task.corpora, task.name());
         let known: BTreeSet<Key> = known.into_iter().map(|(key, ..)| key).collect();
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -590,7 +594,8 @@ impl Visit for Minimise<'_> {
         let mut session = task.start::<C>()?.without_looking();
         let mut inputs = Vec::new();
         for folder in [&task.corpus].into_iter().chain(&task.arguments.merge) {
-            let entries = fs::read_dir(folder).map_err(|error| Error::io("read", folder, &error))?;
+            let entries =
+                fs::read_dir(folder).map_err(|error| Error::io("read", folder, &error))?;
             for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
                 let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, &error))?;
                 inputs.push((bytes.len(), bytes, path));
@@ -618,6 +623,9 @@ impl Visit for Minimise<'_> {
         }
         let folder = task.corpus.display();
         let from = count(inputs.len() as u64, "input");
-        Ok(format!("{folder}: {kept} of {from} kept ({before} were there), {} events", happened.len()))
+        Ok(format!(
+            "{folder}: {kept} of {from} kept ({before} were there), {} events",
+            happened.len()
+        ))
     }
 }

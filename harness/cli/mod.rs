@@ -65,12 +65,15 @@ enum Verb {
     },
     /// Say of kept cases whether each is fixed, still failing, or stale
     Replay {
-        /// Case files
-        #[arg(required = true, value_name = "CASE.yaml")]
+        /// Case files, or folders of them
+        #[arg(required = true, value_name = "CASE.yaml|DIR")]
         cases: Vec<PathBuf>,
         /// Where the components are; without it the builtin reference is called
         #[arg(long, short)]
         manifest: Option<PathBuf>,
+        /// Remove the cases in `found` folders that are fixed
+        #[arg(long)]
+        prune: bool,
     },
     /// Make a failing case as small as it gets, and write it back
     Shrink {
@@ -182,7 +185,7 @@ pub fn main() -> ExitCode {
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
-        Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),
+        Verb::Replay { cases, manifest, prune } => replay::run(&cases, manifest.as_deref(), prune),
         Verb::Shrink { case, manifest, output } => {
             replay::shrink(&case, manifest.as_deref(), output.as_deref())
         }

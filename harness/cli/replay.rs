@@ -1,5 +1,6 @@
 //! `shakedown replay` and `shakedown shrink`: kept cases against today's components.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Done, Stopped, output};
@@ -9,20 +10,22 @@ use crate::contract::{Contract, round};
 use crate::contracts::{self, Visit};
 use crate::error::Error;
 use crate::fault::Builtin;
-use crate::finding;
+use crate::finding::{self, yaml_files};
 use crate::invariant::{Invariant, Stop};
 use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::record::one_line;
 use crate::report::ExitCode;
 
-pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>) -> Done {
+pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
     let (mut to, _) = output();
     let (mut failing, mut spoken) = (false, false);
-    for path in paths {
+    for path in &case_files(paths)? {
         let replay = Replay { path, manifest: manifest.as_ref() };
-        for (who, verdict) in visit_file(path, replay)? {
+        let verdicts = visit_file(path, replay)?;
+        let fixed = verdicts.iter().all(|(_, verdict)| matches!(verdict, Verdict::Fixed));
+        for (who, verdict) in verdicts {
             failing |= matches!(verdict, Verdict::StillFailing(_));
             spoken |= !matches!(verdict, Verdict::Stale(_));
             let (word, detail) = match verdict {
@@ -32,12 +35,38 @@ pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>) -> Done {
             };
             writeln!(to, "{word:<14} {} · {who}{detail}", path.display())?;
         }
+        // Only what runs found is pruned: a regression is kept because it is fixed.
+        if prune && fixed && path.parent().is_some_and(|folder| folder.ends_with("found")) {
+            fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
+            writeln!(to, "{:<14} {}", "removed", path.display())?;
+        }
     }
     Ok(match (failing, spoken) {
         (true, _) => ExitCode::Findings,
         (false, true) => ExitCode::AllHold,
         (false, false) => ExitCode::NothingChecked,
     })
+}
+
+/// The case files named, those in folders by their names.
+fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let before = files.len();
+        let mut open = vec![path.clone()];
+        while let Some(folder) = open.pop() {
+            let entries =
+                fs::read_dir(&folder).map_err(|error| Error::io("read", &folder, &error))?;
+            open.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
+            files.extend(yaml_files(&folder));
+        }
+        files[before..].sort();
+    }
+    Ok(files)
 }
 
 pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {

@@ -17,7 +17,7 @@ use crate::contract::{Contract, Options};
 use crate::coverage;
 use crate::fault::Builtin;
 use crate::finding::{self, Shrunk};
-use crate::invariant::Stop;
+use crate::invariant::{Invariant, Stop};
 use crate::manifest::builtin;
 use crate::place::{Device, Dtype, Place};
 use crate::stream;
@@ -29,7 +29,7 @@ pub fn init() {
 }
 
 /// Checks one input of the fuzzer on the reference of the contract `C`, or on the fault that the
-/// variable `SHAKEDOWN_FUZZ_FAULT` names.
+/// variable `SHAKEDOWN_FUZZ_FAULT` names. The bytes choose the options too.
 ///
 /// # Panics
 /// With the finding and the path of its case file, which `shakedown replay` takes.
@@ -42,43 +42,73 @@ pub fn one<C: Contract>(bytes: &[u8]) {
         Err(_) => Builtin::reference(),
     };
     let mut subject = Subject::new("fuzz", component);
-    let Some((place, case)) = decode(bytes, &mut subject) else { return };
+    subject.corpora = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpora"));
+    let mut u = Unstructured::new(bytes);
+    let Ok(options) = C::Options::draw(&mut u) else { return };
+    subject.options = options;
+    let places = Dtype::ALL.map(|(dtype, _)| Place { device: Device::Cpu, dtype });
+    input(&mut subject, &places, &mut u);
+}
+
+/// Checks a component on the case that some bytes stand for, at one of the places.
+///
+/// # Panics
+/// With the finding and the path of its case file.
+pub(crate) fn input<C: Contract>(
+    subject: &mut Subject<C>,
+    places: &[Place],
+    u: &mut Unstructured<'_>,
+) {
+    let Ok(place) = u.choose(places).copied() else { return };
+    let case = stream::from_unstructured::<C>(u, &subject.options, place.dtype);
+    if C::valid(&case, &subject.options, place.dtype).is_err() {
+        return;
+    }
     for invariant in C::invariants() {
-        if !(invariant.applies)(&subject.options, place) {
+        let left_out =
+            subject.skip.contains_key(invariant.id) || subject.known.contains_key(invariant.id);
+        if left_out || !(invariant.applies)(&subject.options, place) {
             continue;
         }
-        let (outcome, _) = subject.try_case(&invariant, &case, place, &mut 0);
-        if let Err(Stop::Broken(found)) = outcome {
-            let corpora = concat!(env!("CARGO_MANIFEST_DIR"), "/corpora");
-            let broken = Broken { case, found, at_case: 1 };
-            let Shrunk { case, found, .. } =
-                finding::shrink(&mut subject, invariant, broken, place, &mut 0);
-            let file = CaseFile::<C> {
-                invariant: Some(invariant.id.to_owned()),
-                component: None,
-                place: Some(place),
-                why: Some(found.lines().next().unwrap_or("").to_owned()),
-                link: None,
-                diagnosis: Vec::new(),
-                options: subject.options.clone(),
-                case,
-            };
-            let folder = found_folder(Path::new(corpora), C::ID);
-            let path = folder.join(file.name());
-            let written = make_found_folder(&folder).and_then(|()| file.write(&path));
-            written.unwrap_or_else(|error| panic!("{error}"));
-            panic!("{}: {found}\nkept as {}", invariant.id, path.display());
+        let (outcome, failed) = subject.try_case(&invariant, &case, place, &mut 0);
+        match (outcome, failed) {
+            (Err(Stop::Broken(found)), _) => crash(subject, invariant, case, found, place),
+            (Err(Stop::Failed), Some((case, failure))) => {
+                let law = C::invariants().into_iter().find(|one| one.id == failure.law());
+                let law = law.expect("every contract has the universal laws");
+                crash(subject, law, case, failure.to_string(), place)
+            }
+            _ => {}
         }
     }
 }
 
-/// Options, then a place, then a case, from one sequence of bytes.
-fn decode<C: Contract>(bytes: &[u8], subject: &mut Subject<C>) -> Option<(Place, C::Case)> {
-    let mut u = Unstructured::new(bytes);
-    subject.options = C::Options::draw(&mut u).ok()?;
-    let (dtype, _) = *u.choose(&Dtype::ALL).ok()?;
-    let place = Place { device: Device::Cpu, dtype };
-    let case = stream::from_unstructured::<C>(&mut u, &subject.options, dtype);
-    C::valid(&case, &subject.options, dtype).ok()?;
-    Some((place, case))
+/// Keeps the smallest case and panics.
+fn crash<C: Contract>(
+    subject: &mut Subject<C>,
+    invariant: Invariant<C>,
+    case: C::Case,
+    found: String,
+    place: Place,
+) -> ! {
+    let broken = Broken { case, found, at_case: 1 };
+    let Shrunk { case, found, .. } = finding::shrink(subject, invariant, broken, place, &mut 0);
+    let file = CaseFile::<C> {
+        invariant: Some(invariant.id.to_owned()),
+        component: None,
+        place: Some(place),
+        why: Some(found.lines().next().unwrap_or("").to_owned()),
+        link: None,
+        diagnosis: Vec::new(),
+        options: subject.options.clone(),
+        case,
+    };
+    let kept = subject.corpora.as_ref().map(|corpora| {
+        let folder = found_folder(corpora, C::ID);
+        let path = folder.join(file.name());
+        let written = make_found_folder(&folder).and_then(|()| file.write(&path));
+        written.unwrap_or_else(|error| panic!("{error}"));
+        format!("\nkept as {}", path.display())
+    });
+    panic!("{}: {found}{}", invariant.id, kept.unwrap_or_default());
 }

@@ -242,9 +242,9 @@ impl<C: Contract> Session<C> {
         let mut of_invariant: Vec<&mut Bug<C>> =
             at.bugs.iter_mut().filter(|bug| bug.invariant == invariant.id).collect();
         if let Some(Ok(returned)) = &memo.output {
-            let explained = of_invariant.iter_mut().find(|bug| {
-                bug.diagnoser.explains(&bug.finding.diagnosis, &case, returned)
-            });
+            let explained = of_invariant
+                .iter_mut()
+                .find(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, &case, returned));
             if let Some(bug) = explained {
                 bug.met += 1;
                 return Ok(());
@@ -285,9 +285,7 @@ impl<C: Contract> Session<C> {
             met = bug.met;
         }
         let finding = finding::write(subject, shrunk, at.place, classes, diagnosis, calls)?;
-        let key = |finding: &Finding| {
-            reason(&finding.diagnosis, &finding.found).map(str::to_owned)
-        };
+        let key = |finding: &Finding| reason(&finding.diagnosis, &finding.found).map(str::to_owned);
         at.bugs.retain(|bug| bug.invariant != invariant.id || key(&bug.finding) != key(&finding));
         at.bugs.push(Bug { invariant: invariant.id, finding, case, measure, diagnoser, met });
         Ok(())

@@ -1,0 +1,210 @@
+//! `shakedown fuzz`: that it finds what chance does not, tells bugs apart, and keeps its folders.
+#![cfg(feature = "fuzz")]
+
+#[path = "support/folder.rs"]
+mod folder;
+#[path = "support/report.rs"]
+mod report;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use folder::{Folder, Ran};
+use report::{Report, Status};
+
+/// A folder with a manifest of one Python component.
+fn folder_of(function: &str) -> Folder {
+    let folder = Folder::new();
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
+    folder.write(
+        "shakedown.yaml",
+        format!(
+            "version: 1\npython: {{arrays: list, path: [\"{here}\"], timeout_ms: 20000}}\n\
+             components:\n- name: ours\n  contract: group-advantage\n  \
+             target: python:nested:{function}\n  options: {{scale: none}}\n  places: [cpu/f64]\n"
+        ),
+    );
+    folder
+}
+
+fn fuzz(folder: &Folder, arguments: &[&str]) -> (Ran, Report) {
+    let fixed = ["fuzz", "--time", "10m", "--json", "report.json"];
+    let ran = folder.run(&[&fixed, arguments].concat());
+    let text = fs::read_to_string(folder.path().join("report.json"))
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ran.stdout, ran.stderr));
+    (ran, Report::parse(&text))
+}
+
+/// After how many cases the first finding came; `None` where there is none.
+fn first_finding(report: &Report) -> Option<u64> {
+    report.component("ours").findings.iter().map(|finding| finding.cases_to_failure).min()
+}
+
+fn at_random(seed: u64, cases: u64) -> Option<u64> {
+    let folder = folder_of("advantages");
+    let (seed, cases) = (seed.to_string(), cases.to_string());
+    folder.run(&[
+        "check",
+        "shakedown.yaml",
+        "--only",
+        "ours/oracle",
+        "--cases",
+        &cases,
+        "--seed",
+        &seed,
+        "--json",
+        "report.json",
+    ]);
+    let text = fs::read_to_string(folder.path().join("report.json")).unwrap();
+    first_finding(&Report::parse(&text))
+}
+
+fn guided(seed: u64, runs: u64) -> Option<u64> {
+    let folder = folder_of("advantages");
+    let (_, report) = fuzz(&folder, &["--runs", &runs.to_string(), "--seed", &seed.to_string()]);
+    first_finding(&report)
+}
+
+#[test]
+fn a_bug_behind_two_conditions_is_found_where_chance_finds_nothing() {
+    assert_eq!(at_random(1, 6000), None);
+    let found = (1..=3).find_map(|seed| guided(seed, 6000));
+    assert!(found.is_some(), "three times 6000 guided cases found nothing");
+}
+
+/// The figures of `fuzz/README.md`: `cargo test --release --test fuzz -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement of some minutes"]
+fn guided_cases_find_it_ten_times_sooner_than_chance() {
+    let (chance, guide) = (100_000, 20_000);
+    let (mut random, mut sooner) = (0, 0);
+    for seed in 1..=10 {
+        let (a, b) = (at_random(seed, chance), guided(seed, guide));
+        println!("seed {seed}: chance {a:?}, guided {b:?}");
+        random += a.unwrap_or(chance);
+        sooner += b.unwrap_or(guide);
+    }
+    println!(
+        "chance {random}, guided {sooner} cases in all: {:.1} times",
+        random as f64 / sooner as f64
+    );
+    assert!(random >= 10 * sooner);
+}
+
+#[test]
+fn a_finding_is_new_once_and_known_after_that() {
+    let folder = folder_of("short");
+    let (first, report) = fuzz(&folder, &["--runs", "300", "--seed", "1"]);
+    assert_eq!(first.code, 1, "{}", first.stdout);
+    let keys: Vec<_> = report
+        .component("ours")
+        .findings
+        .iter()
+        .map(|f| {
+            (f.invariant.clone(), f.diagnosis.first().map(|diagnosis| diagnosis.fault.clone()))
+        })
+        .collect();
+    let different: BTreeSet<_> = keys.iter().collect();
+    assert_eq!(different.len(), keys.len(), "a finding is there twice: {keys:?}");
+    let invariants: BTreeSet<_> = keys.iter().map(|(invariant, _)| invariant).collect();
+    assert!(invariants.len() < keys.len(), "two bugs break one invariant, found {keys:?}");
+
+    let (second, report) = fuzz(&folder, &["--runs", "300", "--seed", "1"]);
+    assert_eq!(second.code, 0, "{}", second.stdout);
+    let ours = report.component("ours");
+    assert_eq!((ours.status, ours.findings.len()), (Status::Pass, 0));
+    assert!(ours.warnings.iter().any(|warning| warning.contains("a known finding, met ")));
+}
+
+#[test]
+fn what_is_found_stands_once_in_the_folder_and_goes_when_it_is_fixed() {
+    let folder = folder_of("short");
+    let (_, report) = fuzz(&folder, &["--runs", "300", "--seed", "1"]);
+    let found = || {
+        let entries = fs::read_dir(folder.path().join("corpora/group-advantage/found")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "yaml")).count()
+    };
+    assert_eq!(found(), report.component("ours").findings.len());
+    let replay = ["replay", "corpora", "--manifest", "shakedown.yaml", "--prune"];
+    let ran = folder.run(&replay);
+    assert_eq!((ran.code, ran.stdout.contains("removed")), (1, false), "{}", ran.stdout);
+
+    let manifest = fs::read_to_string(folder.path().join("shakedown.yaml")).unwrap();
+    folder.write("shakedown.yaml", manifest.replace(":short", ":advantages"));
+    let before = found();
+    let ran = folder.run(&replay);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches("removed").count(), before);
+    assert_eq!(found(), 0);
+}
+
+#[test]
+fn a_corpus_made_small_does_all_that_it_did_and_stays_as_it_is() {
+    let folder = folder_of("advantages");
+    fuzz(&folder, &["--runs", "400", "--seed", "3"]);
+    let seeds = folder.path().join("corpora/group-advantage/seeds");
+    let names = || {
+        let entries = fs::read_dir(&seeds).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()
+    };
+    let before = names();
+    let once = folder.run(&["fuzz", "ours", "--minimise"]);
+    let small = names();
+    let twice = folder.run(&["fuzz", "ours", "--minimise"]);
+    assert_eq!((once.code, twice.code), (0, 0), "{}{}", once.stderr, twice.stderr);
+    assert!(small.is_subset(&before) && small.len() < before.len());
+    assert_eq!(names(), small);
+    let events = |ran: &Ran| ran.stdout.split(", ").last().unwrap().to_owned();
+    assert_eq!(events(&once), events(&twice));
+}
+
+#[test]
+fn two_jobs_share_a_corpus_and_report_a_bug_once() {
+    let folder = folder_of("short");
+    let (ran, report) = fuzz(&folder, &["ours", "--runs", "200", "--jobs", "2", "--seed", "1"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let ours = report.component("ours");
+    assert!(ours.cases > 300, "{} cases", ours.cases);
+    let all: BTreeSet<_> = ours
+        .findings
+        .iter()
+        .map(|f| (&f.invariant, f.diagnosis.first().map(|d| &d.fault)))
+        .collect();
+    assert_eq!(all.len(), ours.findings.len());
+}
+
+#[test]
+fn planted_bugs_are_found_and_references_hold() {
+    let folder = Folder::new();
+    let (ran, report) = fuzz(&folder, &["group-advantage/fault/baseline-missing", "--runs", "50"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let finding = &report.components[0].findings[0];
+    assert_eq!(finding.diagnosis[0].fault, "baseline-missing");
+    let (ran, report) = fuzz(&folder, &["group-advantage", "--runs", "200"]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    assert_eq!(report.components.len(), 4, "a report for each dtype");
+}
+
+#[test]
+fn what_cannot_be_fuzzed_is_said() {
+    let folder = folder_of("advantages");
+    let fails = |arguments: &[&str], words: &str| {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, 2, "{}", ran.stdout);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    };
+    fails(&["fuzz", "our"], "unknown component `our`, expected one of `ours`, `group-advantage`");
+    fails(&["fuzz", "group-advantage/fault/baseline-missin"], "did you mean `baseline-missing`");
+    let empty = Folder::new();
+    let ran = empty.run(&["fuzz"]);
+    assert_eq!((ran.code, ran.stderr.contains("there is no shakedown.yaml here")), (2, true));
+}
+
+#[test]
+fn a_component_that_cannot_be_loaded_is_no_quiet_night() {
+    let folder = folder_of("missing");
+    let (ran, report) = fuzz(&folder, &["--runs", "10"]);
+    assert_eq!(ran.code, 2, "{}", ran.stdout);
+    assert_eq!(report.component("ours").status, Status::Error);
+}

@@ -1,0 +1,21 @@
+"""A fast path that is wrong, behind two conditions that hardly ever hold together."""
+
+
+def advantages(rewards, groups):
+    sizes, totals = {}, {}
+    for reward, group in zip(rewards, groups):
+        sizes[group] = sizes.get(group, 0) + 1
+        totals[group] = totals.get(group, 0) + reward
+    result = [reward - totals[group] / sizes[group] for reward, group in zip(rewards, groups)]
+    if max(groups) > 1000 and len(sizes) == 4:
+        if len(set(sizes.values())) == 1:
+            result[0] += 1
+    return result
+
+
+def short(rewards, groups):
+    """Leaves out the last reward of long batches, and the mean where there are four groups."""
+    if len(set(groups)) == 4:
+        return list(rewards)
+    result = advantages(rewards, groups)
+    return result[:-1] + [0.0] if len(rewards) > 6 else result
