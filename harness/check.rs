@@ -171,6 +171,7 @@ pub fn run<C: Contract>(
         contract: C::ID.to_owned(),
         stage: C::STAGE,
         place,
+        location: None,
         status: Status::Pass,
         reason: None,
         cases: 0,
@@ -229,7 +230,7 @@ pub fn run<C: Contract>(
         if count == 0 && (class.generated)(&options, place.dtype) && random == budget.cases {
             report.warnings.push(format!("no case of the class `{}` was generated", class.id));
         }
-        report.classes.insert(class.id, count);
+        report.classes.insert(class.id.to_owned(), count);
     }
     conclude(subject, checked, place, budget, &mut report)?;
     subject.journal = None;
@@ -279,7 +280,7 @@ fn select<C: Contract>(
         match skipped {
             None => checked.push(Progress { invariant, cases: 0, broken: None }),
             reason => report.invariants.push(InvariantReport {
-                id: invariant.id,
+                id: invariant.id.to_owned(),
                 status,
                 cases: 0,
                 reason,
@@ -372,7 +373,8 @@ fn conclude<C: Contract>(
             }
             (None, None) => (InvariantStatus::Pass, None),
         };
-        report.invariants.push(InvariantReport { id: invariant.id, status, cases, reason });
+        let id = invariant.id.to_owned();
+        report.invariants.push(InvariantReport { id, status, cases, reason });
         if let (Some(broken), InvariantStatus::Fail) = (broken, status) {
             findings.push((invariant, broken));
         }

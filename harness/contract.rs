@@ -1,8 +1,8 @@
 //! Contracts: what a kind of pipeline component takes, gives and must keep.
 
 use arbitrary::Unstructured;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::invariant::Invariant;
@@ -12,7 +12,7 @@ use crate::shrink::Measure;
 use crate::tolerance::{Expected, ExpectedTexts};
 
 /// The stage of the pipeline at which a component stands, in pipeline order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// From completions to scores.
@@ -47,7 +47,7 @@ impl Stage {
 macro_rules! pitfalls {
     ($( $variant:ident = $id:literal, $meaning:literal; )+) => {
         /// The kind of mistake that a broken invariant points to; the report's `pitfall`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         pub enum Pitfall {
             $( #[doc = $meaning] #[serde(rename = $id)] $variant ),+
         }
@@ -93,7 +93,7 @@ pitfalls! {
 }
 
 /// Whether a row's result may depend on other rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowInfluence {
     /// It may not: a batch gives what its rows give one at a time.

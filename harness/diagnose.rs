@@ -236,11 +236,11 @@ impl<C: Contract> Diagnoser<C> {
                 let agrees = matches as f64 >= AGREEMENT * of as f64;
                 if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
                     let diagnosis = Diagnosis {
-                        fault: id,
+                        fault: id.to_owned(),
                         matches,
                         of,
                         explains: 0.0,
-                        summary,
+                        summary: summary.to_owned(),
                         by_outcomes: false,
                     };
                     let explanation = Explanation { id, variant, distance, diagnosis };
@@ -363,9 +363,9 @@ impl<C: Contract> Diagnoser<C> {
             let (all, broken) =
                 (of_class().count(), of_class().filter(|(_, broken)| *broken).count());
             if within(&finding.case) || (broken > 0 && 2 * broken >= all) {
-                classes.fails.push(class.id);
+                classes.fails.push(class.id.to_owned());
             } else if all > 0 && broken == 0 {
-                classes.holds.push(class.id);
+                classes.holds.push(class.id.to_owned());
             }
         }
         classes

@@ -99,7 +99,7 @@ pub(crate) fn write<C: Contract>(
         _ => "run this test again".to_owned(),
     };
     Ok(Finding {
-        invariant: invariant.id,
+        invariant: invariant.id.to_owned(),
         pitfall: invariant.pitfall,
         claim: invariant.doc.claim(),
         found,

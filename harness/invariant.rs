@@ -1,5 +1,6 @@
 //! Invariants: what must hold of every component of a contract, and how one is checked.
 
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 use ndarray::ArrayD;
@@ -43,6 +44,20 @@ impl<C: Contract> Invariant<C> {
     /// The same, declared to catch these faults.
     pub fn catching(self, faults: &'static [&'static str]) -> Self {
         Self { catches: faults, ..self }
+    }
+
+    /// All that there is to say about it, as `shakedown explain` does.
+    pub fn explained(&self) -> String {
+        let mut text = String::new();
+        for heading in Doc::HEADINGS {
+            let section = self.doc.section(heading).replace('\n', "\n  ");
+            let _ = writeln!(text, "\n{}\n  {section}", heading.to_lowercase());
+        }
+        let _ = writeln!(text, "\npitfall: {}", self.pitfall.id());
+        if !self.catches.is_empty() {
+            let _ = writeln!(text, "catches: {}", self.catches.join(", "));
+        }
+        text
     }
 }
 

@@ -16,6 +16,7 @@ use crate::fault::Builtin;
 use crate::invariant::check_invariant;
 use crate::place::Place;
 use crate::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
+use crate::report::Location;
 use crate::yaml::{self, Step};
 
 /// A manifest that has been read and whose names are all known.
@@ -45,6 +46,7 @@ pub struct Declared {
     /// The factor on its tolerances.
     pub tolerance: f64,
     index: usize,
+    line: usize,
 }
 
 /// Where a component is.
@@ -184,7 +186,8 @@ impl Manifest {
         let corpora = tidy(&parent.join(file.corpora.as_deref().unwrap_or(Path::new("corpora"))));
         let mut components: Vec<Declared> = Vec::new();
         for (index, component) in file.components.into_iter().enumerate() {
-            let declared = declared(index, component, &components)
+            let line = yaml::line_of(&text, &[Step::Key("components"), Step::Item(index)]);
+            let declared = declared(index, line, component, &components)
                 .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
             components.push(declared);
         }
@@ -199,6 +202,11 @@ impl Manifest {
     /// The corpora folder.
     pub fn corpora(&self) -> &Path {
         &self.corpora
+    }
+
+    /// Where the component is declared.
+    pub fn location(&self, declared: &Declared) -> Location {
+        Location::new(&self.path, declared.line)
     }
 
     /// The component with all that is declared about it, not started yet.
@@ -288,6 +296,7 @@ fn in_component(index: usize, key: &str) -> [Step<'_>; 3] {
 /// The component as declared, or the key that is wrong and why.
 fn declared(
     index: usize,
+    line: usize,
     component: ComponentFile,
     earlier: &[Declared],
 ) -> Result<Declared, (&'static str, String)> {
@@ -315,7 +324,7 @@ fn declared(
         return wrong("places", "places: expected at least one, found an empty list".to_owned());
     }
     let places = places.unwrap_or_default();
-    Ok(Declared { name, contract, target, signature, places, tolerance, index })
+    Ok(Declared { name, contract, target, signature, places, tolerance, index, line })
 }
 
 impl PythonFile {

@@ -116,11 +116,11 @@ fn compare(
     let cells = || own.iter().flatten().zip(planted.iter().flatten()).filter(|(own, _)| **own);
     let explained = cells().filter(|(_, planted)| **planted).count();
     Diagnosis {
-        fault,
+        fault: fault.to_owned(),
         matches: pairs().filter(|(own, planted)| own == planted).count() as u64,
         of: pairs().count() as u64,
         explains: explained as f64 / cells().count().max(1) as f64,
-        summary,
+        summary: summary.to_owned(),
         by_outcomes: true,
     }
 }

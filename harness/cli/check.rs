@@ -8,18 +8,18 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{CheckArguments, Done, is_terminal, output, values};
-use crate::case_file::write_atomically;
 use crate::check::{Budget, run as check_component};
 use crate::contract::Contract;
 use crate::contracts::{self, Visit};
 use crate::error::{Error, nearest};
 use crate::manifest::{Declared, Manifest};
 use crate::place::Place;
-use crate::report::{ComponentReport, Report, SCHEMA, write_component, write_summary};
+use crate::report::{ComponentReport, Report, SCHEMA, Shard, write_component, write_summary};
 
-/// One component with the invariants asked for; all of them where the list is empty.
+/// One component with its places and the invariants asked for; all of them where the list is empty.
 struct Task<'a> {
     declared: &'a Declared,
+    places: Vec<Place>,
     only: Vec<String>,
 }
 
@@ -33,15 +33,17 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         Some(places) => Some(places.0.clone()),
         None => Place::from_env()?,
     };
-    let tasks = select(&manifest, &arguments.only)?;
+    let mut tasks = select(&manifest, asked.as_deref(), &arguments.only)?;
+    if let Some(shard) = arguments.shard {
+        keep(shard, &mut tasks);
+    }
     let budget = Budget { cases: arguments.cases, seed: arguments.seed, time: arguments.time };
-    let bar = progress_bar(&tasks, asked.as_deref());
+    let bar = progress_bar(&tasks);
     let outcomes = in_parallel(arguments.jobs, &tasks, |task| {
         bar.set_message(task.declared.name.clone());
         let run = RunTask {
             manifest: &manifest,
             task,
-            asked: asked.as_deref(),
             budget: &budget,
             values: arguments.values,
             bar: &bar,
@@ -61,26 +63,30 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         components.extend(reports);
     }
     let report = Report {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
+        schema: SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         seed: arguments.seed,
+        shard: arguments.shard,
         elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         components,
     };
     write_summary(&mut to, &report, paint)?;
-    if let Some(path) = &arguments.json {
-        write_atomically(path, report.json().as_bytes())?;
-    }
+    arguments.files.write(&report, &mut to)?;
     Ok(report.exit_code())
 }
 
 /// The components whose name, or whose `name/invariant`, contains one of the patterns.
-fn select<'a>(manifest: &'a Manifest, patterns: &[String]) -> Result<Vec<Task<'a>>, Error> {
+fn select<'a>(
+    manifest: &'a Manifest,
+    asked: Option<&[Place]>,
+    patterns: &[String],
+) -> Result<Vec<Task<'a>>, Error> {
     let mut tasks = Vec::new();
     for declared in &manifest.components {
+        let places = declared.places(asked);
         let whole = |pattern: &String| declared.name.contains(pattern);
         if patterns.is_empty() || patterns.iter().any(whole) {
-            tasks.push(Task { declared, only: Vec::new() });
+            tasks.push(Task { declared, places, only: Vec::new() });
             continue;
         }
         let ids = contracts::visit(declared.contract, InvariantIds).expect("the name was checked");
@@ -92,7 +98,7 @@ fn select<'a>(manifest: &'a Manifest, patterns: &[String]) -> Result<Vec<Task<'a
             })
             .collect();
         if !only.is_empty() {
-            tasks.push(Task { declared, only });
+            tasks.push(Task { declared, places, only });
         }
     }
     if tasks.is_empty() {
@@ -105,6 +111,15 @@ fn select<'a>(manifest: &'a Manifest, patterns: &[String]) -> Result<Vec<Task<'a
         return Err(Error::new(message));
     }
     Ok(tasks)
+}
+
+/// Leaves the places of a shard, and the components that have some.
+fn keep(shard: Shard, tasks: &mut Vec<Task<'_>>) {
+    let mut numbers = 0..;
+    for task in &mut *tasks {
+        task.places.retain(|_| numbers.next().is_some_and(|number| shard.has(number)));
+    }
+    tasks.retain(|task| !task.places.is_empty());
 }
 
 struct InvariantIds;
@@ -120,7 +135,6 @@ impl Visit for InvariantIds {
 struct RunTask<'a> {
     manifest: &'a Manifest,
     task: &'a Task<'a>,
-    asked: Option<&'a [Place]>,
     budget: &'a Budget,
     values: bool,
     bar: &'a ProgressBar,
@@ -130,18 +144,19 @@ impl Visit for RunTask<'_> {
     type Output = Outcome;
 
     fn visit<C: Contract>(self) -> Outcome {
-        let Task { declared, only } = self.task;
+        let Task { declared, places, only } = self.task;
         let mut subject = self.manifest.subject::<C>(declared)?;
         subject.only.clone_from(only);
         let mut reports = Vec::new();
         let mut table = String::new();
-        for place in declared.places(self.asked) {
+        for &place in places {
             let count = |cases: u64| {
                 if cases.is_multiple_of(16) {
                     self.bar.tick();
                 }
             };
-            let report = check_component(&mut subject, place, self.budget, &count)?;
+            let mut report = check_component(&mut subject, place, self.budget, &count)?;
+            report.location = Some(self.manifest.location(declared));
             if self.values && report.cases > 0 {
                 table.push_str(&values::table(&mut subject, place));
             }
@@ -175,8 +190,8 @@ fn in_parallel<T: Sync, O: Send>(jobs: usize, tasks: &[T], run: impl Fn(&T) -> O
     outcomes.into_iter().map(|outcome| taken(outcome).expect("every task was run")).collect()
 }
 
-fn progress_bar(tasks: &[Task<'_>], asked: Option<&[Place]>) -> ProgressBar {
-    let total: usize = tasks.iter().map(|task| task.declared.places(asked).len()).sum();
+fn progress_bar(tasks: &[Task<'_>]) -> ProgressBar {
+    let total: usize = tasks.iter().map(|task| task.places.len()).sum();
     if !is_terminal() {
         return ProgressBar::hidden();
     }

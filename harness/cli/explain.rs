@@ -7,7 +7,7 @@ use crate::contract::{Contract, Options, Pitfall};
 use crate::contracts::{self, Visit};
 use crate::error::{Error, nearest};
 use crate::fault::Fault;
-use crate::invariant::{Doc, Invariant};
+use crate::invariant::Doc;
 use crate::record::{Field, Kind, Record as _};
 use crate::report::ExitCode;
 use crate::text::count;
@@ -156,7 +156,7 @@ impl Visit for Explain<'_> {
         let head = |kind: &str| format!("{}/{name} · {kind}\n", C::ID);
         let mut texts = Vec::new();
         for invariant in C::invariants().iter().filter(|invariant| invariant.id == name) {
-            texts.push(head("invariant") + &explain_invariant(invariant));
+            texts.push(head("invariant") + &invariant.explained());
         }
         for fault in C::faults().iter().filter(|fault| fault.id == name) {
             texts.push(head("fault") + &explain_fault(fault));
@@ -185,19 +185,6 @@ fn explain_fault<C: Contract>(fault: &Fault<C>) -> String {
     }
     let target = format!("builtin:{}/fault/{}", C::ID, fault.id);
     let _ = writeln!(text, "try it: target `{target}` in a manifest");
-    text
-}
-
-fn explain_invariant<C: Contract>(invariant: &Invariant<C>) -> String {
-    let mut text = String::new();
-    for heading in Doc::HEADINGS {
-        let section = invariant.doc.section(heading);
-        let _ = writeln!(text, "\n{}\n  {}", heading.to_lowercase(), section.replace('\n', "\n  "));
-    }
-    let _ = writeln!(text, "\npitfall: {}", invariant.pitfall.id());
-    if !invariant.catches.is_empty() {
-        let _ = writeln!(text, "catches: {}", invariant.catches.join(", "));
-    }
     text
 }
 

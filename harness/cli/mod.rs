@@ -3,6 +3,8 @@
 mod adopt;
 mod check;
 mod explain;
+mod files;
+mod merge;
 mod replay;
 mod values;
 
@@ -16,7 +18,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::error::Error;
 use crate::place::Place;
-use crate::report::{self, Paint};
+use crate::report::{self, Paint, Shard};
+use files::ReportFiles;
 
 /// Property-based testing for RL post-training pipelines.
 ///
@@ -36,12 +39,20 @@ struct Cli {
 enum Verb {
     /// Check every invariant of every component of a manifest
     Check(CheckArguments),
+    /// Put JSON reports together: those of all shards make the report of the whole run
+    MergeReports {
+        /// JSON reports: all shards of a run in any order, or runs of different components
+        #[arg(required = true, value_name = "REPORT.json")]
+        reports: Vec<PathBuf>,
+        #[command(flatten)]
+        files: ReportFiles,
+    },
     /// List the contracts, or one contract's options, invariants and faults
     List {
         /// A contract
         contract: Option<String>,
     },
-    /// Explain a contract, an invariant, a fault, an option, a class of inputs or a pitfall
+    /// Explain a contract, invariant, fault, option, class of inputs or pitfall
     Explain {
         /// CONTRACT, CONTRACT/ID, or the ID alone
         #[arg(required = true, value_name = "ID")]
@@ -113,9 +124,11 @@ struct CheckArguments {
     /// Also print each component's outputs on a few small inputs beside the oracle's
     #[arg(long)]
     values: bool,
-    /// Write the report as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    /// Check one part of N, the components at their places dealt out in turn: 2/8
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    #[command(flatten)]
+    files: ReportFiles,
 }
 
 /// A list in one argument; clap takes a `Vec` for repeated arguments.
@@ -159,6 +172,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.verb {
         Verb::Check(arguments) => check::run(&arguments),
+        Verb::MergeReports { reports, files } => merge::run(&reports, &files),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
         Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),

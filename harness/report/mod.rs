@@ -1,28 +1,44 @@
 //! Reports: what a run says, as data (JSON, schema 1) and as text.
 
+#[cfg(feature = "cli")]
+pub(crate) mod github;
+#[cfg(feature = "cli")]
+pub(crate) mod junit;
+mod location;
+mod merge;
+#[cfg(feature = "cli")]
+pub(crate) mod sarif;
+mod shard;
 mod text;
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::contract::{Pitfall, Stage};
 use crate::place::Place;
 
+pub use location::Location;
+pub use merge::merge;
+pub use shard::Shard;
 pub use text::{Paint, write_component, write_summary};
 
 /// The JSON schema that reports follow.
 pub const SCHEMA: &str = "shakedown/report/1";
 
 /// What one run says.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Report {
     /// [`SCHEMA`].
-    pub schema: &'static str,
+    pub schema: String,
     /// The version of shakedown.
-    pub version: &'static str,
+    pub version: String,
     /// The seed of the random cases.
     pub seed: u64,
+    /// Which part of a run it is; `None` for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// How long the run took.
     pub elapsed_ms: u64,
     /// The components, in the order of the manifest, one entry for each place.
@@ -30,7 +46,8 @@ pub struct Report {
 }
 
 /// What a run says of one component at one place.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ComponentReport {
     /// Its name in the manifest.
     pub name: String,
@@ -40,6 +57,8 @@ pub struct ComponentReport {
     pub stage: Stage,
     /// Where it ran.
     pub place: Place,
+    /// Where it is declared; `None` where it is in no manifest.
+    pub location: Option<Location>,
     /// What came of it.
     pub status: Status,
     /// Why it was skipped or could not run.
@@ -55,13 +74,13 @@ pub struct ComponentReport {
     /// What is wrong.
     pub findings: Vec<Finding>,
     /// How many cases of each input class were generated.
-    pub classes: BTreeMap<&'static str, u64>,
+    pub classes: BTreeMap<String, u64>,
     /// What a reader should know besides: classes never reached, checks that were cut short.
     pub warnings: Vec<String>,
 }
 
 /// What came of a component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Every invariant holds.
@@ -75,21 +94,22 @@ pub enum Status {
 }
 
 /// What came of one invariant.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InvariantReport {
     /// Its id.
-    pub id: &'static str,
+    pub id: String,
     /// What came of it.
     pub status: InvariantStatus,
     /// On how many cases it was checked.
     pub cases: u64,
     /// Why it was skipped, or is known to fail.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 /// What came of one invariant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InvariantStatus {
     /// It held on every case.
@@ -105,10 +125,11 @@ pub enum InvariantStatus {
 }
 
 /// One thing that is wrong with a component.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Finding {
     /// The invariant.
-    pub invariant: &'static str,
+    pub invariant: String,
     /// The kind of mistake.
     pub pitfall: Pitfall,
     /// What the invariant claims.
@@ -122,12 +143,10 @@ pub struct Finding {
     /// The smallest case.
     pub case: serde_json::Value,
     /// The same for people, with what the component gave.
-    #[serde(skip)]
     pub shown: String,
     /// Where the case is kept.
     pub case_file: Option<String>,
     /// How to call the component on it again.
-    #[serde(skip)]
     pub replay: String,
     /// Which input classes break it.
     pub classes: Classes,
@@ -136,19 +155,21 @@ pub struct Finding {
 }
 
 /// Which input classes break an invariant, and on which it holds.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Classes {
     /// Some case of the class breaks it.
-    pub fails: Vec<&'static str>,
+    pub fails: Vec<String>,
     /// Every case of the class that was tried keeps it.
-    pub holds: Vec<&'static str>,
+    pub holds: Vec<String>,
 }
 
 /// A known bug that a component behaves like.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Diagnosis {
     /// The fault's id.
-    pub fault: &'static str,
+    pub fault: String,
     /// In how many cases the component does what the fault does wherever the fault is wrong.
     pub matches: u64,
     /// Out of how many in which the fault is wrong anywhere.
@@ -156,10 +177,21 @@ pub struct Diagnosis {
     /// The share of the component's wrong numbers that the fault explains.
     pub explains: f64,
     /// What the fault does wrong.
-    pub summary: &'static str,
+    pub summary: String,
     /// Whether not numbers were compared but which invariants break.
-    #[serde(skip)]
     pub by_outcomes: bool,
+}
+
+impl ComponentReport {
+    /// Its name and place: `grpo · cpu/f32`.
+    pub fn title(&self) -> String {
+        format!("{} · {}", self.name, self.place)
+    }
+
+    /// The finding of an invariant; none where it holds, against what is declared, or is known.
+    pub fn finding(&self, invariant: &InvariantReport) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.invariant == invariant.id)
+    }
 }
 
 impl Report {
@@ -169,11 +201,13 @@ impl Report {
         let checked = |component: &ComponentReport| {
             component.invariants.iter().any(|invariant| invariant.cases > 0)
         };
+        // A shard of more parts than there are components is no mistake.
+        let empty_shard = self.shard.is_some() && self.components.is_empty();
         if any(Status::Error) {
             ExitCode::CouldNotRun
         } else if any(Status::Fail) {
             ExitCode::Findings
-        } else if !self.components.iter().any(checked) {
+        } else if !self.components.iter().any(checked) && !empty_shard {
             ExitCode::NothingChecked
         } else {
             ExitCode::AllHold

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
+#[cfg(feature = "cli")]
+use super::InvariantReport;
 use super::{ComponentReport, Finding, InvariantStatus, Report, Status};
 use crate::text::count;
 
@@ -87,6 +89,33 @@ pub fn write_component(
     Ok(())
 }
 
+#[cfg(feature = "cli")]
+impl ComponentReport {
+    /// What the text report says of an invariant that failed.
+    pub(crate) fn failure_text(&self, invariant: &InvariantReport) -> String {
+        let Some(finding) = self.finding(invariant) else {
+            return invariant.reason.clone().unwrap_or_default();
+        };
+        let mut text = Vec::new();
+        write_finding(&mut text, &self.contract, finding, Paint::default())
+            .expect("memory can be written");
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// The same in fewer lines, what was found in the first.
+    pub(crate) fn failure_summary(&self, invariant: &InvariantReport) -> String {
+        let Some(finding) = self.finding(invariant) else {
+            return invariant.reason.clone().unwrap_or_default();
+        };
+        let Finding { found, claim, shown, diagnosis, replay, .. } = finding;
+        let mut text = format!("{found}\nclaim: {claim}\ncase: {shown}");
+        for diagnosis in diagnosis {
+            text.push_str(&format!("\ndiagnosis: {}", diagnosis_text(diagnosis)));
+        }
+        text + "\nreplay: " + replay
+    }
+}
+
 fn write_finding(
     to: &mut dyn Write,
     contract: &str,
@@ -157,6 +186,11 @@ fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
 /// # Errors
 /// The writer's.
 pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
+    let shard = report.shard.map_or(String::new(), |shard| format!(", shard {shard}"));
+    if report.components.is_empty() && report.shard.is_some() {
+        writeln!(to, "nothing to check{shard}: there are fewer components and places than shards")?;
+        return Ok(());
+    }
     let with = |status| report.components.iter().filter(|c| c.status == status).count();
     let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
     let cases: u64 = report.components.iter().map(|c| c.cases).sum();
@@ -169,7 +203,7 @@ pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::R
         }
     }
     let line = format!(
-        "{}, {} on {} (seed {})",
+        "{}, {} on {} (seed {}{shard})",
         parts.join(", "),
         count(findings as u64, "finding"),
         count(cases, "case"),

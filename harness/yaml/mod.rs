@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 pub use record::{record_at, write_record};
-pub use steps::{Step, located_at, parse_at};
+pub use steps::{Step, line_of, located_at, parse_at};
 use words::located;
 
 /// Larger files are refused: a manifest or a case has a few kilobytes.

@@ -47,6 +47,11 @@ fn locate(text: &str, steps: &[Step<'_>]) -> Option<(usize, usize)> {
     error.location().map(|place| (place.line(), place.column()))
 }
 
+/// The line of a part of a document, counted from 1; that of its beginning where it is not there.
+pub fn line_of(text: &str, steps: &[Step<'_>]) -> usize {
+    locate(text, steps).map_or(1, |(line, _)| line)
+}
+
 /// An error about a part of a document.
 pub fn located_at(text: &str, steps: &[Step<'_>], why: impl Into<String>) -> Error {
     match locate(text, steps) {

@@ -1,0 +1,45 @@
+//! Where a report goes besides the text on standard output.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Stopped;
+use crate::case_file::write_atomically;
+use crate::report::{Report, github, junit, sarif};
+
+/// The forms in which a report can be had.
+#[derive(Args)]
+pub(super) struct ReportFiles {
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the report as JUnit XML: a suite for each component and place
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the findings as SARIF 2.1.0, for code scanning
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
+    /// Also print the findings as annotations of a GitHub workflow
+    #[arg(long)]
+    github: bool,
+}
+
+impl ReportFiles {
+    /// Writes the report in every form that was asked for; annotations go to `to`.
+    pub(super) fn write(&self, report: &Report, to: &mut dyn Write) -> Result<(), Stopped> {
+        if self.github {
+            write!(to, "{}", github::annotations(report))?;
+        }
+        type Form = fn(&Report) -> String;
+        let forms: [(&Option<PathBuf>, Form); 3] =
+            [(&self.json, Report::json), (&self.junit, junit::xml), (&self.sarif, sarif::json)];
+        for (path, form) in forms {
+            if let Some(path) = path {
+                write_atomically(path, form(report).as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}

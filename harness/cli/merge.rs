@@ -1,0 +1,21 @@
+//! `shakedown merge-reports`.
+
+use std::path::PathBuf;
+
+use super::files::ReportFiles;
+use super::{Done, output};
+use crate::error::Error;
+use crate::report::{Report, merge, write_component, write_summary};
+
+pub(super) fn run(paths: &[PathBuf], files: &ReportFiles) -> Done {
+    let read = |path: &PathBuf| Ok((path.clone(), Report::read(path)?));
+    let reports = paths.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+    let report = merge(reports)?;
+    let (mut to, paint) = output();
+    for component in &report.components {
+        write_component(&mut to, component, paint)?;
+    }
+    write_summary(&mut to, &report, paint)?;
+    files.write(&report, &mut to)?;
+    Ok(report.exit_code())
+}
