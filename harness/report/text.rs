@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
+#[cfg(feature = "cli")]
+use super::InvariantReport;
+use super::{ComponentReport, Finding, InvariantStatus, Report, Status};
 use crate::text::count;
 
 /// The styles of the report; empty ones print no escape codes.
@@ -87,6 +89,7 @@ pub fn write_component(
     Ok(())
 }
 
+#[cfg(feature = "cli")]
 impl ComponentReport {
     /// What the text report says of an invariant that failed.
     pub(crate) fn failure_text(&self, invariant: &InvariantReport) -> String {
