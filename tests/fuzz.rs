@@ -28,11 +28,7 @@ fn folder_of(function: &str) -> Folder {
 }
 
 fn fuzz(folder: &Folder, arguments: &[&str]) -> (Ran, Report) {
-    let fixed = ["fuzz", "--time", "10m", "--json", "report.json"];
-    let ran = folder.run(&[&fixed, arguments].concat());
-    let text = fs::read_to_string(folder.path().join("report.json"))
-        .unwrap_or_else(|error| panic!("{error}: {}{}", ran.stdout, ran.stderr));
-    (ran, Report::parse(&text))
+    report::run(folder, &[&["fuzz", "--time", "10m"], arguments].concat())
 }
 
 /// After how many cases the first finding came; `None` where there is none.
@@ -43,20 +39,10 @@ fn first_finding(report: &Report) -> Option<u64> {
 fn at_random(seed: u64, cases: u64) -> Option<u64> {
     let folder = folder_of("advantages");
     let (seed, cases) = (seed.to_string(), cases.to_string());
-    folder.run(&[
-        "check",
-        "shakedown.yaml",
-        "--only",
-        "ours/oracle",
-        "--cases",
-        &cases,
-        "--seed",
-        &seed,
-        "--json",
-        "report.json",
-    ]);
-    let text = fs::read_to_string(folder.path().join("report.json")).unwrap();
-    first_finding(&Report::parse(&text))
+    let only = ["check", "shakedown.yaml", "--only", "ours/oracle"];
+    let (_, report) =
+        report::run(&folder, &[&only[..], &["--cases", &cases, "--seed", &seed]].concat());
+    first_finding(&report)
 }
 
 fn guided(seed: u64, runs: u64) -> Option<u64> {
@@ -121,7 +107,7 @@ fn what_is_found_stands_once_in_the_folder_and_goes_when_it_is_fixed() {
     let folder = folder_of("short");
     let (_, report) = fuzz(&folder, &["--runs", "300", "--seed", "1"]);
     let found = || {
-        let entries = fs::read_dir(folder.path().join("corpora/group-advantage/found")).unwrap();
+        let entries = fs::read_dir(folder.path("corpora/group-advantage/found")).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
         paths.filter(|path| path.extension().is_some_and(|end| end == "yaml")).count()
     };
@@ -130,7 +116,7 @@ fn what_is_found_stands_once_in_the_folder_and_goes_when_it_is_fixed() {
     let ran = folder.run(&replay);
     assert_eq!((ran.code, ran.stdout.contains("removed")), (1, false), "{}", ran.stdout);
 
-    let manifest = fs::read_to_string(folder.path().join("shakedown.yaml")).unwrap();
+    let manifest = fs::read_to_string(folder.path("shakedown.yaml")).unwrap();
     folder.write("shakedown.yaml", manifest.replace(":short", ":advantages"));
     let before = found();
     let ran = folder.run(&replay);
@@ -143,7 +129,7 @@ fn what_is_found_stands_once_in_the_folder_and_goes_when_it_is_fixed() {
 fn a_corpus_made_small_does_all_that_it_did_and_stays_as_it_is() {
     let folder = folder_of("advantages");
     fuzz(&folder, &["--runs", "400", "--seed", "3"]);
-    let seeds = folder.path().join("corpora/group-advantage/seeds");
+    let seeds = folder.path("corpora/group-advantage/seeds");
     let names = || {
         let entries = fs::read_dir(&seeds).unwrap();
         entries.map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>()

@@ -116,8 +116,12 @@ fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D:
 
 /// Runs `check manifest.yaml` with more arguments and reads its report, which must be sound.
 pub(crate) fn check(folder: &Folder, arguments: &[&str]) -> (Ran, Report) {
-    let mut all = vec!["check", "manifest.yaml", "--json", "report.json"];
-    all.extend(arguments);
+    run(folder, &[&["check", "manifest.yaml"], arguments].concat())
+}
+
+/// Runs any verb that reports and reads its report, which must be sound.
+pub(crate) fn run(folder: &Folder, arguments: &[&str]) -> (Ran, Report) {
+    let all = [arguments, &["--json", "report.json"]].concat();
     let ran = folder.run(&all);
     let text = std::fs::read_to_string(folder.path("report.json"))
         .unwrap_or_else(|error| panic!("no report: {error}\n{}{}", ran.stdout, ran.stderr));
