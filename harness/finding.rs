@@ -35,6 +35,19 @@ pub(crate) fn shrink<C: Contract>(
     place: Place,
     calls: &mut u64,
 ) -> Shrunk<C> {
+    shrink_among(subject, invariant, broken, place, calls, |_, _| true)
+}
+
+/// The same, among the cases that `wanted` takes: a bug that is known must not be where the way to
+/// a smaller case of another one ends.
+pub(crate) fn shrink_among<C: Contract>(
+    subject: &mut Subject<C>,
+    invariant: Invariant<C>,
+    broken: Broken<C>,
+    place: Place,
+    calls: &mut u64,
+    mut wanted: impl FnMut(&mut Subject<C>, &C::Case) -> bool,
+) -> Shrunk<C> {
     let options = subject.options.clone();
     let Broken { case, mut found, at_case } = broken;
     let mut tried = 0;
@@ -47,7 +60,7 @@ pub(crate) fn shrink<C: Contract>(
         let (outcome, failed) = subject.try_case(&invariant, candidate, place, calls);
         failed.iter().for_each(|(_, failure)| patience.spend(failure));
         match outcome {
-            Err(Stop::Broken(message)) => {
+            Err(Stop::Broken(message)) if wanted(subject, candidate) => {
                 found = message;
                 Some(true)
             }

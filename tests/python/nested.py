@@ -13,8 +13,8 @@ def advantages(rewards, groups):
     return result
 
 
-def short(rewards, groups):
-    """Leaves out the last reward of long batches, and the mean where there are four groups."""
+def two_bugs(rewards, groups):
+    """No mean where there are four groups, and a last advantage of 0 in long batches."""
     if len(set(groups)) == 4:
         return list(rewards)
     result = advantages(rewards, groups)
