@@ -42,7 +42,7 @@ const AMPLIFIED: f64 = 0.01;
 /// Faults named for one component at the most.
 const FAULTS: usize = 3;
 
-/// Numbers for a plot of how a component and a fault agree, at the most: wrong ones, and right ones.
+/// Numbers for a plot of how a component and a fault agree, at the most: wrong, and right ones.
 const WRONG_POINTS: usize = 45;
 const RIGHT_POINTS: usize = 15;
 

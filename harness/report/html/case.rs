@@ -40,6 +40,10 @@ pub(super) fn table(finding: &Finding, about: &About) -> Option<Markup> {
         for (field, value) in record.as_object().into_iter().flatten() {
             flatten(field, value, about.is_text(field), about, format, &mut rows);
         }
+        if class == "output" && finding.output.is_none() {
+            let cells = Cells::One("no answer".to_owned());
+            rows.push(Row { name: String::new(), is_text: false, cells });
+        }
         (class, title, rows)
     });
     let rows = || groups.iter().flat_map(|(.., rows)| rows);
@@ -51,7 +55,7 @@ pub(super) fn table(finding: &Finding, about: &About) -> Option<Markup> {
     let indexed = rows().any(|row| matches!(&row.cells, Cells::Many(cells) if cells.len() > 1));
     Some(html! {
         div class="wide" role="region" aria-label="The smallest case, field by field" tabindex="0" {
-            table class="case" {
+            table class={ "case" @if indexed { " indexed" } } {
                 @if indexed {
                     thead {
                         tr {

@@ -128,15 +128,23 @@ fn invariant_row(
         InvariantStatus::Known => "warn",
         InvariantStatus::Skipped | InvariantStatus::Vacuous => "quiet",
     };
+    let cases = count(*cases, "case");
     let came = match status {
+        InvariantStatus::Pass => format!("held on {cases}"),
+        // What is broken is not checked any further, what is declared to break and holds is.
+        InvariantStatus::Fail if finding.is_none() => format!("held on {cases}"),
+        InvariantStatus::Fail | InvariantStatus::Known => {
+            format!("{} after {cases}", word(*status))
+        }
         InvariantStatus::Skipped | InvariantStatus::Vacuous => word(*status).to_owned(),
-        _ => format!("{} on {}", word(*status), count(*cases, "case")),
     };
     html! {
         tr class=(class) {
             th scope="row" {
                 @match finding {
-                    Some(finding) => a href={ "#c" (number) "-f" (finding) } { code { (unquoted(id)) } },
+                    Some(finding) => {
+                        a href={ "#c" (number) "-f" (finding) } { code { (unquoted(id)) } }
+                    }
                     None => code { (unquoted(id)) },
                 }
                 @if let Some(doc) = about.invariant(id) {
@@ -172,7 +180,7 @@ fn exercised(component: &ComponentReport, about: &About) -> Markup {
                 summary {
                     h4 { "What was exercised" } " "
                     span class="gist" {
-                        (reached) " of " (count(classes.len() as u64, "input class"))
+                        (reached) " of " (classes.len()) " input class"
                         @if classes.len() != 1 { "es" }
                     }
                 }
@@ -214,7 +222,8 @@ fn class_row(component: &ComponentReport, class: &str, cases: u64, about: &About
                 } @else if cases == 0 {
                     span class="status" { "none" }
                 } @else {
-                    svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" {
+                    svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none"
+                        aria-hidden="true" {
                         rect class="all" width="100" height="8" {}
                         rect class="part" width={ (format!("{share:.1}")) } height="8" {}
                     }

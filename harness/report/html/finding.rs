@@ -16,6 +16,7 @@ pub(super) fn section(
     about: &About,
 ) -> Markup {
     let id = format!("c{number}-f{index}");
+    let (found, more) = finding.found.split_once('\n').unwrap_or((&finding.found, ""));
     html! {
         section class="finding" aria-labelledby=(id) {
             h4 id=(id) { code { (unquoted(&finding.invariant)) } }
@@ -28,7 +29,10 @@ pub(super) fn section(
                 dt { "claim" }
                 dd class="claimed" { (words::prose(&finding.claim)) }
                 dt { "found" }
-                dd class="found" { (unquoted(&finding.found)) }
+                dd class="found" {
+                    p { (unquoted(found)) }
+                    @if !more.is_empty() { pre class="wide" tabindex="0" { (unquoted(more)) } }
+                }
                 dt { "case" }
                 dd {
                     @if let Some(table) = case::table(finding, about) { (table) }

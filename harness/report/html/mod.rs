@@ -181,6 +181,10 @@ fn stage_box(stage: Stage, components: &[(usize, &ComponentReport)]) -> Markup {
                         a href={ "#c" (number) } {
                             (tone.mark()) " " (unquoted(&component.name))
                             " " span class="place" { (component.place) }
+                            @if !component.findings.is_empty() {
+                                " " span class="gist" { "· " (component.findings.len()) }
+                                span class="heard" { " findings" }
+                            }
                         }
                     }
                 }

@@ -8,11 +8,18 @@ use crate::text::{quoted_or_null, rounded, unquoted};
 
 /// The plot in units of the drawing.
 const WIDTH: f64 = 300.0;
-const HEIGHT: f64 = 190.0;
-const LEFT: f64 = 46.0;
+const HEIGHT: f64 = 200.0;
+const LEFT: f64 = 50.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 24.0;
+const TOP: f64 = 18.0;
 const BOTTOM: f64 = 34.0;
+
+/// Where NaN and infinities are drawn, and where the frame then begins.
+const STRANGE: f64 = 22.0;
+const BELOW_STRANGE: f64 = 34.0;
+
+/// Numbers that are drawn nearer to each other than this are the same to the eye.
+const ONE: f64 = 1.0;
 
 /// Where the largest magnitude is so many times the median one, large numbers are drawn closer.
 const WIDE: f64 = 40.0;
@@ -31,12 +38,10 @@ pub(super) fn numbers(diagnosis: &Diagnosis) -> Markup {
     }
     let scale = Scale::of(points.as_flattened());
     let x = Axis::new(scale, points.iter().map(|[expected, ..]| *expected), LEFT, WIDTH - RIGHT);
-    let given = points.iter().flat_map(|[_, component, fault]| [*component, *fault]);
-    let y = Axis::new(scale, given, HEIGHT - BOTTOM, TOP);
-    let agree = points.iter().filter(|[_, component, fault]| {
-        y.drawn(*component).is_some_and(|a| y.drawn(*fault).is_some_and(|b| (a - b).abs() < 1.5))
-    });
-    let agree = agree.count();
+    let given = || points.iter().flat_map(|[_, component, fault]| [*component, *fault]);
+    let top = if given().all(f64::is_finite) { TOP } else { BELOW_STRANGE };
+    let y = Axis::new(scale, given(), HEIGHT - BOTTOM, top);
+    let agree = points.iter().filter(|[_, component, fault]| y.is_one(*component, *fault)).count();
     let all = points.len();
     html! {
         figure class="plot" {
@@ -54,13 +59,17 @@ pub(super) fn numbers(diagnosis: &Diagnosis) -> Markup {
                 }
             }
             figcaption {
-                span class="key" { (key(html! { circle class="dot" cx="7" cy="7" r="2.8" {} })) "component" }
+                span class="key" {
+                    (key(html! { circle class="dot" cx="7" cy="7" r="2.8" {} }))
+                    "component"
+                }
                 span class="key" {
                     (key(html! { circle class="fault" cx="7" cy="7" r="5" {} }))
                     code { (unquoted(&diagnosis.fault)) }
                 }
                 span class="key" {
-                    (key(html! { line class="right" x1="1" y1="13" x2="13" y2="1" {} })) "right"
+                    (key(html! { line class="right" x1="1" y1="13" x2="13" y2="1" {} }))
+                    "right"
                 }
                 span {
                     "the same in " (agree) " of " (all) " numbers"
@@ -79,24 +88,24 @@ fn key(mark: Markup) -> Markup {
 
 /// The axes with their numbers, and the diagonal of what is right.
 fn frame(x: &Axis, y: &Axis) -> Markup {
-    let [left, right, top, bottom] = [LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM].map(place);
+    let [left, right, top, bottom] = [LEFT, WIDTH - RIGHT, y.to, HEIGHT - BOTTOM].map(place);
     let low = x.low.max(y.low);
     let high = x.high.min(y.high);
     html! {
         rect class="frame" x=(left) y=(top) width=(place(WIDTH - RIGHT - LEFT))
-            height=(place(HEIGHT - BOTTOM - TOP)) {}
+            height=(place(HEIGHT - BOTTOM - y.to)) {}
         @for value in x.ticks() {
             @let at = place(x.at(value));
             line class="tick" x1=(at) y1=(bottom) x2=(at) y2=(top) {}
             text x=(at) y=(place(HEIGHT - BOTTOM + 13.0)) text-anchor=(anchor(x, value)) {
-                (rounded(value))
+                (short(value))
             }
         }
         @for value in y.ticks() {
             @let at = place(y.at(value));
             line class="tick" x1=(left) y1=(at) x2=(right) y2=(at) {}
             text x=(place(LEFT - 4.0)) y=(place(y.at(value) + 3.0)) text-anchor="end" {
-                (rounded(value))
+                (short(value))
             }
         }
         @if low < high {
@@ -105,8 +114,8 @@ fn frame(x: &Axis, y: &Axis) -> Markup {
         }
         text class="title" x=(right) y=(place(HEIGHT - 6.0)) text-anchor="end" { "expected" }
         text class="title" x="2" y="10" { "given" }
-        @if y.has_strange {
-            text x=(left) y="10" dx="14" { "NaN and infinities up here" }
+        @if y.to == BELOW_STRANGE {
+            text x=(place(LEFT - 4.0)) y=(place(STRANGE + 3.0)) text-anchor="end" { "NaN, ±∞" }
         }
     }
 }
@@ -121,8 +130,14 @@ fn anchor(axis: &Axis, value: f64) -> &'static str {
 }
 
 fn mark(class: &str, radius: f64, x: &Axis, y: &Axis, expected: f64, given: f64) -> Markup {
-    let high = y.drawn(given).unwrap_or(TOP - 8.0);
+    let high = if given.is_finite() { y.at(given) } else { STRANGE };
     html! { circle class=(class) cx=(place(x.at(expected))) cy=(place(high)) r=(radius) {} }
+}
+
+/// A number in three digits, for an axis.
+fn short(x: f64) -> String {
+    let digits: f64 = format!("{x:.2e}").parse().expect("a formatted number can be read");
+    rounded(digits)
 }
 
 fn place(at: f64) -> String {
@@ -163,18 +178,13 @@ struct Axis {
     high: f64,
     from: f64,
     to: f64,
-    has_strange: bool,
 }
 
 impl Axis {
     fn new(scale: Scale, numbers: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
         let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
-        let mut has_strange = false;
-        for x in numbers {
-            has_strange |= !x.is_finite();
-            if x.is_finite() {
-                (least, most) = (least.min(x), most.max(x));
-            }
+        for x in numbers.filter(|x| x.is_finite()) {
+            (least, most) = (least.min(x), most.max(x));
         }
         if least > most {
             (least, most) = (0.0, 0.0);
@@ -182,7 +192,7 @@ impl Axis {
         let [mut low, mut high] = [least, most].map(|x| scale.length(x));
         let margin = if high > low { 0.05 * (high - low) } else { 0.5 * high.abs().max(1.0) };
         (low, high) = (low - margin, high + margin);
-        Axis { scale, numbers: [least, most], low, high, from, to, has_strange }
+        Axis { scale, numbers: [least, most], low, high, from, to }
     }
 
     /// Where a length is drawn.
@@ -195,9 +205,12 @@ impl Axis {
         self.along(self.scale.length(x))
     }
 
-    /// Where a number is drawn, none for NaN and infinities.
-    fn drawn(&self, x: f64) -> Option<f64> {
-        x.is_finite().then(|| self.at(x))
+    /// Whether two numbers are drawn as one.
+    fn is_one(&self, a: f64, b: f64) -> bool {
+        match (a.is_finite(), b.is_finite()) {
+            (true, true) => (self.at(a) - self.at(b)).abs() < ONE,
+            _ => a == b || (a.is_nan() && b.is_nan()),
+        }
     }
 
     /// The least and the largest number, and 0 where it is well between them.
@@ -217,6 +230,7 @@ impl Axis {
 
 /// What the definition, the component and the fault make of some texts.
 pub(super) fn texts(diagnosis: &Diagnosis) -> Markup {
+    let fault = std::slice::from_ref(&diagnosis.fault);
     let shown = |text: &Option<String>| quoted_or_null(text.as_deref());
     html! {
         @if !diagnosis.texts.is_empty() {
@@ -226,7 +240,7 @@ pub(super) fn texts(diagnosis: &Diagnosis) -> Markup {
                         tr {
                             th scope="col" { "expected" }
                             th scope="col" { "component" }
-                            th scope="col" { (words::names(std::slice::from_ref(&diagnosis.fault))) }
+                            th scope="col" { (words::names(fault)) }
                         }
                     }
                     tbody {
