@@ -39,9 +39,9 @@ struct Cli {
 enum Verb {
     /// Check every invariant of every component of a manifest
     Check(CheckArguments),
-    /// Put the JSON reports of shards together, and say what one run would have said
+    /// Put JSON reports together: those of all shards make the report of the whole run
     MergeReports {
-        /// JSON reports of `check --shard`, all of them, in any order
+        /// JSON reports: all shards of a run in any order, or runs of different components
         #[arg(required = true, value_name = "REPORT.json")]
         reports: Vec<PathBuf>,
         #[command(flatten)]
@@ -52,7 +52,7 @@ enum Verb {
         /// A contract
         contract: Option<String>,
     },
-    /// Explain a contract, an invariant, a fault, an option, a class of inputs or a pitfall
+    /// Explain a contract, invariant, fault, option, class of inputs or pitfall
     Explain {
         /// CONTRACT, CONTRACT/ID, or the ID alone
         #[arg(required = true, value_name = "ID")]

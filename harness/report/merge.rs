@@ -24,9 +24,11 @@ impl Report {
                 .line(line, column)
         };
         // A report of another schema is told by its name, not by its first strange key.
-        let schema = serde_json::from_str::<Value>(&text).map_err(wrong)?["schema"].take();
-        if schema != SCHEMA {
-            let why = format!("expected a report of the schema {SCHEMA}, found {schema}");
+        let json: Value = serde_json::from_str(&text).map_err(wrong)?;
+        let schema = json.get("schema");
+        if schema.is_none_or(|schema| schema != SCHEMA) {
+            let found = schema.map_or("none".to_owned(), Value::to_string);
+            let why = format!("expected a report of the schema {SCHEMA}, found {found}");
             return Err(Error::new(why).at(path));
         }
         serde_json::from_str(&text).map_err(wrong)
@@ -44,9 +46,11 @@ impl Report {
 /// # Panics
 /// If there are none.
 pub fn merge(mut reports: Vec<(PathBuf, Report)>) -> Result<Report, Error> {
-    let shards = same_run(&reports)?;
-    if shards {
+    belong_together(&reports)?;
+    let shards = reports[0].1.shard.map(Shard::of);
+    if let Some(of) = shards {
         reports.sort_by_key(|(_, report)| report.shard.map(Shard::index));
+        complete(&reports, of)?;
     }
     let (_, Report { version, seed, .. }) = &reports[0];
     let (version, seed) = (version.clone(), *seed);
@@ -55,7 +59,7 @@ pub fn merge(mut reports: Vec<(PathBuf, Report)>) -> Result<Report, Error> {
     let mut parts: Vec<_> =
         reports.into_iter().map(|(_, report)| report.components.into_iter()).collect();
     let mut components: Vec<ComponentReport> = Vec::new();
-    if shards {
+    if shards.is_some() {
         // As they were dealt out: the first of each, then the second of each.
         loop {
             let before = components.len();
@@ -70,8 +74,8 @@ pub fn merge(mut reports: Vec<(PathBuf, Report)>) -> Result<Report, Error> {
     Ok(Report { schema: SCHEMA.to_owned(), version, seed, shard: None, elapsed_ms, components })
 }
 
-/// Whether the reports are the shards of one run.
-fn same_run(reports: &[(PathBuf, Report)]) -> Result<bool, Error> {
+/// All reports must be alike, and nothing may be in two of them.
+fn belong_together(reports: &[(PathBuf, Report)]) -> Result<(), Error> {
     let (first_path, first) = &reports[0];
     for (index, (path, report)) in reports.iter().enumerate() {
         for ((what, expected), (_, found)) in facts(first).into_iter().zip(facts(report)) {
@@ -98,9 +102,7 @@ fn same_run(reports: &[(PathBuf, Report)]) -> Result<bool, Error> {
             }
         }
     }
-    let Some(shard) = first.shard else { return Ok(false) };
-    complete(reports, shard.of())?;
-    Ok(true)
+    Ok(())
 }
 
 /// What all parts of a run have in common.
@@ -109,27 +111,34 @@ fn facts(report: &Report) -> [(&'static str, String); 3] {
     [("version", report.version.clone()), ("seed", report.seed.to_string()), ("shards", shards)]
 }
 
+/// Missing shards that are named; more are counted.
+const NAMED: usize = 8;
+
 /// Every shard must be there, each with its share.
 fn complete(reports: &[(PathBuf, Report)], of: usize) -> Result<(), Error> {
     let there =
         |index: usize| reports.iter().any(|(_, r)| r.shard.is_some_and(|s| s.index() == index));
-    let missing: Vec<String> =
-        (1..=of).filter(|index| !there(*index)).map(|index| format!("{index}/{of}")).collect();
-    if !missing.is_empty() {
-        let shards = if missing.len() == 1 { "the shard" } else { "the shards" };
-        return Err(Error::new(format!("{shards} {} are missing", missing.join(", "))));
-    }
-    let all = reports.iter().map(|(_, report)| report.components.len()).sum();
-    for (path, report) in reports {
-        let share = report.shard.map_or(0, |shard| shard.share(all));
-        if report.components.len() != share {
-            let why = format!(
-                "expected {share} of {all} components and places, found {}: it is no part of the \
-                 same run",
-                report.components.len()
-            );
-            return Err(Error::new(why).at(path));
+    let missing = of - reports.len();
+    if missing > 0 {
+        let named = (1..=of).filter(|index| !there(*index)).take(NAMED);
+        let mut named: Vec<String> = named.map(|index| format!("{index}/{of}")).collect();
+        if missing > NAMED {
+            named.push(format!("and {} more", missing - NAMED));
         }
+        return Err(Error::new(format!("missing shards: {}", named.join(", "))));
     }
-    Ok(())
+    let found: Vec<usize> = reports.iter().map(|(_, report)| report.components.len()).collect();
+    let all = found.iter().sum();
+    let shards = reports.iter().filter_map(|(_, report)| report.shard);
+    let expected: Vec<usize> = shards.map(|shard| shard.share(all)).collect();
+    if found == expected {
+        return Ok(());
+    }
+    let list =
+        |counts: Vec<usize>| counts.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    Err(Error::new(format!(
+        "the shards are not of one run: expected {} components and places in them, found {}",
+        list(expected),
+        list(found)
+    )))
 }

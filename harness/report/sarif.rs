@@ -81,7 +81,7 @@ impl Visit for Describe<'_> {
         Some(About {
             claim: invariant.doc.claim(),
             why: invariant.doc.section("Why it matters"),
-            explained: invariant.explained(),
+            explained: invariant.explained().trim().to_owned(),
             tags: vec![C::STAGE.name().to_owned(), invariant.pitfall.id().to_owned()],
         })
     }

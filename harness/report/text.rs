@@ -87,6 +87,7 @@ pub fn write_component(
     Ok(())
 }
 
+#[cfg(feature = "cli")]
 impl ComponentReport {
     /// What the text report says of an invariant that failed.
     pub(crate) fn failure_text(&self, invariant: &InvariantReport) -> String {

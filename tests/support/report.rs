@@ -12,6 +12,7 @@ pub(crate) struct Report {
     pub(crate) schema: String,
     pub(crate) version: String,
     pub(crate) seed: u64,
+    pub(crate) shard: Option<String>,
     pub(crate) elapsed_ms: u64,
     pub(crate) components: Vec<Component>,
 }
@@ -23,6 +24,7 @@ pub(crate) struct Component {
     pub(crate) contract: String,
     pub(crate) stage: String,
     pub(crate) place: String,
+    pub(crate) location: Location,
     pub(crate) status: Status,
     #[serde(deserialize_with = "given")]
     pub(crate) reason: Option<String>,
@@ -33,6 +35,13 @@ pub(crate) struct Component {
     pub(crate) findings: Vec<Finding>,
     pub(crate) classes: BTreeMap<String, u64>,
     pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Location {
+    pub(crate) file: String,
+    pub(crate) line: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -74,8 +83,10 @@ pub(crate) struct Finding {
     pub(crate) cases_to_failure: u64,
     pub(crate) shrink_calls: u64,
     pub(crate) case: serde_json::Value,
+    pub(crate) shown: String,
     #[serde(deserialize_with = "given")]
     pub(crate) case_file: Option<String>,
+    pub(crate) replay: String,
     pub(crate) classes: Classes,
     pub(crate) diagnosis: Vec<Diagnosis>,
 }
@@ -95,6 +106,7 @@ pub(crate) struct Diagnosis {
     pub(crate) of: u64,
     pub(crate) explains: f64,
     pub(crate) summary: String,
+    pub(crate) by_outcomes: bool,
 }
 
 /// A key that may be null but must be there: serde lets a plain `Option` be absent.
@@ -125,12 +137,16 @@ impl Report {
     fn assert_sound(&self, folder: &Folder) {
         assert_eq!(self.schema, "shakedown/report/1");
         assert_eq!(self.version, env!("CARGO_PKG_VERSION"));
-        assert!(self.seed < u64::MAX && !self.components.is_empty());
+        assert!(self.seed < u64::MAX && (!self.components.is_empty() || self.shard.is_some()));
         for component in &self.components {
             let Component { name, status, reason, cases, calls, .. } = component;
             assert!(self.elapsed_ms >= component.elapsed_ms, "{name} took longer than the run");
             assert!(!component.contract.is_empty() && !component.stage.is_empty(), "{name}");
             assert!(component.place.contains('/'), "{}", component.place);
+            let Location { file, line } = &component.location;
+            let text = std::fs::read_to_string(folder.path(file)).unwrap();
+            let declared = text.lines().nth(line - 1).unwrap_or_else(|| panic!("{file}:{line}"));
+            assert!(declared.contains(name.as_str()), "{file}:{line} is {declared:?}");
             assert!(component.warnings.iter().all(|warning| !warning.is_empty()));
             let unfit = matches!(status, Status::Error | Status::Skipped);
             assert_eq!(unfit, reason.is_some(), "{name} is {status:?} because {reason:?}");
@@ -165,9 +181,12 @@ impl Finding {
         assert!(self.case.is_object(), "{id}: {}", self.case);
         let file = self.case_file.as_ref().expect("a finding of a manifest has a file");
         assert!(folder.path(file).is_file(), "{file}");
+        assert!(self.shown.starts_with(char::is_alphabetic), "{id}: {}", self.shown);
+        assert!(self.replay.contains(file.as_str()), "{id}: {}", self.replay);
         let Classes { fails, holds } = &self.classes;
         assert!(fails.iter().all(|class| !holds.contains(class)), "{fails:?} {holds:?}");
-        for Diagnosis { fault, matches, of, explains, summary } in &self.diagnosis {
+        for Diagnosis { fault, matches, of, explains, summary, by_outcomes } in &self.diagnosis {
+            assert!(!by_outcomes || *of > 0, "{fault}");
             assert!(matches <= of && (0.0..=1.0).contains(explains), "{fault}");
             assert!(!summary.is_empty());
         }
