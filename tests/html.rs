@@ -8,39 +8,52 @@ mod folder;
 #[path = "support/report.rs"]
 mod report;
 
-use browser::{Browser, Scheme};
+use browser::{Browser, Measured, Scheme};
 use folder::Folder;
-use report::{Diagnosis, Report, check};
+use report::{Component, Diagnosis, Report, check};
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 
 /// Planted bugs of three kinds (numbers, texts, relations), what is right, skipped and known, and
 /// names that try to be more than names.
-const MANIFEST: &str = r#"version: 1
+const MANIFEST: &str = "version: 1
 python: {interpreter: no-such-python}
 components:
 - name: right
   contract: group-advantage
   target: builtin:group-advantage/reference
   places: [cpu/f32, cuda/f32]
-- {name: no-baseline, contract: group-advantage, target: builtin:group-advantage/fault/baseline-missing}
-- {name: no-epsilon, contract: group-advantage, target: builtin:group-advantage/fault/epsilon-missing}
-- name: "</style><script>alert('name')</script>\u202e&amp;"
+- name: no-baseline
+  contract: group-advantage
+  target: builtin:group-advantage/fault/baseline-missing
+- name: no-epsilon
+  contract: group-advantage
+  target: builtin:group-advantage/fault/epsilon-missing
+- name: '</style><script>alert(1)</script>\u{202e}&amp;'
   contract: group-advantage
   target: builtin:group-advantage/fault/advantages-clipped
-  skip: {oracle: "<img src=x onerror=alert('skip')>"}
-  known: {zero-sum: "<b>on purpose</b>"}
-- {name: marks, contract: answer-extractor, target: builtin:answer-extractor/fault/marks-in-the-answer}
-- {name: prefix, contract: reward-function, target: builtin:reward-function/fault/prefix-is-enough}
-- {name: raises, contract: group-advantage, target: builtin:group-advantage/fault/raises}
-- {name: lost, contract: group-advantage, target: "python:lost.py:grpo"}
-"#;
+  skip: {oracle: '<img src=x onerror=alert(2)>'}
+  known: {zero-sum: '<b>on purpose</b>'}
+- name: marks
+  contract: answer-extractor
+  target: builtin:answer-extractor/fault/marks-in-the-answer
+- name: prefix
+  contract: reward-function
+  target: builtin:reward-function/fault/prefix-is-enough
+- name: raises
+  contract: group-advantage
+  target: builtin:group-advantage/fault/raises
+- name: lost
+  contract: group-advantage
+  target: python:lost.py:grpo
+";
 
 /// The report of [`MANIFEST`] and its page.
 fn planted() -> (Folder, Report, String) {
     let folder = Folder::new();
     folder.write("manifest.yaml", MANIFEST);
-    let (_, report) = check(&folder, &["--cases", "64", "--html", "report.html"]);
+    let (ran, report) = check(&folder, &["--cases", "64", "--html", "report.html"]);
+    assert_eq!((ran.code, &*ran.stderr), (2, ""), "{}", ran.stdout);
     let page = read(&folder, "report.html");
     (folder, report, page)
 }
@@ -83,18 +96,18 @@ fn texts(element: ElementRef<'_>, css: &str) -> Vec<String> {
 fn every_finding_has_its_claim_its_numbers_its_case_and_its_diagnosis() {
     let (_folder, report, page) = planted();
     let html = parsed(&page);
-    let sections = all(&html, "section.finding");
-    let findings: Vec<_> = report.components.iter().flat_map(|one| &one.findings).collect();
-    assert_eq!(sections.len(), findings.len());
-    assert!(findings.len() >= 12, "only {} findings to look at", findings.len());
-    for finding in &findings {
-        let component = report
-            .components
-            .iter()
-            .find(|one| one.findings.iter().any(|other| std::ptr::eq(other, *finding)));
-        let component = component.unwrap();
-        let at = findings.iter().position(|other| std::ptr::eq(*other, *finding)).unwrap();
-        let section = sections[at];
+    let numbered = |number: usize, component: &'_ Component| {
+        (0..component.findings.len()).map(move |index| (number, index)).collect::<Vec<_>>()
+    };
+    let places = report.components.iter().enumerate().flat_map(|(at, one)| numbered(at, one));
+    let places: Vec<(usize, usize)> = places.collect();
+    assert!(places.len() >= 12, "only {} findings to look at", places.len());
+    assert_eq!(all(&html, "section.finding").len(), places.len());
+    for (number, index) in places {
+        let component = &report.components[number];
+        let finding = &component.findings[index];
+        let section = format!("#c{number} section[aria-labelledby='c{number}-f{index}']");
+        let [section] = all(&html, &section)[..] else { panic!("there is no {section}") };
         let id = &finding.invariant;
         assert_eq!(texts(section, "h4"), [id.clone()]);
         assert_eq!(texts(section, "dd.claimed"), [finding.claim.replace('`', "")]);
@@ -164,12 +177,20 @@ fn a_planted_fault_is_plotted_where_the_component_is() {
 fn the_smallest_case_is_a_table_of_its_fields() {
     let (_folder, _, page) = planted();
     let html = parsed(&page);
-    let tables = all(&html, "#c3 table.case");
-    let rows = texts(tables[0], "tr")
-        .into_iter()
-        .map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
-    let rows: Vec<String> = rows.collect();
-    println!("{rows:#?}");
+    let table = |component: &str| {
+        let rows = within(all(&html, &format!("{component} table.case"))[0], "tr").into_iter();
+        rows.map(|row| texts(row, "th, td")).collect::<Vec<_>>()
+    };
+    let no_epsilon = [
+        ["", "0", "1"],
+        ["rewards", "0", "0"],
+        ["groups", "0", "0"],
+        ["component advantages", "NaN", "NaN"],
+        ["expected advantages", "0", "0"],
+    ];
+    assert_eq!(table("#c3"), no_epsilon);
+    let raises = table("#c7").into_iter().find(|row| row[0] == "component");
+    assert_eq!(raises.expect("it says that there is no answer")[1], "no answer");
 }
 
 #[test]
@@ -279,10 +300,10 @@ fn hostile_names_stay_names() {
     let html = parsed(&page);
     let hostile = &report.components[4];
     assert!(hostile.name.contains("<script>") && hostile.name.contains('\u{202e}'));
-    let seen = "✗ </style><script>alert('name')</script>\\u{202e}&amp; cpu/f32";
+    let seen = "✗ </style><script>alert(1)</script>\\u{202e}&amp; cpu/f32";
     assert_eq!(text(all(&html, "#c4 h3")[0]), seen);
     let notes = texts(all(&html, "#c4")[0], ".invariants td .claim");
-    for note in ["<img src=x onerror=alert('skip')>", "<b>on purpose</b>"] {
+    for note in ["<img src=x onerror=alert(2)>", "<b>on purpose</b>"] {
         assert!(notes.iter().any(|one| one == note), "{note} is not in {notes:?}");
     }
     assert!(!page.contains('\u{202e}'), "an invisible character is in the page");
@@ -333,13 +354,14 @@ fn it_can_be_read_on_a_narrow_screen_in_both_schemes() {
     for scheme in [Scheme::Light, Scheme::Dark] {
         for width in [360, 800, 1200] {
             let measured = browser.measure(&folder, "report.html", scheme, width);
-            assert_eq!(measured.width, width);
+            assert_eq!((measured.width, measured.is_dark), (width, scheme == Scheme::Dark));
             assert!(measured.scroll_width <= width, "{scheme:?}: {measured:?}");
             assert!(measured.boxes >= 12, "{scheme:?}: {measured:?}");
-            assert_eq!(measured.scrolling > 0, width == 360, "{scheme:?}: {measured:?}");
+            assert!(measured.scrolling > 0 || width > 360, "{scheme:?}: {measured:?}");
             assert!(measured.texts > 500, "{scheme:?}: {measured:?}");
             // WCAG AA for text that is not large.
-            assert!(measured.contrast >= 4.5, "{scheme:?}: {measured:?}");
+            let Measured { contrast, faintest, .. } = &measured;
+            assert!(*contrast >= 4.5, "{scheme:?}: {faintest:?} has a contrast of {contrast}");
         }
     }
 }

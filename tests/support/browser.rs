@@ -11,7 +11,7 @@ use super::folder::Folder;
 pub(crate) struct Browser(PathBuf);
 
 /// Which colours the reader likes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scheme {
     Dark,
     Light,
@@ -25,6 +25,8 @@ pub(crate) struct Picture {
 /// What a page measures with everything unfolded.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Measured {
+    /// Whether the page was asked for dark colours.
+    pub(crate) is_dark: bool,
     /// The width of the window.
     pub(crate) width: u32,
     /// How wide the page would have to be.
@@ -85,7 +87,10 @@ impl Browser {
         let text = MEASURE.replace("PAGE", page).replace("WIDTH", &width.to_string());
         folder.write("measure.html", text);
         let address = format!("file://{}", folder.path("measure.html").display());
-        let dom = self.run(scheme, &["--allow-file-access-from-files", "--dump-dom", &address]);
+        // The page that measures reads into the other one, which is a file as well.
+        let arguments =
+            ["--hide-scrollbars", "--allow-file-access-from-files", "--dump-dom", &address];
+        let dom = self.run(scheme, &arguments);
         let (_, rest) = dom.split_once("<output>").unwrap_or_else(|| panic!("no output: {dom}"));
         let (json, _) = rest.split_once("</output>").expect("the output ends");
         let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");

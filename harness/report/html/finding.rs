@@ -45,7 +45,7 @@ pub(super) fn section(
                 (classes(&finding.classes))
                 @for (label, command) in finding.commands(&component.contract) {
                     dt { (label) }
-                    dd { pre class="wide command" tabindex="0" { code { (unquoted(&command)) } } }
+                    dd { pre class="command" { code { (unquoted(&command)) } } }
                 }
             }
             (why(finding, about))
