@@ -109,7 +109,7 @@ fn every_finding_has_its_claim_its_numbers_its_case_and_its_diagnosis() {
         let section = format!("#c{number} section[aria-labelledby='c{number}-f{index}']");
         let [section] = all(&html, &section)[..] else { panic!("there is no {section}") };
         let id = &finding.invariant;
-        assert_eq!(texts(section, "h4"), [id.clone()]);
+        assert_eq!(texts(section, "h4"), [id.as_str()]);
         assert_eq!(texts(section, "dd.claimed"), [finding.claim.replace('`', "")]);
         let first = finding.found.lines().next().unwrap();
         assert_eq!(texts(section, "dd.found p"), [first], "{id}");
@@ -230,7 +230,7 @@ fn every_invariant_says_what_came_of_it() {
             assert_eq!(came.contains(&cases), invariant.cases > 0, "{came}");
         }
         if let Some(reason) = &component.reason {
-            assert_eq!(texts(all(&html, &format!("#c{number}"))[0], ".reason"), [reason.clone()]);
+            assert_eq!(texts(all(&html, &format!("#c{number}"))[0], ".reason"), [reason.as_str()]);
         }
     }
 }
@@ -238,16 +238,16 @@ fn every_invariant_says_what_came_of_it() {
 #[test]
 fn a_class_that_was_never_reached_is_a_warning() {
     let (folder, report, _) = planted();
-    let class = report.component("right").classes.keys().next().unwrap().clone();
+    let class = report.component("right").classes.keys().next().unwrap();
     let mut json: Value = serde_json::from_str(&read(&folder, "report.json")).unwrap();
     let right = &mut json["components"][0];
-    right["classes"][&class] = 0.into();
+    right["classes"][class] = 0.into();
     right["warnings"] = vec![format!("no case of the class `{class}` was generated")].into();
     folder.write("edited.json", json.to_string());
     folder.run(&["merge-reports", "edited.json", "--html", "edited.html"]);
     let html = parsed(&read(&folder, "edited.html"));
     let [row] = all(&html, "#c0 .classes tr.warn")[..] else { panic!("no class warns") };
-    assert_eq!(texts(row, "code"), [class.clone()]);
+    assert_eq!(texts(row, "code"), [class.as_str()]);
     assert_eq!(texts(row, ".status"), ["never reached"]);
     let warning = format!("warning no case of the class {class} was generated");
     assert_eq!(texts(all(&html, "#c0")[0], ".warnings li"), [warning]);

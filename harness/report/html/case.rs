@@ -67,7 +67,7 @@ pub(super) fn table(finding: &Finding, about: &About) -> Option<Markup> {
                 @for (class, title, rows) in &groups {
                     @if !rows.is_empty() {
                         tbody class=(class) {
-                            @for row in rows { (row.show(*class, title, columns)) }
+                            @for row in rows { (row.show(class, title, columns)) }
                         }
                     }
                 }

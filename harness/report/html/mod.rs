@@ -180,10 +180,12 @@ fn stage_box(stage: Stage, components: &[(usize, &ComponentReport)]) -> Markup {
                     li class=(tone.class()) {
                         a href={ "#c" (number) } {
                             (tone.mark()) " " (unquoted(&component.name))
-                            " " span class="place" { (component.place) }
-                            @if !component.findings.is_empty() {
-                                " " span class="gist" { "· " (component.findings.len()) }
-                                span class="heard" { " findings" }
+                            " " span class="place" {
+                                (component.place)
+                                @if !component.findings.is_empty() {
+                                    " · " (component.findings.len())
+                                    span class="heard" { " findings" }
+                                }
                             }
                         }
                     }
