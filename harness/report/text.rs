@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
+#[cfg(feature = "cli")]
+use super::InvariantReport;
+use super::{ComponentReport, Finding, InvariantStatus, Report, Status};
 use crate::text::count;
 
 /// The styles of the report; empty ones print no escape codes.

@@ -8,14 +8,14 @@ use shakedown_targets::zoo::{self, Bug};
 /// What a check says of a bug and the bug does not, or the other way round.
 fn differences(bug: &Bug, seed: u64) -> Option<String> {
     let report = bug.check(&Budget { seed, ..Budget::default() }).unwrap();
-    let found: Vec<&str> = report.findings.iter().map(|finding| finding.invariant).collect();
+    let found: Vec<&str> = report.findings.iter().map(|finding| &*finding.invariant).collect();
     let undiagnosed: Vec<String> = report
         .findings
         .iter()
-        .filter(|finding| bug.found_by.contains(&finding.invariant))
+        .filter(|finding| bug.found_by.contains(&&*finding.invariant))
         .filter(|finding| finding.diagnosis.iter().all(|one| one.fault != bug.fault))
         .map(|finding| {
-            let faults: Vec<&str> = finding.diagnosis.iter().map(|one| one.fault).collect();
+            let faults: Vec<&str> = finding.diagnosis.iter().map(|one| &*one.fault).collect();
             format!("{}: diagnosed as {faults:?}", finding.invariant)
         })
         .collect();
