@@ -90,7 +90,8 @@ pub(crate) fn write<C: Contract>(
         }
     };
     *calls += 1;
-    let output = subject.call(&file.case, place, false).ok().map(|returned| returned.output);
+    let returned = subject.call(&file.case, place, invariant.needs_gradient);
+    let output = returned.ok().map(|returned| returned.output);
     let given = output.as_ref().map(|output| format!("  →  {}", one_line(output)));
     let shown = one_line(&file.case) + &given.unwrap_or_default();
     let replay = match (&case_file, &subject.manifest) {
@@ -147,7 +148,11 @@ fn expected_json<C: Contract>(case: &C::Case, options: &C::Options, dtype: Dtype
         true => open(),
         false => json_float(number.value),
     };
-    for expected in C::oracle(case, options, dtype) {
+    let mut numbers = C::oracle(case, options, dtype);
+    if C::wants_gradient(options) {
+        numbers.extend(C::oracle_gradient(case, options, dtype));
+    }
+    for expected in numbers {
         fields.insert(expected.field.to_owned(), nested_json(expected.numbers.view(), &number));
     }
     for expected in C::oracle_texts(case, options) {

@@ -38,6 +38,11 @@ pub(super) fn table(finding: &Finding, about: &About) -> Option<Markup> {
     let groups = groups.map(|(class, title, record, format)| {
         let mut rows = Vec::new();
         for (field, value) in record.as_object().into_iter().flatten() {
+            // What is expected of a field that the component did not give says nothing.
+            let gives = |output: &Value| output.get(field).is_some();
+            if class == "expected" && !finding.output.as_ref().is_none_or(gives) {
+                continue;
+            }
             flatten(field, value, about.is_text(field), about, format, &mut rows);
         }
         if class == "output" && finding.output.is_none() {
