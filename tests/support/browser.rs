@@ -41,7 +41,7 @@ pub(crate) struct Measured {
     pub(crate) faintest: String,
 }
 
-/// A page that shows another one and writes down what that measures. The page itself runs no script.
+/// A page that shows another one, which itself runs no script, and writes down what that measures.
 const MEASURE: &str = include_str!("measure.html");
 
 impl Browser {
