@@ -56,7 +56,29 @@ fn property(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_warning_marks_the_line_and_is_not_said_twice() {
+        let component = json!({
+            "name": "returns", "contract": "returns", "stage": "advantage", "place": "cpu/f32",
+            "location": {"file": "a,b.yaml", "line": 3}, "status": "fail", "reason": null,
+            "cases": 1, "calls": 1, "elapsed_ms": 0, "findings": [], "classes": {},
+            "invariants": [{"id": "pure", "status": "fail", "cases": 1, "reason": "holds"}],
+            "warnings": ["pure holds", "no case of the class `x` was generated"],
+        });
+        let report = json!({
+            "schema": super::super::SCHEMA, "version": "0.1.0", "seed": 0, "elapsed_ms": 0,
+            "components": [component],
+        });
+        let report: Report = serde_json::from_value(report).unwrap();
+        let place = "file=a%2Cb.yaml,line=3,title=returns · cpu/f32";
+        let warning = "no case of the class `x` was generated";
+        let expected = format!("::error {place} · pure::holds\n::warning {place}::{warning}\n");
+        assert_eq!(annotations(&report), expected);
+    }
 
     #[test]
     fn what_would_end_a_line_or_a_property_is_escaped() {
