@@ -15,7 +15,9 @@ use crate::journal::{self, Journal};
 use crate::patience::Patience;
 use crate::pick::Pick;
 use crate::place::Place;
-use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status};
+use crate::report::{
+    ComponentReport, Finding, InvariantReport, InvariantStatus, Status, never_reached,
+};
 use crate::stream;
 use crate::tolerance::Tolerance;
 
@@ -228,7 +230,7 @@ pub fn run<C: Contract>(
     }
     for (class, count) in classes.iter().zip(counts) {
         if count == 0 && (class.generated)(&options, place.dtype) && random == budget.cases {
-            report.warnings.push(format!("no case of the class `{}` was generated", class.id));
+            report.warnings.push(never_reached(class.id));
         }
         report.classes.insert(class.id.to_owned(), count);
     }
@@ -395,7 +397,8 @@ fn conclude<C: Contract>(
             finding::shrink(subject, invariant, broken, place, &mut report.calls)
         })
         .collect();
-    let diagnoser = diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let mut diagnoser =
+        diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     let mut patience = Patience::default();
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults(&shrunk);

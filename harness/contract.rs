@@ -30,6 +30,16 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Every stage, in pipeline order.
+    pub const ALL: &'static [Stage] = &[
+        Stage::Reward,
+        Stage::Decoding,
+        Stage::Advantage,
+        Stage::LogProbability,
+        Stage::Loss,
+        Stage::Update,
+    ];
+
     /// The name in reports: `log-probability`.
     pub fn name(self) -> &'static str {
         match self {

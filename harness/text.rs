@@ -113,6 +113,19 @@ fn visible(text: &str) -> String {
     shown
 }
 
+/// A text without quotes, its lines as they are, with everything in it that could not be seen as an
+/// escape.
+pub fn unquoted(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '"' | '\\' => shown.push(c),
+            _ => shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    shown
+}
+
 /// What was found and what was expected, both in quotes, and where long ones begin to differ.
 pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
     let both = format!("{}, expected {}", quoted_or_null(found), quoted_or_null(expected));
@@ -187,6 +200,7 @@ mod tests {
         assert_eq!(quoted("it's <a>"), "\"it's <a>\"");
         let hidden = "\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}";
         assert_eq!(quoted(hidden), r#""\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}""#);
+        assert_eq!(unquoted("\"a\" \\ '\n\r\u{202e}"), "\"a\" \\ '\n\\r\\u{202e}");
         let long = quoted(&"ab".repeat(300));
         assert!(long.contains("… 600 characters …") && long.chars().count() < 300, "{long}");
     }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::Stopped;
 use crate::case_file::write_atomically;
-use crate::report::{Report, github, junit, sarif};
+use crate::report::{Report, github, html, junit, sarif};
 
 /// The forms in which a report can be had.
 #[derive(Args)]
@@ -21,6 +21,9 @@ pub(super) struct ReportFiles {
     /// Write the findings as SARIF 2.1.0, for code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
+    /// Write the report as one HTML file, for people: nothing in it is loaded from elsewhere
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Also print the findings as annotations of a GitHub workflow
     #[arg(long)]
     github: bool,
@@ -33,8 +36,12 @@ impl ReportFiles {
             write!(to, "{}", github::annotations(report))?;
         }
         type Form = fn(&Report) -> String;
-        let forms: [(&Option<PathBuf>, Form); 3] =
-            [(&self.json, Report::json), (&self.junit, junit::xml), (&self.sarif, sarif::json)];
+        let forms: [(&Option<PathBuf>, Form); 4] = [
+            (&self.json, Report::json),
+            (&self.junit, junit::xml),
+            (&self.sarif, sarif::json),
+            (&self.html, html::page),
+        ];
         for (path, form) in forms {
             if let Some(path) = path {
                 write_atomically(path, form(report).as_bytes())?;
