@@ -3,6 +3,7 @@
 mod adopt;
 mod check;
 mod explain;
+mod init;
 mod replay;
 mod values;
 
@@ -47,6 +48,8 @@ enum Verb {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+    /// Write a suite, a folder for regressions and a nightly job into a training repository
+    Init(init::Arguments),
     /// Say of kept cases whether each is fixed, still failing, or stale
     Replay {
         /// Case files
@@ -161,6 +164,7 @@ pub fn main() -> ExitCode {
         Verb::Check(arguments) => check::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
+        Verb::Init(arguments) => init::run(&arguments),
         Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),
         Verb::Shrink { case, manifest, output } => {
             replay::shrink(&case, manifest.as_deref(), output.as_deref())

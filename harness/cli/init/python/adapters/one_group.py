@@ -1,0 +1,10 @@
+from @MODULE@ import @FUNCTION@
+
+
+def adapted_@FUNCTION@(@OURS@):
+    """`@CONTRACT@`: your function is taken to want the rewards of one group."""
+    advantages = 0 * rewards
+    for group in set(groups.tolist()):
+        rows = groups == group
+        advantages[rows] = @FUNCTION@(@ARGUMENTS@)
+    return advantages
