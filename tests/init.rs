@@ -3,6 +3,8 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/snapshot.rs"]
+mod snapshot;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use folder::{Folder, Ran};
+use snapshot::assert_snapshot;
 
 /// Runs `init` with more arguments.
 fn init(folder: &Folder, arguments: &[&str]) -> Ran {
@@ -214,6 +217,52 @@ fn every_adapter_lets_a_right_function_pass() {
         assert_eq!(ran.code, 0, "{adapters}\n{}\n{}", ran.stdout, ran.stderr);
         assert_eq!((&report["name"], &report["contract"]), (&function.into(), &contract.into()));
         assert_a_second_run_changes_nothing(&folder, &["python"]);
+    }
+}
+
+/// GRPO on arrays, of one group and of equal groups; `DDOF` is how the library names the divisor.
+const ON_ARRAYS: [(&str, &str); 2] = [
+    (
+        "compute_advantages",
+        "
+def compute_advantages(rewards, eps=1e-4):
+    if len(rewards) == 1:
+        return 0 * rewards
+    return (rewards - rewards.mean()) / (rewards.std(DDOF=1) + eps)
+",
+    ),
+    (
+        "grpo_advantages",
+        "
+def grpo_advantages(rewards, num_generations, eps=1e-4):
+    if num_generations == 1:
+        return 0 * rewards
+    groups = rewards.reshape(-1, num_generations)
+    centred = groups - groups.mean(1)[:, None]
+    return (centred / (groups.std(1, DDOF=1)[:, None] + eps)).reshape(-1)
+",
+    ),
+];
+
+#[test]
+fn every_adapter_on_arrays_lets_a_right_function_pass() {
+    for (library, ddof) in [("numpy", "ddof"), ("torch", "correction")] {
+        let mut python = Command::new(shakedown::process::default_interpreter());
+        let python = python.args(["-c", &format!("import {library}")]).output();
+        if !python.is_ok_and(|output| output.status.success()) {
+            println!("left out: Python has no {library}");
+            continue;
+        }
+        for (function, source) in ON_ARRAYS {
+            let source = format!("import {library}\n\n{}", source.replace("DDOF", ddof));
+            let folder = repository(&[("code/arrays.py", &source), ("setup.cfg", "")]);
+            init_well(&folder, &[]);
+            let manifest = fs::read_to_string(folder.path("shakedown.yaml")).unwrap();
+            assert!(manifest.contains(&format!("arrays: {library}\n")), "{manifest}");
+            let (ran, report) = check(&folder);
+            assert_eq!(ran.code, 0, "{manifest}\n{}\n{}", ran.stdout, ran.stderr);
+            assert_eq!(report["name"], function);
+        }
     }
 }
 
@@ -436,6 +485,40 @@ fn a_program_without_a_library_gets_an_example() {
     let source = concat!("git = \"", env!("CARGO_PKG_REPOSITORY"), "\"");
     assert!(manifest.contains(source), "{manifest}");
     assert_a_second_run_changes_nothing(&folder, &[]);
+}
+
+// ---- What it looks like.
+
+/// What was printed, then the files of these names.
+fn shown(ran: &Ran, folder: &Folder, names: &[&str]) -> String {
+    let file =
+        |name: &&str| format!("\n==== {name}\n{}", fs::read_to_string(folder.path(name)).unwrap());
+    ran.stdout.clone() + &names.iter().map(file).collect::<String>()
+}
+
+#[test]
+fn what_is_written_into_a_python_repository() {
+    let folder = repository(&[("src/trainer.py", ONE_GROUP), ("requirements.txt", "")]);
+    folder.write("src/rewards.py", "async def answer_score(response, gold):\n    return 1.0\n");
+    let ran = init_well(&folder, &[]);
+    let names = [
+        "shakedown.yaml",
+        "shakedown_adapters.py",
+        "corpora/README.md",
+        ".github/workflows/shakedown.yml",
+    ];
+    assert_snapshot("init", "python", &shown(&ran, &folder, &names));
+}
+
+#[test]
+fn what_is_written_into_a_rust_package() {
+    let manifest = package("my-trainer");
+    let folder = repository(&[("Cargo.toml", &manifest), ("src/lib.rs", LIBRARY)]);
+    folder.write("src/advantages.rs", grpo("mean"));
+    folder.write(".config/nextest.toml", "# ours\n");
+    let ran = init_well(&folder, &[]);
+    let names = ["tests/shakedown.rs", "Cargo.toml", ".github/workflows/shakedown.yml"];
+    assert_snapshot("init", "rust", &shown(&ran, &folder, &names));
 }
 
 // ---- What was there.

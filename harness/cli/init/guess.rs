@@ -112,7 +112,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("answers", &["answer", "solution", "solutions", "ground_truth", "ground_truths", "target"]),
     ("answers", &["targets", "gold", "golds", "label", "labels", "reference", "references"]),
     ("texts", &["text", "completion", "completions", "response", "responses", "output"]),
-    ("rewards", &["reward", "scores", "group_rewards", "r"]),
+    ("rewards", &["reward", "scores", "group_rewards", "token_level_rewards", "r"]),
     ("token_rewards", &["token_level_rewards", "token_level_scores"]),
     ("groups", &["group_ids", "group_idx", "group", "prompt_ids", "prompt_idx", "uids", "index"]),
     (GROUP_SIZE, &["num_generations", "n_samples_per_prompt", "samples_per_prompt", "n_samples"]),

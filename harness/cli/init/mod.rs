@@ -61,11 +61,11 @@ pub(super) fn run(arguments: &Arguments) -> Done {
     for file in &plan.files {
         outcomes.push(file.put(dir)?);
     }
-    print(&plan, &outcomes)?;
+    print(dir, &plan, &outcomes)?;
     Ok(ExitCode::AllHold)
 }
 
-fn print(plan: &Plan, outcomes: &[Outcome]) -> std::io::Result<()> {
+fn print(dir: &Path, plan: &Plan, outcomes: &[Outcome]) -> std::io::Result<()> {
     let (mut to, _) = output();
     for found in &plan.found {
         writeln!(to, "{found}")?;
@@ -88,7 +88,7 @@ fn print(plan: &Plan, outcomes: &[Outcome]) -> std::io::Result<()> {
     if !outcomes.iter().any(|outcome| matches!(outcome, Outcome::Written | Outcome::Changed)) {
         writeln!(to, "\nNothing was changed: everything is there already.")?;
     }
-    writeln!(to, "\nLeft to do:")?;
+    writeln!(to, "\nLeft to do in `{}`:", dir.display())?;
     for (index, step) in plan.steps.iter().enumerate() {
         writeln!(to, "  {}. {step}", index + 1)?;
     }

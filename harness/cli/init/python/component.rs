@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::scan::Function;
+use super::scan::{Function, Parameter};
 use super::search_path;
 use crate::cli::init::guess::{self, ContractNames, Form, GROUP_SIZE, Guess};
 use crate::cli::init::template::fill;
@@ -79,7 +79,13 @@ fn reward(function: &Function) -> Option<Component> {
     contracts::visit(REWARDS, ContractNames)?;
     let takes = |name: &str| function.parameters.iter().any(|parameter| parameter.name == name);
     let named = function.name.to_lowercase();
-    let signature = if takes("completions") && (function.others || named.contains("reward")) {
+    let trl = ["prompts", "completions", "completion_ids"];
+    let is_gold = |name: &str| ANSWERS.contains(&name);
+    // Any column that it requires gets the gold answers; without `**kwargs` it may be no column.
+    let known = |one: &Parameter| !one.required || trl.contains(&&*one.name) || is_gold(&one.name);
+    let in_trl =
+        function.others || (named.contains("reward") && function.parameters.iter().all(known));
+    let signature = if takes("completions") && in_trl {
         if function.chat { "trl-chat" } else { "trl" }
     } else if takes("solution_str") && takes("ground_truth") {
         "verl"
@@ -87,11 +93,9 @@ fn reward(function: &Function) -> Option<Component> {
         return None;
     };
     let about = |words: &[&str]| words.iter().any(|word| named.contains(word));
-    let trl = ["prompts", "completions", "completion_ids"];
-    let column = |name: &str| signature == "trl" && !trl.contains(&name);
-    let gold = signature == "verl"
-        || function.parameters.iter().any(|one| one.required && !trl.contains(&&*one.name))
-        || function.parameters.iter().any(|one| column(&one.name) && ANSWERS.contains(&&*one.name));
+    let is_column =
+        |one: &Parameter| !trl.contains(&&*one.name) && (one.required || is_gold(&one.name));
+    let gold = signature == "verl" || function.parameters.iter().any(is_column);
     let judges = if about(&["format", "xml", "tag"]) {
         "format"
     } else if gold {
@@ -214,10 +218,7 @@ fn adapter(function: &Function, guess: &Guess) -> Option<String> {
     }
     let arguments = guess.arguments.iter().map(|(theirs, ours)| match guess.form {
         Form::PerRow if is_input(ours) => format!("{theirs}={ours}[row]"),
-        Form::OneGroup if *ours == "rewards" && lists => {
-            format!("{theirs}=[rewards[row] for row in rows]")
-        }
-        Form::OneGroup if *ours == "rewards" => format!("{theirs}=rewards[rows]"),
+        Form::OneGroup if *ours == "rewards" => format!("{theirs}=of_group"),
         _ => format!("{theirs}={ours}"),
     });
     let arguments: Vec<String> = arguments.collect();

@@ -85,7 +85,7 @@ fn advantages(function: &Function, guess: &Guess) -> Option<Test> {
         Form::OneGroup => include_str!("one_group.rs.in"),
         Form::PerRow => return None,
     };
-    let mut names = vec!["GroupAdvantage", "Options"];
+    let mut names = vec!["GroupAdvantage", "GroupAdvantageCase", "Options"];
     let mut options = String::new();
     if function.name.contains("rloo") {
         names.extend(["Baseline", "Scale"]);
@@ -159,7 +159,8 @@ fn rewards(function: &Function, guess: &Guess) -> Option<Test> {
             ("PLACES", places(returned == "f32")),
         ],
     );
-    let imports = imports("reward_function", &["Judges", "Options", "RewardFunction"]);
+    let imports =
+        imports("reward_function", &["Judges", "Options", "RewardFunction", "RewardFunctionCase"]);
     Some(Test { contract: REWARD_FUNCTION, imports, text, is_example: false })
 }
 

@@ -6,5 +6,6 @@ def adapted_@FUNCTION@(@OURS@):
     advantages = 0 * rewards
     for group in set(groups.tolist()):
         rows = groups == group
+        of_group = rewards[rows]
         advantages[rows] = @FUNCTION@(@ARGUMENTS@)
     return advantages
