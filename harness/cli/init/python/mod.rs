@@ -35,10 +35,11 @@ pub(super) fn plan(dir: &Path) -> Result<Plan, Error> {
         Err(why) => (Scan::default(), Some(why)),
     };
     let mut found: Vec<Component> = scan.functions.iter().filter_map(component::of).collect();
-    // What needs no adapter is surest; the sort keeps the order of files otherwise.
+    // What needs no adapter is surest; then in the order of the pipeline, and of the files.
     found.sort_by_key(|component| {
         let private = component.name.starts_with('_');
-        (component.target.is_none(), component.adapter.is_some(), private)
+        let stage = contracts::IDS.iter().position(|id| *id == component.contract);
+        (component.target.is_none(), component.adapter.is_some(), private, stage)
     });
     let can_be_written = found.first().is_some_and(|component| component.target.is_some());
     let filled = if can_be_written { found.remove(0) } else { component::example() };
