@@ -4,6 +4,7 @@ mod adopt;
 mod check;
 mod explain;
 mod files;
+mod init;
 mod merge;
 mod replay;
 mod values;
@@ -58,6 +59,8 @@ enum Verb {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+    /// Write a suite, a folder for regressions and a nightly job into a training repository
+    Init(init::Arguments),
     /// Say of kept cases whether each is fixed, still failing, or stale
     Replay {
         /// Case files
@@ -175,6 +178,7 @@ pub fn main() -> ExitCode {
         Verb::MergeReports { reports, files } => merge::run(&reports, &files),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
+        Verb::Init(arguments) => init::run(&arguments),
         Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),
         Verb::Shrink { case, manifest, output } => {
             replay::shrink(&case, manifest.as_deref(), output.as_deref())
