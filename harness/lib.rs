@@ -56,6 +56,7 @@
 #![cfg_attr(not(feature = "tch"), forbid(unsafe_code))]
 
 pub mod aggregate;
+pub mod batch;
 pub mod case_file;
 pub mod check;
 #[cfg(feature = "cli")]
@@ -63,6 +64,7 @@ pub mod cli;
 pub mod component;
 pub mod contract;
 pub mod contracts;
+pub mod cuts;
 mod diagnose;
 pub mod draw;
 pub mod error;
@@ -81,9 +83,12 @@ pub mod pick;
 pub mod place;
 pub mod process;
 pub mod record;
+mod recorded;
 pub mod report;
 pub mod shapes;
 pub mod shrink;
+#[cfg(feature = "snapshots")]
+pub mod snapshots;
 pub mod stream;
 pub mod strings;
 mod suite;

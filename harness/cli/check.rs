@@ -18,9 +18,9 @@ use crate::place::Place;
 use crate::report::{ComponentReport, Report, SCHEMA, write_component, write_summary};
 
 /// One component with the invariants asked for; all of them where the list is empty.
-struct Task<'a> {
-    declared: &'a Declared,
-    only: Vec<String>,
+pub(super) struct Task<'a> {
+    pub(super) declared: &'a Declared,
+    pub(super) only: Vec<String>,
 }
 
 /// What came of a task: its reports, and the table of `--values`.
@@ -75,7 +75,10 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
 }
 
 /// The components whose name, or whose `name/invariant`, contains one of the patterns.
-fn select<'a>(manifest: &'a Manifest, patterns: &[String]) -> Result<Vec<Task<'a>>, Error> {
+pub(super) fn select<'a>(
+    manifest: &'a Manifest,
+    patterns: &[String],
+) -> Result<Vec<Task<'a>>, Error> {
     let mut tasks = Vec::new();
     for declared in &manifest.components {
         let whole = |pattern: &String| declared.name.contains(pattern);

@@ -2,6 +2,7 @@
 
 mod adopt;
 mod check;
+mod check_batch;
 mod explain;
 mod replay;
 mod values;
@@ -36,6 +37,8 @@ struct Cli {
 enum Verb {
     /// Check every invariant of every component of a manifest
     Check(CheckArguments),
+    /// Check a recorded batch of a training step: what came back, or a manifest's components on it
+    CheckBatch(CheckBatchArguments),
     /// List the contracts, or one contract's options, invariants and faults
     List {
         /// A contract
@@ -118,6 +121,31 @@ struct CheckArguments {
     json: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct CheckBatchArguments {
+    /// The inputs, and what came back for them, under the contract's names
+    #[arg(value_name = "FILE.safetensors")]
+    file: PathBuf,
+    /// The contract
+    #[arg(long, value_name = "ID")]
+    contract: String,
+    /// Also call its components of this contract on the batch
+    #[arg(long, short)]
+    manifest: Option<PathBuf>,
+    /// Only components, or COMPONENT/INVARIANT, that contain this text
+    #[arg(long, value_name = "PATTERN", requires = "manifest")]
+    only: Vec<String>,
+    /// An option, instead of the one in the file or in the manifest
+    #[arg(long, value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Check at this place: cpu/f32. For recorded outputs, their own format is the default
+    #[arg(long, value_name = "PLACE")]
+    place: Option<Place>,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
 /// A list in one argument; clap takes a `Vec` for repeated arguments.
 #[derive(Clone, Debug)]
 struct Places(Vec<Place>);
@@ -159,6 +187,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.verb {
         Verb::Check(arguments) => check::run(&arguments),
+        Verb::CheckBatch(arguments) => check_batch::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
         Verb::Replay { cases, manifest } => replay::run(&cases, manifest.as_deref()),
