@@ -129,13 +129,14 @@ fn a_wrong_group_is_cut_out_of_the_batch_and_its_rows_are_named() {
 
 #[test]
 fn what_every_group_does_wrong_is_named_by_the_fault() {
-    let (_, ran, report) = check(&grpo(&REWARDS), "group-advantage", &[]);
+    let more = ["--option", "scale=std"];
+    let (_, ran, report) = check(&grpo(&CENTRED), "group-advantage", &more);
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
     let component = &report.unwrap().components[0];
-    let finding = component.findings.iter().find(|one| one.invariant == "zero-sum").unwrap();
-    assert_eq!(finding.diagnosis[0].fault, "baseline-missing");
+    let finding = component.findings.iter().find(|one| one.invariant == "declared-scale").unwrap();
+    assert_eq!(finding.diagnosis[0].fault, "not-divided");
     assert!(finding.diagnosis[0].matches >= 3 && finding.diagnosis[0].explains == 1.0);
-    assert!(ran.stdout.contains("behaves exactly like `baseline-missing`"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("behaves exactly like `not-divided`"), "{}", ran.stdout);
 }
 
 #[test]
@@ -146,6 +147,25 @@ fn rows_that_depend_on_each_other_are_not_cut() {
         assert_eq!(finding.case["rewards"].as_array().unwrap().len(), 6, "{}", finding.invariant);
         assert_eq!(finding.shrink_calls, 0);
     }
+}
+
+#[test]
+fn an_output_without_rows_keeps_the_batch_whole() {
+    let log_probs = [-0.5, -1.0, -0.25, -2.0];
+    let tensors = [
+        f32s("log_probs", &[2, 2], &log_probs),
+        f32s("old_log_probs", &[2, 2], &log_probs),
+        f32s("advantages", &[2, 2], &[1.0, 1.0, -0.5, -0.5]),
+        flags("mask", &[2, 2], &[true; 4]),
+        f32s("loss", &[], &[17.0]),
+    ];
+    let (_, ran, report) = check(&file(&tensors, &[]), "policy-loss", &[]);
+    let report = report.unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr));
+    let finding = report.components[0].findings.iter().find(|one| one.invariant == "oracle");
+    assert_eq!(finding.unwrap().case["mask"].as_array().unwrap().len(), 2);
+    let gradient = report.components[0].invariants.iter().find(|one| one.id == "gradient");
+    let why = gradient.unwrap().reason.as_ref().unwrap();
+    assert!(why.contains("no gradient is recorded") || why.contains("does not apply"), "{why}");
 }
 
 #[test]
