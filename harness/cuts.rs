@@ -14,6 +14,13 @@ use crate::shrink::Minimal;
 /// is as large.
 const LARGE: usize = 1 << 14;
 
+/// A case with what was recorded for it.
+pub(crate) type Pair<C> = (<C as Contract>::Case, <C as Contract>::Output);
+
+/// Takes some rows of a case and of an output; `None` where the output has no rows.
+type TakePart<C> =
+    fn(&<C as Contract>::Case, &<C as Contract>::Output, &[usize]) -> Option<Pair<C>>;
+
 /// How batches of the contract `C` are cut. See [`Contract::cuts`].
 pub struct Cuts<C: Contract> {
     axes: fn() -> Vec<char>,
@@ -21,7 +28,7 @@ pub struct Cuts<C: Contract> {
     take: fn(&C::Case, char, &[usize]) -> C::Case,
     independent: fn(&C::Options) -> bool,
     parts: fn(&C::Case) -> Vec<Vec<usize>>,
-    part: fn(&C::Case, &C::Output, &[usize]) -> Option<(C::Case, C::Output)>,
+    part: TakePart<C>,
 }
 
 impl<C: Rows> Cuts<C> {
@@ -52,7 +59,7 @@ impl<C: Contract> Cuts<C> {
         case: &C::Case,
         output: &C::Output,
         rows: &[usize],
-    ) -> Option<(C::Case, C::Output)> {
+    ) -> Option<Pair<C>> {
         (self.part)(case, output, rows)
     }
 }
@@ -68,11 +75,7 @@ fn take<C: Rows>(case: &C::Case, axis: char, kept: &[usize]) -> C::Case {
     if axis == C::ROW { C::take(case, kept) } else { grid::select::<C, _>(case, axis, kept) }
 }
 
-fn part<C: Rows>(
-    case: &C::Case,
-    output: &C::Output,
-    rows: &[usize],
-) -> Option<(C::Case, C::Output)> {
+fn part<C: Rows>(case: &C::Case, output: &C::Output, rows: &[usize]) -> Option<Pair<C>> {
     let count = C::rows(case);
     let has_rows = |(name, value): &(&str, Option<Value>)| {
         value.as_ref().is_none_or(|value| {

@@ -11,6 +11,7 @@
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
 use crate::contract::{Contract, round};
+use crate::cuts::Pair;
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::{Invariant, Stop};
@@ -130,11 +131,7 @@ impl<C: Contract> Diagnoser<C> {
 
     /// The same for recorded outputs, of whole batches or of parts of them: there is nothing to
     /// call, so that only numbers and texts are compared.
-    pub(crate) fn of_records(
-        records: Vec<(C::Case, C::Output)>,
-        options: &C::Options,
-        place: Place,
-    ) -> Self {
+    pub(crate) fn of_records(records: Vec<Pair<C>>, options: &C::Options, place: Place) -> Self {
         let gradient = C::wants_gradient(options);
         let answered = |(case, output)| {
             let answer = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };

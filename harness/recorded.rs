@@ -11,7 +11,7 @@ use crate::batch::Batch;
 use crate::check::{Subject, blank_report};
 use crate::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::Contract;
-use crate::cuts::{Cuts, fewest, places};
+use crate::cuts::{Cuts, Pair, fewest, places};
 use crate::diagnose::{self, Diagnoser};
 use crate::error::Error;
 use crate::finding::{self, Shrunk};
@@ -105,7 +105,7 @@ struct Check<'a, C: Contract> {
 ///
 /// # Errors
 /// A finding cannot be written. What is wrong with the outputs is in the report.
-pub(crate) fn check<C: Contract>(
+pub fn check<C: Contract>(
     name: &str,
     batch: &Batch<C>,
     options: &C::Options,
@@ -288,7 +288,7 @@ impl<C: Contract> Check<'_, C> {
     }
 
     /// The parts of the batch that are records of their own, or the whole.
-    fn parts(&self) -> Vec<(C::Case, C::Output)> {
+    fn parts(&self) -> Vec<Pair<C>> {
         let whole = || vec![(self.case.clone(), self.output.clone())];
         let Some((cuts, parts)) = self.independent() else { return whole() };
         let spread = parts.iter().step_by(parts.len().div_ceil(COMPARED).max(1));

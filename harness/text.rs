@@ -133,7 +133,7 @@ pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
 }
 
 /// How many characters of a line of values are shown at most: a row of a real batch has thousands.
-const LONGEST_LINE: usize = 4000;
+const LONGEST_LINE: usize = 2000;
 
 /// A line of values, a very long one without its middle.
 pub(crate) fn shortened(line: String) -> String {
