@@ -269,9 +269,9 @@ impl<C: Contract> Diagnoser<C> {
                 let Diagnosis { matches, of, .. } = explanation.diagnosis;
                 news(explained) as f64 * (0.5 + 0.5 * matches as f64 / of as f64)
             };
-            // A fault that agrees on no whole case may be right about a branch, or alike by chance: it
-            // is named only for what no other explains. Among equals comes the one that shows under
-            // options most like these, then the first.
+            // A fault that agrees on no whole case may be right about a branch, or alike by
+            // chance: it is named only for what no other explains. Among equals comes the one that
+            // shows under options most like these, then the first.
             let best = [true, false].into_iter().find_map(|whole| {
                 let usable = (0..candidates.len()).rev().filter(|index| {
                     let (explanation, explained) = &candidates[*index];

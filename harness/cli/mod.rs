@@ -37,7 +37,7 @@ struct Cli {
 enum Verb {
     /// Check every invariant of every component of a manifest
     Check(CheckArguments),
-    /// Check a recorded batch of a training step: what came back, or a manifest's components on it
+    /// Check a recorded batch of a training step
     CheckBatch(CheckBatchArguments),
     /// List the contracts, or one contract's options, invariants and faults
     List {
