@@ -213,8 +213,14 @@ impl<C: Contract> Check<'_, C> {
             .into_iter()
             .map(|(invariant, found)| self.fewest_rows(invariant, found))
             .collect();
-        let smallest = cut.iter().map(|(shrunk, output)| (shrunk.case.clone(), output.clone()));
-        let records: Vec<_> = smallest.chain(self.parts()).take(COMPARED).collect();
+        // A smallest part is one of all parts: counted twice, it would say more than it does.
+        let mut records = self.parts();
+        for (Shrunk { case, .. }, output) in &cut {
+            if !records.iter().any(|(known, _)| same_bits(known, case)) {
+                records.insert(0, (case.clone(), output.clone()));
+            }
+        }
+        records.truncate(COMPARED);
         let diagnoser = Diagnoser::of_records(records.clone(), self.options, self.place);
         for (shrunk, output) in cut {
             let diagnosis = diagnoser.faults(&shrunk);

@@ -135,7 +135,8 @@ fn what_every_group_does_wrong_is_named_by_the_fault() {
     let component = &report.unwrap().components[0];
     let finding = component.findings.iter().find(|one| one.invariant == "declared-scale").unwrap();
     assert_eq!(finding.diagnosis[0].fault, "not-divided");
-    assert!(finding.diagnosis[0].matches >= 3 && finding.diagnosis[0].explains == 1.0);
+    let found = &finding.diagnosis[0];
+    assert_eq!((found.matches, found.of, found.explains), (3, 3, 1.0), "one a group");
     assert!(ran.stdout.contains("behaves exactly like `not-divided`"), "{}", ran.stdout);
 }
 
