@@ -53,9 +53,9 @@ pub fn summed(count: usize) -> f64 {
     count / (1.0 + count.log2())
 }
 
-/// The discounted sum from each term on, `Σ factor^d · term`: what `d` steps ahead passes through
+/// The discounted sum from each term on, `Σ factor^d · term`: what is d steps ahead passes through
 /// d products and sums, which round it `each` times a step and once more. Terms come with their
-/// magnitude. One pass from the end, so that a batch as long as training has them takes no T² steps.
+/// magnitude. One pass from the end, so that a row as long as training has them takes no T² steps.
 pub(crate) fn discounted(terms: &[(f64, f64)], factor: f64, each: f64) -> Vec<Number> {
     let (mut value, mut magnitude, mut scale) = (0.0, 0.0, 0.0);
     let from_the_end = terms.iter().rev().map(|(term, size)| {
