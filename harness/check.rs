@@ -167,9 +167,25 @@ pub fn run<C: Contract>(
     budget: &Budget,
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
-    let started = Instant::now();
-    let mut report = ComponentReport {
-        name: subject.name.clone(),
+    run_over(subject, place, budget, None, progress)
+}
+
+/// Checks a component at a place on one case and no other.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    case: &C::Case,
+) -> Result<ComponentReport, Error> {
+    run_over(subject, place, &Budget::default(), Some(case), &|_| ())
+}
+
+/// A report in which nothing was checked yet.
+pub(crate) fn blank_report<C: Contract>(name: &str, place: Place) -> ComponentReport {
+    ComponentReport {
+        name: name.to_owned(),
         contract: C::ID.to_owned(),
         stage: C::STAGE,
         place,
@@ -183,7 +199,19 @@ pub fn run<C: Contract>(
         findings: Vec::new(),
         classes: BTreeMap::new(),
         warnings: Vec::new(),
-    };
+    }
+}
+
+/// Checks a component on one case, or on the stream of all.
+fn run_over<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    budget: &Budget,
+    only: Option<&C::Case>,
+    progress: &dyn Fn(u64),
+) -> Result<ComponentReport, Error> {
+    let started = Instant::now();
+    let mut report = blank_report::<C>(&subject.name, place);
     match subject.component.prepare(place) {
         Ok(None) => {}
         Ok(Some(why)) => {
@@ -198,7 +226,10 @@ pub fn run<C: Contract>(
         }
     }
     let mut checked = select(subject, place, &mut report);
-    let first = first_cases(subject, place)?;
+    let first = match only {
+        None => first_cases(subject, place)?,
+        Some(_) => Vec::new(),
+    };
     subject.journal = match &subject.corpora {
         Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
         None => None,
@@ -208,7 +239,9 @@ pub fn run<C: Contract>(
     let mut counts = vec![0; classes.len()];
     let mut random = 0;
     let mut patience = Patience::default();
-    for (is_random, case) in stream::cases::<C>(first, budget.seed, &options, place.dtype) {
+    let all = || stream::cases::<C>(first, budget.seed, &options, place.dtype);
+    let all = only.is_none().then(all).into_iter().flatten();
+    for (is_random, case) in only.map(|case| (false, case.clone())).into_iter().chain(all) {
         let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
         let settled = checked.iter().all(|progress| progress.broken.is_some());
         if (is_random && random == budget.cases) || (report.cases > 0 && late) || settled {

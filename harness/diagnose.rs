@@ -14,6 +14,7 @@ use std::mem::take;
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
 use crate::contract::{Contract, round};
+use crate::cuts::Pair;
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::{Invariant, Stop};
@@ -119,22 +120,10 @@ impl<C: Contract> Diagnoser<C> {
             if C::refuses(&case, &options) {
                 continue;
             }
-            let mut expected = C::oracle(&case, &options, place.dtype);
-            if gradient {
-                expected.extend(C::oracle_gradient(&case, &options, place.dtype));
-            }
-            let texts = C::oracle_texts(&case, &options);
-            let mut expected = ExpectedCells { numbers: expected, texts };
             *calls += 1;
-            let (given, failure) = match subject.call(&case, place, gradient) {
-                Ok(returned) => {
-                    expected.numbers.retain(|expected| is_given::<C>(&returned, expected.field));
-                    (given::<C>(&returned, &expected), None)
-                }
-                Err(failure) => (None, Some(failure)),
-            };
-            failure.iter().for_each(|failure| patience.spend(failure));
-            observed.push(Observed { case, expected, given, failure });
+            let answer = subject.call(&case, place, gradient);
+            answer.as_ref().err().iter().for_each(|failure| patience.spend(failure));
+            observed.push(observe(case, answer, &options, place, gradient));
         }
         let tolerance = subject.tolerance_at(place);
         let mut diagnoser =
@@ -146,6 +135,27 @@ impl<C: Contract> Diagnoser<C> {
         } else if !has_oracle || findings.iter().any(|finding| may_be_a_fault(&finding.invariant)) {
             // Without an oracle, or where each number may be right but not all of them together.
             diagnoser.explain_by_outcomes(subject, findings.len(), calls);
+        }
+        diagnoser
+    }
+
+    /// The same for recorded outputs, of whole batches or of parts of them: there is nothing to
+    /// call, so that only numbers and texts are compared.
+    pub(crate) fn of_records(records: Vec<Pair<C>>, options: &C::Options, place: Place) -> Self {
+        let gradient = C::wants_gradient(options);
+        let answered = |(case, output)| {
+            let answer = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+            observe(case, Ok(answer), options, place, gradient)
+        };
+        let observed = records.into_iter().take(CASES).map(answered).collect();
+        let tolerance = Tolerance { dtype: place.dtype, factor: 1.0 };
+        let options = options.clone();
+        let mut diagnoser =
+            Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
+        if diagnoser.is_wrong_anywhere() {
+            diagnoser.explain();
+            // Of the few wrong numbers of one call, some fault explains each by chance.
+            diagnoser.explanations.retain(|explanation| explanation.diagnosis.matches > 0);
         }
         diagnoser
     }
@@ -403,7 +413,6 @@ impl<C: Contract> Diagnoser<C> {
         patience: &mut Patience,
         calls: &mut u64,
     ) -> Classes {
-        let mut classes = Classes::default();
         let mut outcomes: Vec<(&C::Case, bool)> = Vec::new();
         for Observed { case, failure, .. } in &self.observed {
             if let Some(failure) = failure {
@@ -422,19 +431,51 @@ impl<C: Contract> Diagnoser<C> {
                 Err(Stop::Vacuous | Stop::Failed) => {}
             }
         }
-        for class in C::classes() {
-            let within = |case: &C::Case| (class.contains)(case, &self.options);
-            let of_class = || outcomes.iter().filter(|(case, _)| within(case));
-            let (all, broken) =
-                (of_class().count(), of_class().filter(|(_, broken)| *broken).count());
-            if within(&finding.case) || (broken > 0 && 2 * broken >= all) {
-                classes.fails.push(class.id.to_owned());
-            } else if all > 0 && broken == 0 {
-                classes.holds.push(class.id.to_owned());
-            }
-        }
-        classes
+        classes::<C>(&finding.case, &outcomes, &self.options)
     }
+}
+
+/// What came of a call on a case, beside what was expected of it.
+fn observe<C: Contract>(
+    case: C::Case,
+    answer: Result<Returned<C>, Failure>,
+    options: &C::Options,
+    place: Place,
+    gradient: bool,
+) -> Observed<C> {
+    let mut numbers = C::oracle(&case, options, place.dtype);
+    if gradient {
+        numbers.extend(C::oracle_gradient(&case, options, place.dtype));
+    }
+    let mut expected = ExpectedCells { numbers, texts: C::oracle_texts(&case, options) };
+    let (given, failure) = match answer {
+        Ok(returned) => {
+            expected.numbers.retain(|expected| is_given::<C>(&returned, expected.field));
+            (given::<C>(&returned, &expected), None)
+        }
+        Err(failure) => (None, Some(failure)),
+    };
+    Observed { case, expected, given, failure }
+}
+
+/// The classes of a smallest case, and those of others, of which it is said whether they break too.
+pub(crate) fn classes<C: Contract>(
+    smallest: &C::Case,
+    outcomes: &[(&C::Case, bool)],
+    options: &C::Options,
+) -> Classes {
+    let mut classes = Classes::default();
+    for class in C::classes() {
+        let within = |case: &C::Case| (class.contains)(case, options);
+        let of_class = || outcomes.iter().filter(|(case, _)| within(case));
+        let (all, broken) = (of_class().count(), of_class().filter(|(_, broken)| *broken).count());
+        if within(smallest) || (broken > 0 && 2 * broken >= all) {
+            classes.fails.push(class.id.to_owned());
+        } else if all > 0 && broken == 0 {
+            classes.holds.push(class.id.to_owned());
+        }
+    }
+    classes
 }
 
 /// Whether an invariant catches faults that give wrong numbers.

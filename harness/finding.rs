@@ -15,7 +15,9 @@ use crate::place::{Dtype, Place};
 use crate::record::{Branch, Record, Tree, Value, one_line, tree};
 use crate::report::{Classes, Diagnosis, Finding, json_float};
 use crate::shrink::minimise;
+use crate::text::shortened;
 use crate::tolerance::{Number, Wanted};
+use crate::yaml;
 
 /// Candidates tried for one finding at the most.
 const CANDIDATES: u64 = 3000;
@@ -83,6 +85,8 @@ pub(crate) fn write<C: Contract>(
     };
     let case_file = match &subject.corpora {
         None => None,
+        // A batch that could not be made smaller: what cannot be read again is not kept.
+        Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
         Some(corpora) => {
             let path = found_folder(corpora, C::ID).join(file.name());
             file.write(&path)?;
@@ -110,7 +114,7 @@ pub(crate) fn write<C: Contract>(
         case: json(&file.case),
         output: output.as_ref().map(json),
         expected: expected_json::<C>(&file.case, &subject.options, place.dtype),
-        shown,
+        shown: shortened(shown),
         case_file,
         replay,
         classes,
@@ -180,15 +184,27 @@ static OWN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/corpora");
 /// # Errors
 /// One of them cannot be read.
 pub(crate) fn regressions<C: Contract>(corpora: Option<&Path>) -> Result<Vec<CaseFile<C>>, Error> {
+    Ok(named_regressions(corpora)?.into_iter().map(|(_, file)| file).collect())
+}
+
+/// The same, each with the name of its file.
+///
+/// # Errors
+/// One of them cannot be read.
+pub(crate) fn named_regressions<C: Contract>(
+    corpora: Option<&Path>,
+) -> Result<Vec<(String, CaseFile<C>)>, Error> {
+    let stem = |path: &Path| path.file_stem().map_or_else(String::new, |s| s.display().to_string());
     let mut cases = Vec::new();
     let own = OWN.get_dir(regressions_folder(Path::new(""), C::ID));
     for file in own.into_iter().flat_map(Dir::files) {
         let text = file.contents_utf8().unwrap_or("");
-        cases.push(CaseFile::parse(text).map_err(|error| error.at(file.path()))?);
+        let case = CaseFile::parse(text).map_err(|error| error.at(file.path()))?;
+        cases.push((stem(file.path()), case));
     }
     let Some(corpora) = corpora else { return Ok(cases) };
     for path in yaml_files(&regressions_folder(corpora, C::ID)) {
-        cases.push(CaseFile::read(&path)?);
+        cases.push((stem(&path), CaseFile::read(&path)?));
     }
     Ok(cases)
 }

@@ -145,6 +145,20 @@ pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
     format!("{both}: after {same} characters {} for {}", quoted(&found), quoted(&expected))
 }
 
+/// How many characters of a line of values are shown at most: a row of a real batch has thousands.
+const LONGEST_LINE: usize = 2000;
+
+/// A line of values, a very long one without its middle.
+pub(crate) fn shortened(line: String) -> String {
+    let count = line.chars().count();
+    if count <= LONGEST_LINE {
+        return line;
+    }
+    let start: String = line.chars().take(LONGEST_LINE / 4).collect();
+    let end: String = line.chars().skip(count - LONGEST_LINE / 4).collect();
+    format!("{start} … {} characters … {end}", count - 2 * (LONGEST_LINE / 4))
+}
+
 /// Writes an array in nested brackets, each element with `element`.
 pub(crate) fn nested<T>(
     text: &mut String,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Stopped;
+use super::Done;
 use crate::case_file::write_atomically;
-use crate::report::{Report, github, html, junit, sarif};
+use crate::report::{Paint, Report, github, html, junit, sarif, write_summary};
 
 /// The forms in which a report can be had.
 #[derive(Args)]
@@ -30,8 +30,9 @@ pub(super) struct ReportFiles {
 }
 
 impl ReportFiles {
-    /// Writes the report in every form that was asked for; annotations go to `to`.
-    pub(super) fn write(&self, report: &Report, to: &mut dyn Write) -> Result<(), Stopped> {
+    /// Ends a run: the last lines of its report, and the report in every form that was asked for.
+    pub(super) fn conclude(&self, report: &Report, to: &mut dyn Write, paint: Paint) -> Done {
+        write_summary(to, report, paint)?;
         if self.github {
             write!(to, "{}", github::annotations(report))?;
         }
@@ -47,6 +48,6 @@ impl ReportFiles {
                 write_atomically(path, form(report).as_bytes())?;
             }
         }
-        Ok(())
+        Ok(report.exit_code())
     }
 }

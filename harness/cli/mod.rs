@@ -2,6 +2,7 @@
 
 mod adopt;
 mod check;
+mod check_batch;
 mod explain;
 mod files;
 mod init;
@@ -48,6 +49,8 @@ enum Verb {
         #[command(flatten)]
         files: ReportFiles,
     },
+    /// Check a recorded batch of a training step
+    CheckBatch(CheckBatchArguments),
     /// List the contracts, or one contract's options, invariants and faults
     List {
         /// A contract
@@ -134,6 +137,30 @@ struct CheckArguments {
     files: ReportFiles,
 }
 
+#[derive(Args)]
+struct CheckBatchArguments {
+    /// The inputs, and what came back for them, under the contract's names
+    #[arg(value_name = "FILE.safetensors")]
+    file: PathBuf,
+    /// The contract
+    #[arg(long, value_name = "ID")]
+    contract: String,
+    /// Also call its components of this contract on the batch
+    #[arg(long, short)]
+    manifest: Option<PathBuf>,
+    /// Only components, or COMPONENT/INVARIANT, that contain this text
+    #[arg(long, value_name = "PATTERN", requires = "manifest")]
+    only: Vec<String>,
+    /// An option, instead of the one in the file or in the manifest
+    #[arg(long, value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Check at this place: cpu/f32. For recorded outputs, their own format is the default
+    #[arg(long, value_name = "PLACE")]
+    place: Option<Place>,
+    #[command(flatten)]
+    files: ReportFiles,
+}
+
 /// A list in one argument; clap takes a `Vec` for repeated arguments.
 #[derive(Clone, Debug)]
 struct Places(Vec<Place>);
@@ -176,6 +203,7 @@ pub fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Check(arguments) => check::run(&arguments),
         Verb::MergeReports { reports, files } => merge::run(&reports, &files),
+        Verb::CheckBatch(arguments) => check_batch::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
         Verb::Init(arguments) => init::run(&arguments),

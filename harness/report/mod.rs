@@ -15,6 +15,7 @@ mod shard;
 mod text;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -221,6 +222,23 @@ pub(crate) fn never_reached(class: &str) -> String {
 }
 
 impl Report {
+    /// The report of a run that ends now.
+    pub fn new(
+        seed: u64,
+        shard: Option<Shard>,
+        started: Instant,
+        components: Vec<ComponentReport>,
+    ) -> Report {
+        Report {
+            schema: SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed,
+            shard,
+            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            components,
+        }
+    }
+
     /// The exit code of a run with this report.
     pub fn exit_code(&self) -> ExitCode {
         let any = |status| self.components.iter().any(|component| component.status == status);
