@@ -53,6 +53,22 @@ pub fn summed(count: usize) -> f64 {
     count / (1.0 + count.log2())
 }
 
+/// The discounted sum from each term on, `Σ factor^d · term`: what is d steps ahead passes through
+/// d products and sums, which round it `each` times a step and once more. Terms come with their
+/// magnitude. One pass from the end, so that a row as long as training has them takes no T² steps.
+pub(crate) fn discounted(terms: &[(f64, f64)], factor: f64, each: f64) -> Vec<Number> {
+    let (mut value, mut magnitude, mut scale) = (0.0, 0.0, 0.0);
+    let from_the_end = terms.iter().rev().map(|(term, size)| {
+        value = term + factor * value;
+        scale = size + factor * (scale + each * magnitude);
+        magnitude = size + factor * magnitude;
+        Number::new(value, scale)
+    });
+    let mut sums: Vec<Number> = from_the_end.collect();
+    sums.reverse();
+    sums
+}
+
 /// Whether two numbers are further apart than allowed. NaN always is; nothing is further apart
 /// than infinity, which stands for a number that the contract leaves open.
 #[inline]
@@ -199,6 +215,24 @@ mod tests {
         assert!(!F32.accepts(f64::NAN, Number::new(0.0, 1.0), 1));
         assert!(!F32.accepts(f64::INFINITY, Number::new(1.0, 1.0), 1));
         assert!(F32.accepts(f64::NEG_INFINITY, Number::new(f64::NEG_INFINITY, 1.0), 1));
+    }
+
+    #[test]
+    fn discounted_sums_are_the_sums_of_their_definition() {
+        let terms: Vec<(f64, f64)> =
+            [1.0, -2.0, 0.0, 0.5, 3.0].map(|term: f64| (term, 1.0 + term.abs())).to_vec();
+        for (factor, each) in [(1.0, 1.0), (0.9, 2.0), (0.5, 1.0), (0.0, 2.0)] {
+            for (step, sum) in discounted(&terms, factor, each).iter().enumerate() {
+                let (mut value, mut scale) = (0.0, 0.0);
+                for (ahead, (term, size)) in terms[step..].iter().enumerate() {
+                    let weight: f64 = f64::powi(factor, ahead as i32);
+                    value += weight * term;
+                    scale += (1.0 + each * ahead as f64) * weight * size;
+                }
+                assert!((sum.value - value).abs() < 1e-14, "{factor} {step}");
+                assert!((sum.scale - scale).abs() < 1e-13, "{factor} {step}");
+            }
+        }
     }
 
     #[test]

@@ -277,17 +277,8 @@ impl<C: Contract> Session<C> {
         }
         let budget = Budget { seed: *seed, ..Budget::default() };
         let findings = std::slice::from_ref(&shrunk);
-        let diagnoser = Diagnoser::new(subject, findings, at.place, &budget, calls);
-        let mut diagnosis = diagnoser.faults(&shrunk);
-        // A fault of the component as a whole may be the other bug, which does not explain this one.
-        if let (false, Ok(returned)) =
-            (of_invariant.is_empty(), subject.call(&shrunk.case, at.place, false))
-        {
-            let explains = |one: &Diagnosis| {
-                diagnoser.explains(std::slice::from_ref(one), &shrunk.case, &returned)
-            };
-            diagnosis.retain(explains);
-        }
+        let mut diagnoser = Diagnoser::new(subject, findings, at.place, &budget, calls);
+        let diagnosis = diagnoser.faults(&shrunk);
         let classes = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
         let (case, measure) = (shrunk.case.clone(), C::measure(&shrunk.case));
         let known = of_invariant.into_iter().find(|bug| {
