@@ -68,23 +68,23 @@ pub fn event(words: &[&str]) {
         let bytes = words.iter().flat_map(|word| word.bytes().chain([0xff]));
         let hash = bytes
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        raise(hash as usize, 1);
+        raise(hash as usize);
     }
 }
 
-/// Notes that a place in a Python module ran so many times.
-pub(crate) fn ran(place: usize, times: u8) {
+/// Notes that a place in a Python module ran.
+pub(crate) fn ran(place: usize) {
     if COUNTING.load(Relaxed) {
-        raise(place, times);
+        raise(place);
     }
 }
 
-fn raise(index: usize, times: u8) {
+fn raise(index: usize) {
     if PAUSED.load(Relaxed) {
         return;
     }
     let counter = &HAPPENED.0[index % COUNTERS];
-    counter.store(counter.load(Relaxed).saturating_add(times), Relaxed);
+    counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
 }
 
 /// Sets all counters to 0, as libFuzzer does before each input.

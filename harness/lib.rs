@@ -46,14 +46,15 @@
 //!
 //! # Features
 //!
-//! `cli` (default): the command. `snapshots` (default): `Suite::snapshots`, with insta. `tch`:
+//! `cli` (default): the command. `fuzz` (default): `shakedown fuzz`, with libFuzzer inside, which
+//! takes a C++ compiler. `snapshots` (default): `Suite::snapshots`, with insta. `tch`:
 //! functions on tensors, with gradients by autograd; links libtorch.
 //!
 //! # What it does not do
 //!
 //! It checks components, not training runs, and says nothing about which convention is better.
 
-#![deny(unsafe_code)] // the exceptions: `tensor/cuda.rs`, `fuzz/engine.rs`, and a section in `coverage.rs`
+#![deny(unsafe_code)] // with a reason where C++ is called: `tests/tidy.rs` has the list
 
 pub mod aggregate;
 pub mod batch;

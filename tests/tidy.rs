@@ -212,10 +212,14 @@ fn every_rust_file_opens_with_a_sentence_and_keeps_the_line_width() {
 }
 
 #[test]
-fn unsafe_code_stands_in_one_module() {
+fn unsafe_code_stands_where_other_languages_are_called() {
+    let foreign = ["tensor/cuda.rs", "fuzz/engine.rs", "harness/coverage.rs"];
     for path in files("harness", "rs") {
         let text = fs::read_to_string(&path).unwrap();
-        let uses = text.contains("unsafe {") || text.contains("unsafe fn");
-        assert!(!uses || path.ends_with("tensor/cuda.rs"), "{}", path.display());
+        let uses = ["unsafe {", "unsafe fn", "unsafe extern", "unsafe(", "unsafe_code"]
+            .iter()
+            .any(|word| text.contains(word));
+        let allowed = foreign.iter().any(|known| path.ends_with(known));
+        assert!(!uses || allowed || path.ends_with("lib.rs"), "{}", path.display());
     }
 }

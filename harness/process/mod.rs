@@ -399,11 +399,7 @@ impl<C: Contract> Component<C> for Process<C> {
         }
         let request = wire::encode(&values, message.texts, self.arrays.wire_dtype(call.place));
         let reply = self.ask(call.place.device, &request)?;
-        for (place, times) in reply.get("ran").split(',').filter_map(|one| one.split_once(':')) {
-            if let (Ok(place), Ok(times)) = (place.parse(), times.parse()) {
-                coverage::ran(place, times);
-            }
-        }
+        reply.get("ran").split(',').filter_map(|place| place.parse().ok()).for_each(coverage::ran);
         match reply.get("kind") {
             "returned" => self.returned(&reply, &values),
             "raised" => Err(Failure::Raised {

@@ -418,10 +418,10 @@ class Component:
 
 
 class Coverage:
-    """Which lines and branches of the user's own files ran in one call, and how often."""
+    """Which lines and branches of the user's own files ran in one call."""
 
     def __init__(self, own):
-        self.own, self.files, self.places, self.ran = own, {}, {}, {}
+        self.own, self.files, self.places, self.ran = own, {}, {}, set()
 
     def is_own(self, file):
         known = self.files.get(file)
@@ -433,18 +433,18 @@ class Coverage:
             self.files[file] = known
         return known
 
-    def count(self, code, begin, end):
-        """Counts a line (`end` is None) or a way from one place to another."""
+    def note(self, code, begin, end):
+        """Notes a line (`end` is None) or a way from one place to another."""
         key = (code, begin, end)
         place = self.places.get(key)
         if place is None:
             # The same in every process that runs this version of the file.
             name = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}:{begin}:{end}"
             place = self.places[key] = zlib.crc32(name.encode())
-        self.ran[place] = self.ran.get(place, 0) + 1
+        self.ran.add(place)
 
     def text(self):
-        return ",".join(f"{place}:{1 if times else 0}" for place, times in self.ran.items())
+        return ",".join(map(str, self.ran))
 
 
 class Traced(Coverage):
@@ -466,8 +466,8 @@ class Traced(Coverage):
             nonlocal before
             if event == "line":
                 line = frame.f_lineno
-                self.count(frame.f_code, line, None)
-                self.count(frame.f_code, before, line)
+                self.note(frame.f_code, line, None)
+                self.note(frame.f_code, before, line)
                 before = line
             return step
 
@@ -489,8 +489,8 @@ class Monitored(Coverage):
         ways = [way for way in ways if way] or [events.BRANCH]  # two kinds since Python 3.14
         self.local = events.LINE | sum(ways)
         for way in ways:
-            monitoring.register_callback(self.tool, way, self.count)
-        line = lambda code, line: self.count(code, line, None)
+            monitoring.register_callback(self.tool, way, self.note)
+        line = lambda code, line: self.note(code, line, None)
         monitoring.register_callback(self.tool, events.LINE, line)
         monitoring.register_callback(self.tool, events.PY_START, self.enter)
 

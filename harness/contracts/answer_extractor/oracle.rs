@@ -1,12 +1,14 @@
 //! The definition of `answer-extractor`: all answers that an honest reader could find in a text.
 
 use super::{Format, Missing, Options, Which};
+use crate::coverage;
 use crate::tolerance::Wanted;
 
 /// What is expected of one text.
 pub(super) fn answer(text: &str, options: &Options) -> Wanted {
     let mut accepted = Vec::new();
     for reading in readings(text, options) {
+        coverage::event(&["reading", reading.name()]);
         match reading {
             Reading::Open => return Wanted::Open,
             Reading::Missing => missing(text, options, &mut accepted),
@@ -37,6 +39,17 @@ pub(super) enum Reading<'a> {
     Answers(Vec<&'a str>),
     /// Something that no convention settles.
     Open,
+}
+
+impl Reading<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Reading::Missing => "no answer",
+            Reading::Answers(answers) if answers.len() > 1 => "several answers",
+            Reading::Answers(_) => "one answer",
+            Reading::Open => "open",
+        }
+    }
 }
 
 /// What readers who differ where honest readers do see in a text; the strictest first.

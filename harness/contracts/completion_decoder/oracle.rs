@@ -1,6 +1,7 @@
 //! What the definition of `completion-decoder` gives: the pieces of a completion that stay.
 
 use super::{Options, Think};
+use crate::coverage;
 use crate::tolerance::Wanted;
 
 /// A tag of reasoning and where it stands.
@@ -26,6 +27,7 @@ pub(super) fn pieces(completion: &str, options: &Options) -> Option<Vec<String>>
         return Some(vec![text]);
     }
     let tags = tags(&text, &options.think_tags);
+    coverage::event(&["tags", ["none", "one", "two", "three", "more"][tags.len().min(4)]]);
     is_regular(&tags).then(|| match options.think {
         Think::Keep => vec![text.clone()],
         Think::StripClosed => outside_blocks(&text, &tags, &options.think_tags),

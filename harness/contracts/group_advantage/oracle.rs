@@ -5,6 +5,7 @@ use ndarray::{Array1, Dimension};
 use super::{
     Baseline, EpsilonMode, GroupAdvantageCase, Options, Scale, Singleton, Unscored, members,
 };
+use crate::coverage;
 use crate::tolerance::{Expected, Number};
 
 /// A reward, and what is known of its rounding.
@@ -37,6 +38,7 @@ fn statistics(rewards: &[Reward], ddof: u8) -> Statistics {
     let count = rewards.len() as f64;
     let magnitude = rewards.iter().fold(0.0, |largest: f64, r| largest.max(r.magnitude));
     let constant = rewards.windows(2).all(|pair| pair[0].value == pair[1].value);
+    coverage::event(&[if constant { "constant group" } else { "group" }]);
     let mean = if constant {
         rewards.first().map_or(0.0, |r| r.value)
     } else {

@@ -3,6 +3,7 @@
 use ndarray::Array2;
 
 use super::{Estimator, Gradient, KlEstimateCase, Options};
+use crate::coverage;
 use crate::place::Dtype;
 use crate::tolerance::{Expected, Number};
 
@@ -74,6 +75,9 @@ impl Token {
                 let open = if excess <= margin { free.scale } else { 0.0 };
                 result = Number::new(bound, bound.abs() + open);
             }
+        }
+        if stopped {
+            coverage::event(&["clamped", if d > 0.0 { "above" } else { "below" }]);
         }
         Token { d, inner, free, value: result, undecided, stopped }
     }

@@ -6,6 +6,7 @@
 use ndarray::{Array2, ArrayD, IxDyn};
 
 use super::{Advantages, ApproxKl, KlEstimator, Objective, Options, PolicyLossCase, Ratio, flat};
+use crate::coverage;
 use crate::masked::EmptyMask;
 use crate::place::Dtype;
 use crate::tolerance::{Expected, Number, summed};
@@ -52,6 +53,16 @@ enum Side {
     Below,
     Unclear,
     Above,
+}
+
+impl Side {
+    fn name(&self) -> &'static str {
+        match self {
+            Side::Below => "below",
+            Side::Unclear => "unclear",
+            Side::Above => "above",
+        }
+    }
 }
 
 /// What is fixed for a whole batch.
@@ -289,7 +300,10 @@ pub(super) fn outputs(case: &PolicyLossCase, options: &Options, dtype: Dtype) ->
                 let ratio = exponent.value.exp();
                 let error = (2.0 + exponent.error) * ratio;
                 let bound = if advantage > 0.0 { hi } else { lo };
-                match definition.side(ratio, error, bound) {
+                let side = definition.side(ratio, error, bound);
+                let sign = if advantage > 0.0 { "raised" } else { "lowered" };
+                coverage::event(&["ratio", side.name(), sign]);
+                match side {
                     Side::Unclear => unclear += share,
                     Side::Above if advantage > 0.0 => clipped += share,
                     Side::Below if advantage < 0.0 => clipped += share,

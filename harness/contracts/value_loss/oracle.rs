@@ -3,6 +3,7 @@
 use ndarray::{Array2, arr0};
 
 use super::{Errors, Options, ValueLossCase};
+use crate::coverage;
 use crate::masked::EmptyMask;
 use crate::place::Dtype;
 use crate::tolerance::{Expected, Number, summed};
@@ -44,8 +45,10 @@ pub(super) fn loss(case: &ValueLossCase, options: &Options, dtype: Dtype) -> Vec
         scale += weight * 2.0 * largest * errors.magnitude;
         count += 1.0;
         if errors.is_undecided(dtype) {
+            coverage::event(&["clipping is undecided"]);
             undecided += 1.0;
         } else if errors.clips() {
+            coverage::event(&["clipped"]);
             clipped += 1.0;
         }
     }
