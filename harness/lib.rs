@@ -41,7 +41,7 @@
 //!
 //! [`Suite`] makes one listed test of each component, invariant and place. [`cases`] gives the
 //! cases of a contract to `proptest!`. A component that is no function on host arrays goes through
-//! [`check_component`].
+//! [`check_component`]. A contract that we do not have you write yourself: [`own_contract`].
 //!
 //! # Features
 //!
@@ -76,6 +76,7 @@ pub mod laws;
 pub mod manifest;
 pub mod masked;
 mod outcomes;
+pub mod own_contract;
 mod patience;
 pub mod pick;
 pub mod place;

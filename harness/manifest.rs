@@ -162,7 +162,8 @@ impl Manifest {
         Self::parse(path, text).map_err(|error| error.at(path))
     }
 
-    fn parse(path: &Path, text: String) -> Result<Manifest, Error> {
+    /// Reads the text of the manifest at `path`.
+    pub(crate) fn parse(path: &Path, text: String) -> Result<Manifest, Error> {
         let file: File = yaml::parse(&text)?;
         let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(&text, steps, why);
         if file.version != 1 {

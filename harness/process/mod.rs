@@ -1,6 +1,6 @@
 //! Components in processes of their own: Python functions, and any program on the wire protocol.
 
-mod wire;
+pub(crate) mod wire;
 mod worker;
 
 use std::ffi::OsString;
