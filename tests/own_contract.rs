@@ -9,12 +9,12 @@ use shakedown::case_file::{CaseFile, found_folder, regressions_folder};
 use shakedown::check::{Budget, Subject, run};
 use shakedown::contract::{Class, Contract, OptionDoc, Pitfall, Stage, round};
 use shakedown::draw::{AWKWARD, chance, one, repeating, uniform};
-use shakedown::fault::{Behaviour, Builtin, Fault, misbehaviours};
+use shakedown::fault::{Behaviour, Builtin, Fault, Function, misbehaviours};
 use shakedown::grid::{self, Grid};
 use shakedown::invariant::{Doc, Invariant, Outcome, Probe, Stop};
 use shakedown::laws::{self, Rows};
 use shakedown::place::{Dtype, Place};
-use shakedown::report::{InvariantStatus, Status};
+use shakedown::report::{ComponentReport, InvariantStatus, Status};
 use shakedown::shrink::Measure;
 use shakedown::text::pair;
 use shakedown::tolerance::{Expected, Number, apart};
@@ -177,38 +177,39 @@ impl Contract for RewardClip {
     }
 
     fn faults() -> Vec<Fault<Self>> {
+        let fault = |id, summary, source, variants: &'static [Function<Self>]| {
+            let behaviour = Behaviour::Gives(variants);
+            Fault { id, summary, source, options: "{}", behaviour }
+        };
         let mut faults = vec![
-            Fault {
-                id: "only-from-above",
-                summary: "rewards below `low` are let through",
-                source: "plausible: `min` without its `max`",
-                options: "{}",
-                behaviour: Behaviour::Gives(&[|case, options, _| RewardClipOutput {
+            fault(
+                "only-from-above",
+                "rewards below `low` are let through",
+                "plausible: `min` without its `max`",
+                &[|case, options, _| RewardClipOutput {
                     clipped: case.rewards.mapv(|reward| reward.min(options.high)),
-                }]),
-            },
-            Fault {
-                id: "scaled-into-the-range",
-                summary: "all rewards are divided by the largest one",
-                source: "plausible: normalisation taken for clipping",
-                options: "{}",
-                behaviour: Behaviour::Gives(&[|case, options, _| {
+                }],
+            ),
+            fault(
+                "scaled-into-the-range",
+                "all rewards are divided by the largest one",
+                "plausible: normalisation taken for clipping",
+                &[|case, options, _| {
                     let largest = case.rewards.iter().fold(options.high, |a, x| a.max(x.abs()));
                     RewardClipOutput { clipped: &case.rewards * (options.high / largest) }
-                }]),
-            },
-            Fault {
-                id: "sorted-on-the-way",
-                summary: "rewards are sorted, and not put back in their order",
-                source: "plausible: a quantile taken in place",
-                options: "{}",
-                behaviour: Behaviour::Gives(&[|case, options, dtype| {
+                }],
+            ),
+            fault(
+                "sorted-on-the-way",
+                "rewards are sorted, and not put back in their order",
+                "plausible: a quantile taken in place",
+                &[|case, options, dtype| {
                     let mut rewards = case.rewards.to_vec();
                     rewards.sort_by(f64::total_cmp);
                     let sorted = RewardClipCase { rewards: rewards.into() };
                     RewardClip::reference(&sorted, options, dtype)
-                }]),
-            },
+                }],
+            ),
         ];
         faults.extend(misbehaviours());
         faults
@@ -295,19 +296,23 @@ fn a_wrong_component_is_found_shrunk_and_diagnosed() {
 
 #[test]
 fn every_fault_is_caught_by_the_invariants_that_claim_it_and_the_reference_by_none() {
-    let broken_by = |component: Builtin<RewardClip>, place| {
+    let check = |component: Builtin<RewardClip>, place| {
         let mut subject = Subject::new("builtin", component);
-        let report = run(&mut subject, place, &Budget::default(), &|_| ()).unwrap();
-        assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+        run(&mut subject, place, &Budget::default(), &|_| ()).unwrap()
+    };
+    let broken = |report: ComponentReport| {
         let failed = report.invariants.into_iter().filter(|i| i.status == InvariantStatus::Fail);
         failed.map(|invariant| invariant.id).collect::<Vec<String>>()
     };
     for place in [Place::CPU_F64, Place::CPU_F32, Place::CPU_BF16, Place::CPU_F16] {
-        assert_eq!(broken_by(Builtin::reference(), place), [""; 0]);
+        let report = check(Builtin::reference(), place);
+        // Each invariant had something to say, and cases of each class came up.
+        assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+        assert_eq!(broken(report), [""; 0]);
         for index in 0..RewardClip::faults().len() {
             let fault = RewardClip::faults().swap_remove(index);
             let id = fault.id;
-            let broken = broken_by(Builtin::fault(fault, 0), place);
+            let broken = broken(check(Builtin::fault(fault, 0), place));
             let claims = |one: &Invariant<RewardClip>| one.catches.contains(&id);
             let mut claiming = RewardClip::invariants().into_iter().filter(claims).peekable();
             assert!(claiming.peek().is_some(), "{id} is claimed by no invariant");

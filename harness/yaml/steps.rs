@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::words::located;
+use super::words::{inside, located};
 use crate::error::Error;
 
 /// A step into a document.
@@ -44,7 +44,7 @@ pub fn parse_at<T: DeserializeOwned + Default>(text: &str, steps: &[Step<'_>]) -
 fn locate(text: &str, steps: &[Step<'_>]) -> Option<(usize, usize)> {
     let at = At::<Never> { steps, target: PhantomData };
     let error = at.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
-    error.location().map(|place| (place.line(), place.column()))
+    error.location().map(|place| inside(text, &place))
 }
 
 /// The line of a part of a document, counted from 1; that of its beginning where it is not there.
