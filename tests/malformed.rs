@@ -108,6 +108,7 @@ fn manifests() -> Vec<Malformed> {
         // YAML.
         text("empty file", ""),
         text("only a word", "hello\n"),
+        text("only a comment, which does not end", "# components"),
         text("a list", "- version: 1\n"),
         text("two documents", format!("{MANIFEST}---\n{MANIFEST}")),
         change("tab for spaces", "    contract", "\tcontract"),
@@ -146,6 +147,7 @@ fn case_files() -> Vec<Malformed> {
         change("missing schema", "schema: 1\n", ""),
         change("missing contract", "contract: group-advantage\n", ""),
         text("missing case", "schema: 1\ncontract: group-advantage\n"),
+        text("cut in a key", "schema: 1\nconst"),
         change("key given twice", "component:", "why: twice\ncomponent:"),
         change("unknown input", "groups:", "group:"),
         change("missing input", "  groups: [0, 0]\n", ""),
