@@ -294,6 +294,22 @@ fn what_is_no_file_of_a_sensible_size_is_refused() {
 }
 
 #[test]
+fn errors_have_a_place_where_the_yaml_library_names_none() {
+    let folder = Folder::new();
+    // Lines that end as on old machines; a key that is no text.
+    let documents = MANIFEST.replacen("components", "---\ncomponents", 1).replace('\n', "\r");
+    let key = CASE.replace("groups:", "~:");
+    for (verb, text, expected) in [
+        ("check", documents, "1:1: expected one document, found another after `---`"),
+        ("replay", key, "9:3: case: unknown key `null`, expected one of `rewards`, `groups`"),
+    ] {
+        folder.write("file.yaml", text);
+        let ran = folder.run(&[verb, "file.yaml"]);
+        assert_eq!((ran.code, ran.stderr), (2, format!("error: file.yaml:{expected}\n")));
+    }
+}
+
+#[test]
 fn a_malformed_regression_is_an_error_and_a_malformed_journal_is_none() {
     let folder = Folder::new();
     folder.write("manifest.yaml", MANIFEST);

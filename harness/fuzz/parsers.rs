@@ -128,9 +128,13 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// An error about a text says where in it, in a message that a person can read.
+/// An error about a text says where in it, in a message that a person can read. Only of aliases
+/// that unfold into too much the YAML library says no place.
 fn assert_located(error: &Error, text: &str) {
-    let Some((line, column)) = error.position() else { panic!("nowhere: {error}") };
+    let Some((line, column)) = error.position() else {
+        assert!(error.to_string().contains("the aliases"), "nowhere: {error}");
+        return;
+    };
     let lines = text.split('\n').count();
     assert!(
         (1..=lines).contains(&line) && column >= 1,

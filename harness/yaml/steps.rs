@@ -52,9 +52,10 @@ pub fn line_of(text: &str, steps: &[Step<'_>]) -> usize {
     locate(text, steps).map_or(1, |(line, _)| line)
 }
 
-/// An error about a part of a document.
+/// An error about a part of a document: where it is, or else where the part around it is.
 pub fn located_at(text: &str, steps: &[Step<'_>], why: impl Into<String>) -> Error {
-    match locate(text, steps) {
+    let place = (0..=steps.len()).rev().find_map(|count| locate(text, &steps[..count]));
+    match place {
         Some((line, column)) => Error::new(why).line(line, column),
         None => Error::new(why),
     }
