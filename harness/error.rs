@@ -30,6 +30,11 @@ impl Error {
         self
     }
 
+    /// The line and the column, where they are known.
+    pub(crate) fn position(&self) -> Option<(usize, usize)> {
+        self.line
+    }
+
     /// The same, in the part named `part`: ``component `grpo` ``.
     pub fn within(mut self, part: impl Into<String>) -> Error {
         self.within.insert(0, part.into());

@@ -108,6 +108,7 @@ fn manifests() -> Vec<Malformed> {
         // YAML.
         text("empty file", ""),
         text("only a word", "hello\n"),
+        text("only a comment, which does not end", "# components"),
         text("a list", "- version: 1\n"),
         text("two documents", format!("{MANIFEST}---\n{MANIFEST}")),
         change("tab for spaces", "    contract", "\tcontract"),
@@ -146,6 +147,7 @@ fn case_files() -> Vec<Malformed> {
         change("missing schema", "schema: 1\n", ""),
         change("missing contract", "contract: group-advantage\n", ""),
         text("missing case", "schema: 1\ncontract: group-advantage\n"),
+        text("cut in a key", "schema: 1\nconst"),
         change("key given twice", "component:", "why: twice\ncomponent:"),
         change("unknown input", "groups:", "group:"),
         change("missing input", "  groups: [0, 0]\n", ""),
@@ -289,6 +291,22 @@ fn what_is_no_file_of_a_sensible_size_is_refused() {
         }
     }
     assert_snapshot("malformed", "files", &told);
+}
+
+#[test]
+fn errors_have_a_place_where_the_yaml_library_names_none() {
+    let folder = Folder::new();
+    // Lines that end as on old machines; a key that is no text.
+    let documents = MANIFEST.replacen("components", "---\ncomponents", 1).replace('\n', "\r");
+    let key = CASE.replace("groups:", "~:");
+    for (verb, text, expected) in [
+        ("check", documents, "1:1: expected one document, found another after `---`"),
+        ("replay", key, "9:3: case: unknown key `null`, expected one of `rewards`, `groups`"),
+    ] {
+        folder.write("file.yaml", text);
+        let ran = folder.run(&[verb, "file.yaml"]);
+        assert_eq!((ran.code, ran.stderr), (2, format!("error: file.yaml:{expected}\n")));
+    }
 }
 
 #[test]

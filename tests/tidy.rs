@@ -87,17 +87,33 @@ fn every_contract_has_its_folder_and_its_places_elsewhere() {
     assert_eq!(found, listed, "folders of harness/contracts against the list in mod.rs");
 
     let builtin = read("targets/builtin.yaml");
-    let fuzz = read("fuzz/Cargo.toml");
     for id in IDS {
-        let name = id.replace('-', "_");
         assert!(builtin.contains(&format!("builtin:{id}/reference")), "targets/builtin.yaml: {id}");
-        assert!(fuzz.contains(&format!("name = \"{name}\"")), "fuzz/Cargo.toml: {name}");
-        let target = read(format!("fuzz/fuzz_targets/{name}.rs"));
-        assert!(target.lines().count() <= 4, "{name}.rs is longer than a target has to be");
         let regressions = names_in(&root().join(format!("corpora/{id}/regressions")));
         assert!(regressions.len() >= 10, "{id} has {} regressions", regressions.len());
-        let seeds = names_in(&root().join(format!("corpora/{id}/seeds")));
-        assert!(!seeds.is_empty(), "{id} has no seeds");
+    }
+}
+
+#[test]
+fn every_fuzz_target_is_of_a_contract_or_of_a_parser() {
+    let parsers = read("harness/fuzz/parsers.rs");
+    let parser = |line: &str| Some(line.strip_prefix("pub fn ")?.split('(').next()?.to_owned());
+    let parsers: Vec<String> = parsers.lines().filter_map(parser).collect();
+    let of_contracts = IDS.iter().map(|id| id.replace('-', "_"));
+    let of_parsers = parsers.iter().map(|name| format!("parse_{name}"));
+    let expected: BTreeSet<String> = of_contracts.chain(of_parsers).collect();
+
+    let names = names_in(&root().join("fuzz/fuzz_targets"));
+    let found: BTreeSet<String> =
+        names.iter().map(|name| name.trim_end_matches(".rs").to_owned()).collect();
+    assert_eq!(found, expected, "files of fuzz/fuzz_targets against contracts and parsers");
+    let binaries = read("fuzz/Cargo.toml");
+    for name in &expected {
+        assert!(binaries.contains(&format!("name = \"{name}\"")), "fuzz/Cargo.toml: {name}");
+        let target = read(format!("fuzz/fuzz_targets/{name}.rs"));
+        assert!(target.lines().count() <= 4, "{name}.rs is longer than a target has to be");
+        let seeds = format!("corpora/{}/seeds", name.replace('_', "-"));
+        assert!(!names_in(&root().join(&seeds)).is_empty(), "{seeds} is empty");
     }
 }
 

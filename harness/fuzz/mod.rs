@@ -1,8 +1,9 @@
-//! The body of every fuzz target: bytes become options, a place and a case; all invariants of a
+//! The body of every contract's fuzz target: bytes become options, a place and a case; all invariants of a
 //! builtin component are checked on it; a finding becomes a case file and a crash.
 
 #[cfg(feature = "fuzz")]
 pub(crate) mod engine;
+pub mod parsers;
 #[cfg(feature = "fuzz")]
 pub(crate) mod session;
 

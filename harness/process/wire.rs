@@ -190,9 +190,10 @@ pub(crate) fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> 
     if header > 100_000_000 {
         return Err(no_message(&format!("it begins with {:?}", String::from_utf8_lossy(&bytes))));
     }
-    let header = usize::try_from(header).map_err(|_| no_message("its header is too long"))?;
-    bytes.resize(8 + header, 0);
-    from.read_exact(&mut bytes[8..])?;
+    // Memory is taken as the bytes come: what was promised may never come.
+    if from.take(header).read_to_end(&mut bytes)? as u64 != header {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let entries: HashMap<String, serde_json::Value> =
         serde_json::from_slice(&bytes[8..]).map_err(|error| no_message(&error.to_string()))?;
     let end = |entry: &serde_json::Value| entry["data_offsets"][1].as_u64().unwrap_or(0);
@@ -200,7 +201,6 @@ pub(crate) fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> 
     if data > LARGEST_MESSAGE_BYTES {
         return Err(no_message(&format!("it promises {data} bytes")));
     }
-    // Memory is taken as the data comes: what was promised may never come.
     if from.take(data).read_to_end(&mut bytes)? as u64 != data {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -47,18 +47,24 @@ pub fn read(path: &Path) -> Result<String, Error> {
         let message = format!("expected at most {LARGEST_FILE_BYTES} bytes, found {length}");
         return Err(Error::new(message).at(path));
     }
+    text(bytes).map_err(|error| error.at(path))
+}
+
+/// The text that some bytes are.
+///
+/// # Errors
+/// They are not UTF-8, or nested without end.
+pub(crate) fn text(bytes: Vec<u8>) -> Result<String, Error> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let (line, column) = line_and_column(error.as_bytes(), good);
         let byte = error.as_bytes()[good];
-        Error::new(format!("expected UTF-8, found the byte 0x{byte:02x}"))
-            .at(path)
-            .line(line, column)
+        Error::new(format!("expected UTF-8, found the byte 0x{byte:02x}")).line(line, column)
     })?;
     if let Some(position) = too_deep(&text) {
         let (line, column) = line_and_column(text.as_bytes(), position);
         let message = format!("expected at most {DEEPEST_BRACKETS} brackets in each other");
-        return Err(Error::new(message).at(path).line(line, column));
+        return Err(Error::new(message).line(line, column));
     }
     Ok(text)
 }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::words::located;
+use super::words::{inside, located};
 use crate::error::Error;
 
 /// A step into a document.
@@ -44,7 +44,7 @@ pub fn parse_at<T: DeserializeOwned + Default>(text: &str, steps: &[Step<'_>]) -
 fn locate(text: &str, steps: &[Step<'_>]) -> Option<(usize, usize)> {
     let at = At::<Never> { steps, target: PhantomData };
     let error = at.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
-    error.location().map(|place| (place.line(), place.column()))
+    error.location().map(|place| inside(text, &place))
 }
 
 /// The line of a part of a document, counted from 1; that of its beginning where it is not there.
@@ -52,9 +52,10 @@ pub fn line_of(text: &str, steps: &[Step<'_>]) -> usize {
     locate(text, steps).map_or(1, |(line, _)| line)
 }
 
-/// An error about a part of a document.
+/// An error about a part of a document: where it is, or else where the part around it is.
 pub fn located_at(text: &str, steps: &[Step<'_>], why: impl Into<String>) -> Error {
-    match locate(text, steps) {
+    let place = (0..=steps.len()).rev().find_map(|count| locate(text, &steps[..count]));
+    match place {
         Some((line, column)) => Error::new(why).line(line, column),
         None => Error::new(why),
     }

@@ -25,13 +25,27 @@ pub(super) fn located(text: &str, error: &serde_yaml::Error, known: &str) -> Err
         _ => in_our_words(message),
     });
     let found = if path.is_empty() { found } else { found.within(path) };
-    let second = || message.contains(SECOND_DOCUMENT).then(|| text.rfind("\n---")).flatten();
-    match place.map(|place| (place.line(), place.column())) {
+    let second = || {
+        let begins = ["\n---", "\r---", "\n...", "\r..."];
+        let last = begins.iter().filter_map(|begin| text.rfind(begin)).max();
+        message.contains(SECOND_DOCUMENT).then(|| last.map_or(0, |before| before + 1))
+    };
+    match place.map(|place| inside(text, &place)) {
         Some((line, column)) => found.line(line, column),
         None => match second() {
-            Some(position) => found.line(line_and_column(text.as_bytes(), position + 1).0, 1),
+            Some(position) => found.line(line_and_column(text.as_bytes(), position).0, 1),
             None => found,
         },
+    }
+}
+
+/// The line and the column of a place, inside the text: the library counts one more line where the
+/// last one has no end.
+pub(super) fn inside(text: &str, place: &serde_yaml::Location) -> (usize, usize) {
+    if place.line() <= text.split('\n').count() {
+        (place.line(), place.column())
+    } else {
+        line_and_column(text.as_bytes(), text.len())
     }
 }
 
