@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::batch;
 use crate::case_file::{CaseFile, Head};
 use crate::contract::Contract;
 use crate::contracts::{self, Visit};
@@ -125,6 +126,38 @@ pub fn message(bytes: &[u8]) {
             lists
         };
         assert_eq!(sorted(lists), sorted(again.lists().expect("it was written")));
+    }
+}
+
+/// Reads a recorded batch of the contract that the first byte chooses, twice.
+///
+/// # Panics
+/// The two differ, or an error is too long to be read.
+pub fn batch(bytes: &[u8]) {
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let id = contracts::IDS[usize::from(*first) % contracts::IDS.len()];
+    contracts::visit(id, BatchBytes(bytes)).expect("it is on the list");
+}
+
+/// The bytes of a batch file.
+struct BatchBytes<'a>(&'a [u8]);
+
+impl Visit for BatchBytes<'_> {
+    type Output = ();
+
+    fn visit<C: Contract>(self) {
+        let batch = match batch::parse::<C>(self.0) {
+            Ok(batch) => batch,
+            Err(error) => {
+                return assert!(error.to_string().len() < 2000, "a long message: {error}");
+            }
+        };
+        if let Ok(options) = batch.options(&C::Options::default(), &[]) {
+            // Whatever it says: it must be able to say it of any arrays.
+            let _ = C::valid(&batch.case, &options, batch.dtype);
+        }
+        let again = batch::parse::<C>(self.0).expect("it was read before");
+        assert!(same_bits(&batch.case, &again.case));
     }
 }
 
