@@ -97,7 +97,7 @@ fn decoded(case: &TokenDecoderCase, skip_special: bool) -> Vec<String> {
 }
 
 /// What a component that is wrong is taken for.
-fn diagnosed(text: impl Fn(&[u32]) -> String + Send + Sync + 'static) -> Vec<&'static str> {
+fn diagnosed(text: impl Fn(&[u32]) -> String + Send + Sync + 'static) -> Vec<String> {
     let wrong = shakedown::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
         let rows = case.tokens.rows().into_iter();
         rows.map(|row| text(&ids(row.to_vec()))).collect::<Vec<_>>()
@@ -165,13 +165,13 @@ fn a_cut_inside_a_character_leaves_what_stands_before() {
 #[test]
 fn decoding_token_by_token_is_found_and_named() {
     let found = diagnosed(|ids| ids.iter().map(|id| decode(&[*id])).collect());
-    assert!(found.contains(&"token-by-token"), "{found:?}");
+    assert!(found.iter().any(|fault| fault == "token-by-token"), "{found:?}");
 }
 
 #[test]
 fn tidied_up_spaces_are_found_and_named() {
     let found = diagnosed(|ids| decode(ids).replace(" .", ".").replace(" '", "'"));
-    assert!(found.contains(&"spaces-tidied-up"), "{found:?}");
+    assert!(found.iter().any(|fault| fault == "spaces-tidied-up"), "{found:?}");
 }
 
 #[test]
@@ -180,5 +180,5 @@ fn a_lost_first_space_is_found_and_named() {
         let text = decode(ids);
         text.strip_prefix(' ').unwrap_or(&text).to_owned()
     });
-    assert!(found.contains(&"first-space-lost"), "{found:?}");
+    assert!(found.iter().any(|fault| fault == "first-space-lost"), "{found:?}");
 }
