@@ -15,7 +15,9 @@ use crate::journal::{self, Journal};
 use crate::patience::Patience;
 use crate::pick::Pick;
 use crate::place::Place;
-use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status};
+use crate::report::{
+    ComponentReport, Finding, InvariantReport, InvariantStatus, Status, never_reached,
+};
 use crate::stream;
 use crate::tolerance::Tolerance;
 
@@ -165,12 +167,58 @@ pub fn run<C: Contract>(
     budget: &Budget,
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
+    run_over(subject, place, budget, None, progress)
+}
+
+/// Checks a component at a place on one case and no other.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    case: &C::Case,
+) -> Result<ComponentReport, Error> {
+    run_over(subject, place, &Budget::default(), Some(case), &|_| ())
+}
+
+/// A report in which nothing was checked yet.
+pub(crate) fn blank_report<C: Contract>(name: &str, place: Place) -> ComponentReport {
+    ComponentReport {
+        name: name.to_owned(),
+        contract: C::ID.to_owned(),
+        stage: C::STAGE,
+        place,
+        location: None,
+        status: Status::Pass,
+        reason: None,
+        cases: 0,
+        calls: 0,
+        elapsed_ms: 0,
+        invariants: Vec::new(),
+        findings: Vec::new(),
+        classes: BTreeMap::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Checks a component on one case, or on the stream of all.
+fn run_over<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    budget: &Budget,
+    only: Option<&C::Case>,
+    progress: &dyn Fn(u64),
+) -> Result<ComponentReport, Error> {
     let started = Instant::now();
     let (mut report, mut checked) = begin(subject, place);
     if report.reason.is_some() {
         return Ok(report);
     }
-    let first = first_cases(subject, place)?;
+    let first = match only {
+        None => first_cases(subject, place)?,
+        Some(_) => Vec::new(),
+    };
     subject.journal = match &subject.corpora {
         Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
         None => None,
@@ -180,7 +228,9 @@ pub fn run<C: Contract>(
     let mut counts = vec![0; classes.len()];
     let mut random = 0;
     let mut patience = Patience::default();
-    for (is_random, case) in stream::cases::<C>(first, budget.seed, &options, place.dtype) {
+    let all = || stream::cases::<C>(first, budget.seed, &options, place.dtype);
+    let all = only.is_none().then(all).into_iter().flatten();
+    for (is_random, case) in only.map(|case| (false, case.clone())).into_iter().chain(all) {
         let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
         let settled = checked.iter().all(|progress| progress.broken.is_some());
         if (is_random && random == budget.cases) || (report.cases > 0 && late) || settled {
@@ -202,7 +252,7 @@ pub fn run<C: Contract>(
     }
     for (class, count) in classes.iter().zip(counts) {
         if count == 0 && (class.generated)(&options, place.dtype) && random == budget.cases {
-            report.warnings.push(format!("no case of the class `{}` was generated", class.id));
+            report.warnings.push(never_reached(class.id));
         }
         report.classes.insert(class.id.to_owned(), count);
     }
@@ -222,22 +272,7 @@ pub(crate) fn begin<C: Contract>(
     subject: &mut Subject<C>,
     place: Place,
 ) -> (ComponentReport, Vec<Progress<C>>) {
-    let mut report = ComponentReport {
-        name: subject.name.clone(),
-        contract: C::ID.to_owned(),
-        stage: C::STAGE,
-        place,
-        location: None,
-        status: Status::Pass,
-        reason: None,
-        cases: 0,
-        calls: 0,
-        elapsed_ms: 0,
-        invariants: Vec::new(),
-        findings: Vec::new(),
-        classes: BTreeMap::new(),
-        warnings: Vec::new(),
-    };
+    let mut report = blank_report::<C>(&subject.name, place);
     match subject.component.prepare(place) {
         Ok(None) => {
             let checked = select(subject, place, &mut report);
@@ -411,7 +446,8 @@ fn conclude<C: Contract>(
             finding::shrink(subject, invariant, broken, place, &mut report.calls)
         })
         .collect();
-    let diagnoser = diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let mut diagnoser =
+        diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     let mut patience = Patience::default();
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults(&shrunk);

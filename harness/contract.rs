@@ -4,6 +4,7 @@ use arbitrary::Unstructured;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::cuts::Cuts;
 use crate::fault::Fault;
 use crate::invariant::Invariant;
 use crate::place::Dtype;
@@ -30,6 +31,16 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Every stage, in pipeline order.
+    pub const ALL: &'static [Stage] = &[
+        Stage::Reward,
+        Stage::Decoding,
+        Stage::Advantage,
+        Stage::LogProbability,
+        Stage::Loss,
+        Stage::Update,
+    ];
+
     /// The name in reports: `log-probability`.
     pub fn name(self) -> &'static str {
         match self {
@@ -210,6 +221,11 @@ pub trait Contract: Sized + Send + Sync + 'static {
 
     /// Simpler cases, the boldest first: each valid and of smaller [`measure`](Self::measure).
     fn simpler(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Vec<Self::Case>;
+
+    /// How batches far larger than those that are generated are cut, where the arrays share axes.
+    fn cuts() -> Option<Cuts<Self>> {
+        None
+    }
 
     /// How complex a case is; every step of the shrinker makes it smaller.
     fn measure(case: &Self::Case) -> Measure;

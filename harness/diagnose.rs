@@ -8,9 +8,13 @@
 //! (`outcomes.rs`) where no number is wrong: where chance or taste has a part in every output, and
 //! where the definition leaves a choice for each number, but not for all together.
 
+use std::collections::BTreeSet;
+use std::mem::take;
+
 use crate::check::{Budget, Subject};
 use crate::component::{Failure, Gradients, Returned};
 use crate::contract::{Contract, round};
+use crate::cuts::Pair;
 use crate::fault::{Behaviour, Builtin, Fault, Function};
 use crate::finding::Shrunk;
 use crate::invariant::{Invariant, Stop};
@@ -19,7 +23,7 @@ use crate::outcomes;
 use crate::patience::Patience;
 use crate::place::Place;
 use crate::record::Record as _;
-use crate::report::{Classes, Diagnosis};
+use crate::report::{Classes, Diagnosis, Point, Real};
 use crate::stream;
 use crate::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Wanted, is_white};
 
@@ -38,6 +42,13 @@ const AMPLIFIED: f64 = 0.01;
 
 /// Faults named for one component at the most.
 const FAULTS: usize = 3;
+
+/// Numbers for a plot of how a component and a fault agree, at the most: wrong, and right ones.
+const WRONG_POINTS: usize = 45;
+const RIGHT_POINTS: usize = 15;
+
+/// Texts for a table of the same, at the most.
+const TEXTS: usize = 5;
 
 /// A case with what the component gave, cell by cell.
 struct Observed<C: Contract> {
@@ -109,22 +120,10 @@ impl<C: Contract> Diagnoser<C> {
             if C::refuses(&case, &options) {
                 continue;
             }
-            let mut expected = C::oracle(&case, &options, place.dtype);
-            if gradient {
-                expected.extend(C::oracle_gradient(&case, &options, place.dtype));
-            }
-            let texts = C::oracle_texts(&case, &options);
-            let mut expected = ExpectedCells { numbers: expected, texts };
             *calls += 1;
-            let (given, failure) = match subject.call(&case, place, gradient) {
-                Ok(returned) => {
-                    expected.numbers.retain(|expected| is_given::<C>(&returned, expected.field));
-                    (given::<C>(&returned, &expected), None)
-                }
-                Err(failure) => (None, Some(failure)),
-            };
-            failure.iter().for_each(|failure| patience.spend(failure));
-            observed.push(Observed { case, expected, given, failure });
+            let answer = subject.call(&case, place, gradient);
+            answer.as_ref().err().iter().for_each(|failure| patience.spend(failure));
+            observed.push(observe(case, answer, &options, place, gradient));
         }
         let tolerance = subject.tolerance_at(place);
         let mut diagnoser =
@@ -136,6 +135,27 @@ impl<C: Contract> Diagnoser<C> {
         } else if !has_oracle || findings.iter().any(|finding| may_be_a_fault(&finding.invariant)) {
             // Without an oracle, or where each number may be right but not all of them together.
             diagnoser.explain_by_outcomes(subject, findings.len(), calls);
+        }
+        diagnoser
+    }
+
+    /// The same for recorded outputs, of whole batches or of parts of them: there is nothing to
+    /// call, so that only numbers and texts are compared.
+    pub(crate) fn of_records(records: Vec<Pair<C>>, options: &C::Options, place: Place) -> Self {
+        let gradient = C::wants_gradient(options);
+        let answered = |(case, output)| {
+            let answer = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+            observe(case, Ok(answer), options, place, gradient)
+        };
+        let observed = records.into_iter().take(CASES).map(answered).collect();
+        let tolerance = Tolerance { dtype: place.dtype, factor: 1.0 };
+        let options = options.clone();
+        let mut diagnoser =
+            Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
+        if diagnoser.is_wrong_anywhere() {
+            diagnoser.explain();
+            // Of the few wrong numbers of one call, some fault explains each by chance.
+            diagnoser.explanations.retain(|explanation| explanation.diagnosis.matches > 0);
         }
         diagnoser
     }
@@ -242,6 +262,8 @@ impl<C: Contract> Diagnoser<C> {
                         explains: 0.0,
                         summary: summary.to_owned(),
                         by_outcomes: false,
+                        points: Vec::new(),
+                        texts: Vec::new(),
                     };
                     let explanation = Explanation { id, variant, distance, diagnosis };
                     candidates.push((explanation, explained));
@@ -259,9 +281,9 @@ impl<C: Contract> Diagnoser<C> {
                 let Diagnosis { matches, of, .. } = explanation.diagnosis;
                 news(explained) as f64 * (0.5 + 0.5 * matches as f64 / of as f64)
             };
-            // A fault that agrees on no whole case may be right about a branch, or alike by chance: it
-            // is named only for what no other explains. Among equals comes the one that shows under
-            // options most like these, then the first.
+            // A fault that agrees on no whole case may be right about a branch, or alike by chance:
+            // it is named only for what no other explains. Among equals comes the one that shows
+            // under options most like these, then the first.
             let best = [true, false].into_iter().find_map(|whole| {
                 let usable = (0..candidates.len()).rev().filter(|index| {
                     let (explanation, explained) = &candidates[*index];
@@ -282,6 +304,14 @@ impl<C: Contract> Diagnoser<C> {
             }
             self.explanations.push(explanation);
         }
+        let mut explanations = take(&mut self.explanations);
+        for Explanation { id, variant, diagnosis, .. } in &mut explanations {
+            let fault = C::faults().into_iter().find(|fault| fault.id == *id);
+            if let Some(Fault { behaviour: Behaviour::Gives(variants), .. }) = fault {
+                self.points(variants[*variant], diagnosis);
+            }
+        }
+        self.explanations = explanations;
     }
 
     /// In how many cases the component does what a fault does wherever the fault is wrong, out of
@@ -308,11 +338,7 @@ impl<C: Contract> Diagnoser<C> {
         given: &[Given],
         explained: &mut Vec<bool>,
     ) -> (bool, bool) {
-        let mut output = fault(case, &self.options, self.place.dtype);
-        round(&mut output, self.place.dtype);
-        let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
-        let planted = self::given::<C>(&output, expected)
-            .unwrap_or_else(|| cells(expected).map(|cell| cell.right()).collect());
+        let planted = self.planted(fault, case, expected);
         let (mut acts, mut agrees) = (false, true);
         for ((found, planted), cell) in given.iter().zip(&planted).zip(cells(expected)) {
             let fault_acts = self.wrong(planted, &cell);
@@ -355,10 +381,52 @@ impl<C: Contract> Diagnoser<C> {
         wrong.contains(&true) && !open.contains(&true)
     }
 
+    /// What a fault gives for a case.
+    fn planted(&self, fault: Function<C>, case: &C::Case, expected: &ExpectedCells) -> Vec<Given> {
+        let mut output = fault(case, &self.options, self.place.dtype);
+        round(&mut output, self.place.dtype);
+        let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+        given::<C>(&output, expected)
+            .unwrap_or_else(|| cells(expected).map(|cell| cell.right()).collect())
+    }
+
+    /// Some of the numbers and texts on which the component and a fault were compared: those that
+    /// either has wrong, and among the numbers a few that both have right.
+    fn points(&self, fault: Function<C>, to: &mut Diagnosis) {
+        let (mut wrong, mut right, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        for Observed { case, expected, given, .. } in &self.observed {
+            let Some(given) = given else { continue };
+            let planted = self.planted(fault, case, expected);
+            for ((found, planted), cell) in given.iter().zip(planted).zip(cells(expected)) {
+                let is_wrong = self.wrong(found, &cell) || self.wrong(&planted, &cell);
+                match (cell.right(), found.clone(), planted) {
+                    (Given::Number(expected), Given::Number(component), Given::Number(fault)) => {
+                        if cell.is_open() {
+                            continue;
+                        }
+                        let [expected, component, fault] = [expected, component, fault].map(Real);
+                        let points = if is_wrong { &mut wrong } else { &mut right };
+                        points.push(Point { expected, component, fault });
+                    }
+                    (Given::Text(expected), Given::Text(component), Given::Text(fault)) => {
+                        let point = Point { expected, component, fault };
+                        if is_wrong && !texts.contains(&point) {
+                            texts.push(point);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        to.points = spread(distinct(wrong), WRONG_POINTS);
+        to.points.extend(spread(distinct(right), RIGHT_POINTS));
+        to.texts = spread(texts, TEXTS);
+    }
+
     /// The explanations that have to do with a finding: those whose faults break its invariant on
     /// its smallest case too.
-    pub(crate) fn faults(&self, finding: &Shrunk<C>) -> Vec<Diagnosis> {
-        let breaks = |explanation: &&Explanation| {
+    pub(crate) fn faults(&mut self, finding: &Shrunk<C>) -> Vec<Diagnosis> {
+        let breaks = |explanation: &Explanation| {
             let fault = C::faults().into_iter().find(|fault| fault.id == explanation.id);
             let fault = fault.expect("explanations are made of faults");
             let mut subject =
@@ -366,12 +434,34 @@ impl<C: Contract> Diagnoser<C> {
             subject.options = self.options.clone();
             let (outcome, _) =
                 subject.try_case(&finding.invariant, &finding.case, self.place, &mut 0);
-            matches!(outcome, Err(Stop::Broken(_)))
+            matches!(outcome, Err(Stop::Broken(_))) && self.may_explain(explanation, &finding.case)
         };
-        let mut found: Vec<Diagnosis> =
-            self.explanations.iter().filter(breaks).map(|e| e.diagnosis.clone()).collect();
+        let named: Vec<bool> = self.explanations.iter().map(breaks).collect();
+        let named = self.explanations.iter_mut().zip(named).filter(|(_, named)| *named);
+        let mut found: Vec<Diagnosis> = named
+            .map(|(Explanation { diagnosis, .. }, _)| {
+                // Points are given once: findings of one component often have the same diagnosis.
+                let (points, texts) = (take(&mut diagnosis.points), take(&mut diagnosis.texts));
+                Diagnosis { points, texts, ..diagnosis.clone() }
+            })
+            .collect();
         found.sort_by(|a, b| b.explains.total_cmp(&a.explains));
         found
+    }
+
+    /// Whether a fault explains something of what is wrong in a case, if anything is: of two bugs
+    /// in one component each has its own faults.
+    fn may_explain(&self, explanation: &Explanation, case: &C::Case) -> bool {
+        let observed = self.observed.iter().find(|observed| observed.case == *case);
+        let Some(Observed { expected, given: Some(given), .. }) = observed else { return true };
+        let mut wrong = cells(expected).zip(given).map(|(cell, found)| self.wrong(found, &cell));
+        let fault = C::faults().into_iter().find(|fault| fault.id == explanation.id);
+        let Some(Behaviour::Gives(variants)) = fault.map(|fault| fault.behaviour) else {
+            return true;
+        };
+        let mut explained = Vec::new();
+        self.compare(variants[explanation.variant], case, expected, given, &mut explained);
+        explained.contains(&true) || !wrong.any(|wrong| wrong)
     }
 
     /// On which input classes a finding's invariant is broken, and on which it holds: a class
@@ -383,7 +473,6 @@ impl<C: Contract> Diagnoser<C> {
         patience: &mut Patience,
         calls: &mut u64,
     ) -> Classes {
-        let mut classes = Classes::default();
         let mut outcomes: Vec<(&C::Case, bool)> = Vec::new();
         for Observed { case, failure, .. } in &self.observed {
             if let Some(failure) = failure {
@@ -402,19 +491,51 @@ impl<C: Contract> Diagnoser<C> {
                 Err(Stop::Vacuous | Stop::Failed) => {}
             }
         }
-        for class in C::classes() {
-            let within = |case: &C::Case| (class.contains)(case, &self.options);
-            let of_class = || outcomes.iter().filter(|(case, _)| within(case));
-            let (all, broken) =
-                (of_class().count(), of_class().filter(|(_, broken)| *broken).count());
-            if within(&finding.case) || (broken > 0 && 2 * broken >= all) {
-                classes.fails.push(class.id.to_owned());
-            } else if all > 0 && broken == 0 {
-                classes.holds.push(class.id.to_owned());
-            }
-        }
-        classes
+        classes::<C>(&finding.case, &outcomes, &self.options)
     }
+}
+
+/// What came of a call on a case, beside what was expected of it.
+fn observe<C: Contract>(
+    case: C::Case,
+    answer: Result<Returned<C>, Failure>,
+    options: &C::Options,
+    place: Place,
+    gradient: bool,
+) -> Observed<C> {
+    let mut numbers = C::oracle(&case, options, place.dtype);
+    if gradient {
+        numbers.extend(C::oracle_gradient(&case, options, place.dtype));
+    }
+    let mut expected = ExpectedCells { numbers, texts: C::oracle_texts(&case, options) };
+    let (given, failure) = match answer {
+        Ok(returned) => {
+            expected.numbers.retain(|expected| is_given::<C>(&returned, expected.field));
+            (given::<C>(&returned, &expected), None)
+        }
+        Err(failure) => (None, Some(failure)),
+    };
+    Observed { case, expected, given, failure }
+}
+
+/// The classes of a smallest case, and those of others, of which it is said whether they break too.
+pub(crate) fn classes<C: Contract>(
+    smallest: &C::Case,
+    outcomes: &[(&C::Case, bool)],
+    options: &C::Options,
+) -> Classes {
+    let mut classes = Classes::default();
+    for class in C::classes() {
+        let within = |case: &C::Case| (class.contains)(case, options);
+        let of_class = || outcomes.iter().filter(|(case, _)| within(case));
+        let (all, broken) = (of_class().count(), of_class().filter(|(_, broken)| *broken).count());
+        if within(smallest) || (broken > 0 && 2 * broken >= all) {
+            classes.fails.push(class.id.to_owned());
+        } else if all > 0 && broken == 0 {
+            classes.holds.push(class.id.to_owned());
+        }
+    }
+    classes
 }
 
 /// Whether an invariant catches faults that give wrong numbers.
@@ -445,6 +566,11 @@ fn is_given<C: Contract>(returned: &Returned<C>, field: &str) -> bool {
 }
 
 impl Cell<'_> {
+    /// Whether the contract leaves a number open.
+    fn is_open(&self) -> bool {
+        matches!(self, Cell::Number(number, _) if number.scale.is_infinite())
+    }
+
     /// What the definition gives.
     fn right(&self) -> Given {
         match self {
@@ -452,6 +578,22 @@ impl Cell<'_> {
             Cell::Text(wanted) => Given::Text(wanted.shown()),
         }
     }
+}
+
+/// Points without those that were there before.
+fn distinct(points: Vec<Point<Real>>) -> Vec<Point<Real>> {
+    let bits = |point: &Point<Real>| {
+        [point.expected, point.component, point.fault].map(|Real(x)| x.to_bits())
+    };
+    let mut seen = BTreeSet::new();
+    points.into_iter().filter(|point| seen.insert(bits(point))).collect()
+}
+
+/// At most so many of them, evenly spread.
+fn spread<T>(all: Vec<T>, most: usize) -> Vec<T> {
+    let count = all.len().max(most);
+    let is_kept = |index: usize| index == 0 || index * most / count > (index - 1) * most / count;
+    all.into_iter().enumerate().filter(|(at, _)| is_kept(*at)).map(|(_, one)| one).collect()
 }
 
 /// What is expected of all fields in one sequence.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
+use serde_json::Value as Json;
 
 use crate::case_file::{CaseFile, found_folder, regressions_folder};
 use crate::check::{Broken, Subject};
@@ -10,10 +11,13 @@ use crate::contract::Contract;
 use crate::error::Error;
 use crate::invariant::{Invariant, Stop};
 use crate::patience::Patience;
-use crate::place::Place;
+use crate::place::{Dtype, Place};
 use crate::record::{Branch, Record, Tree, Value, one_line, tree};
 use crate::report::{Classes, Diagnosis, Finding, json_float};
 use crate::shrink::minimise;
+use crate::text::shortened;
+use crate::tolerance::{Number, Wanted};
+use crate::yaml;
 
 /// Candidates tried for one finding at the most.
 const CANDIDATES: u64 = 3000;
@@ -35,6 +39,19 @@ pub(crate) fn shrink<C: Contract>(
     place: Place,
     calls: &mut u64,
 ) -> Shrunk<C> {
+    shrink_among(subject, invariant, broken, place, calls, |_, _| true)
+}
+
+/// The same, among the cases that `wanted` takes: a bug that is known must not be where the way to
+/// a smaller case of another one ends.
+pub(crate) fn shrink_among<C: Contract>(
+    subject: &mut Subject<C>,
+    invariant: Invariant<C>,
+    broken: Broken<C>,
+    place: Place,
+    calls: &mut u64,
+    mut wanted: impl FnMut(&mut Subject<C>, &C::Case) -> bool,
+) -> Shrunk<C> {
     let options = subject.options.clone();
     let Broken { case, mut found, at_case } = broken;
     let mut tried = 0;
@@ -47,7 +64,7 @@ pub(crate) fn shrink<C: Contract>(
         let (outcome, failed) = subject.try_case(&invariant, candidate, place, calls);
         failed.iter().for_each(|(_, failure)| patience.spend(failure));
         match outcome {
-            Err(Stop::Broken(message)) => {
+            Err(Stop::Broken(message)) if wanted(subject, candidate) => {
                 found = message;
                 Some(true)
             }
@@ -82,6 +99,8 @@ pub(crate) fn write<C: Contract>(
     };
     let case_file = match &subject.corpora {
         None => None,
+        // A batch that could not be made smaller: what cannot be read again is not kept.
+        Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
         Some(corpora) => {
             let path = found_folder(corpora, C::ID).join(file.name());
             file.write(&path)?;
@@ -89,10 +108,10 @@ pub(crate) fn write<C: Contract>(
         }
     };
     *calls += 1;
-    let given = match subject.call(&file.case, place, false) {
-        Ok(returned) => format!("  →  {}", one_line(&returned.output)),
-        Err(_) => String::new(),
-    };
+    let returned = subject.call(&file.case, place, invariant.needs_gradient);
+    let output = returned.ok().map(|returned| returned.output);
+    let given = output.as_ref().map(|output| format!("  →  {}", one_line(output)));
+    let shown = one_line(&file.case) + &given.unwrap_or_default();
     let replay = match (&case_file, &subject.manifest) {
         (Some(path), Some(manifest)) => {
             format!("shakedown replay {path} --manifest {}", manifest.display())
@@ -107,7 +126,9 @@ pub(crate) fn write<C: Contract>(
         cases_to_failure: at_case,
         shrink_calls: tried,
         case: json(&file.case),
-        shown: format!("{}{given}", one_line(&file.case)),
+        output: output.as_ref().map(json),
+        expected: expected_json::<C>(&file.case, &subject.options, place.dtype),
+        shown: shortened(shown),
         case_file,
         replay,
         classes,
@@ -116,11 +137,11 @@ pub(crate) fn write<C: Contract>(
 }
 
 /// A record as a JSON object.
-pub(crate) fn json<R: Record>(record: &R) -> serde_json::Value {
+pub(crate) fn json<R: Record>(record: &R) -> Json {
     branch_json(tree(record))
 }
 
-fn branch_json(branch: Branch) -> serde_json::Value {
+fn branch_json(branch: Branch) -> Json {
     let fields = branch.into_iter().map(|(name, tree)| {
         let json = match tree {
             Tree::Value(Value::Float(array)) => nested_json(array.view(), &|x| json_float(*x)),
@@ -131,13 +152,38 @@ fn branch_json(branch: Branch) -> serde_json::Value {
         };
         (name.to_owned(), json)
     });
-    serde_json::Value::Object(fields.collect())
+    Json::Object(fields.collect())
 }
 
-fn nested_json<T>(
-    array: ndarray::ArrayViewD<'_, T>,
-    element: &dyn Fn(&T) -> serde_json::Value,
-) -> serde_json::Value {
+/// What the definition gives for a case, by field.
+fn expected_json<C: Contract>(case: &C::Case, options: &C::Options, dtype: Dtype) -> Json {
+    let mut fields = serde_json::Map::new();
+    if C::refuses(case, options) {
+        return fields.into();
+    }
+    let open = || Json::Object(serde_json::Map::new());
+    let number = |number: &Number| match number.scale.is_infinite() {
+        true => open(),
+        false => json_float(number.value),
+    };
+    let mut numbers = C::oracle(case, options, dtype);
+    if C::wants_gradient(options) {
+        numbers.extend(C::oracle_gradient(case, options, dtype));
+    }
+    for expected in numbers {
+        fields.insert(expected.field.to_owned(), nested_json(expected.numbers.view(), &number));
+    }
+    for expected in C::oracle_texts(case, options) {
+        let text = |wanted: &Wanted| match wanted {
+            Wanted::Open => open(),
+            wanted => wanted.shown().into(),
+        };
+        fields.insert(expected.field.to_owned(), expected.texts.iter().map(text).collect());
+    }
+    fields.into()
+}
+
+fn nested_json<T>(array: ndarray::ArrayViewD<'_, T>, element: &dyn Fn(&T) -> Json) -> Json {
     match array.ndim() {
         0 => element(array.first().expect("an array of dimension 0 has one element")),
         _ => array.outer_iter().map(|part| nested_json(part, element)).collect(),
@@ -152,15 +198,27 @@ static OWN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/corpora");
 /// # Errors
 /// One of them cannot be read.
 pub(crate) fn regressions<C: Contract>(corpora: Option<&Path>) -> Result<Vec<CaseFile<C>>, Error> {
+    Ok(named_regressions(corpora)?.into_iter().map(|(_, file)| file).collect())
+}
+
+/// The same, each with the name of its file.
+///
+/// # Errors
+/// One of them cannot be read.
+pub(crate) fn named_regressions<C: Contract>(
+    corpora: Option<&Path>,
+) -> Result<Vec<(String, CaseFile<C>)>, Error> {
+    let stem = |path: &Path| path.file_stem().map_or_else(String::new, |s| s.display().to_string());
     let mut cases = Vec::new();
     let own = OWN.get_dir(regressions_folder(Path::new(""), C::ID));
     for file in own.into_iter().flat_map(Dir::files) {
         let text = file.contents_utf8().unwrap_or("");
-        cases.push(CaseFile::parse(text).map_err(|error| error.at(file.path()))?);
+        let case = CaseFile::parse(text).map_err(|error| error.at(file.path()))?;
+        cases.push((stem(file.path()), case));
     }
     let Some(corpora) = corpora else { return Ok(cases) };
     for path in yaml_files(&regressions_folder(corpora, C::ID)) {
-        cases.push(CaseFile::read(&path)?);
+        cases.push((stem(&path), CaseFile::read(&path)?));
     }
     Ok(cases)
 }

@@ -117,7 +117,7 @@ fn from_fields<R: Record>(fields: &Fields) -> R {
 }
 
 /// The letters of a contract's input axes, rows first.
-fn letters<C: Grid>() -> Vec<char> {
+pub(crate) fn letters<C: Grid>() -> Vec<char> {
     let mut letters = vec![C::ROW];
     let inputs = C::Case::fields();
     for (name, axes) in C::AXES {

@@ -39,14 +39,16 @@
 //!     .run();
 //! ```
 //!
-//! [`Suite`] makes one listed test of each component, invariant and place. [`cases`] gives the
-//! cases of a contract to `proptest!`. A component that is no function on host arrays goes through
-//! [`check_component`]. A contract that we do not have you write yourself: [`own_contract`].
+//! [`Suite`] makes one listed test of each component, invariant and place, and with
+//! `Suite::snapshots` one of what each component gives. [`cases`] gives the cases of a contract to
+//! `proptest!`. A component that is no function on host arrays goes through [`check_component`].
+//! [`batch`] says how a trainer records a batch that `shakedown check-batch` checks.
+//! A contract that we do not have you write yourself: [`own_contract`].
 //!
 //! # Features
 //!
-//! `cli` (default): the command. `tch`: functions on tensors, with gradients by autograd; links
-//! libtorch.
+//! `cli` (default): the command. `snapshots` (default): `Suite::snapshots`, with insta. `tch`:
+//! functions on tensors, with gradients by autograd; links libtorch.
 //!
 //! # What it does not do
 //!
@@ -55,6 +57,7 @@
 #![deny(unsafe_code)] // the exceptions: `tensor/cuda.rs`, `fuzz/engine.rs`, and a section in `coverage.rs`
 
 pub mod aggregate;
+pub mod batch;
 pub mod case_file;
 pub mod check;
 #[cfg(feature = "cli")]
@@ -63,6 +66,7 @@ pub mod component;
 pub mod contract;
 pub mod contracts;
 pub mod coverage;
+pub mod cuts;
 mod diagnose;
 pub mod draw;
 pub mod error;
@@ -82,9 +86,12 @@ pub mod pick;
 pub mod place;
 pub mod process;
 pub mod record;
+pub mod recorded;
 pub mod report;
 pub mod shapes;
 pub mod shrink;
+#[cfg(feature = "snapshots")]
+pub mod snapshots;
 pub mod stream;
 pub mod strings;
 mod suite;

@@ -122,5 +122,7 @@ fn compare(
         explains: explained as f64 / cells().count().max(1) as f64,
         summary: summary.to_owned(),
         by_outcomes: true,
+        points: Vec::new(),
+        texts: Vec::new(),
     }
 }

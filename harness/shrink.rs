@@ -4,6 +4,7 @@ use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 use crate::contract::{Contract, round};
+use crate::cuts;
 use crate::place::Dtype;
 
 /// How complex a case is, compared from the first part on: dimensions, distinct values, then the
@@ -69,7 +70,8 @@ pub struct Minimal<Case> {
 
 /// Walks from a failing case to a minimal one. `fails` says whether a candidate still fails, or
 /// `None` to stop the search. Where one of the contract's own corners or small cases fails and is
-/// simpler, the walk goes there first: so the minimum does not depend on where it began.
+/// simpler, the walk goes there first: so the minimum does not depend on where it began. A case
+/// as large as a production batch is cut along its axes before its numbers are looked at.
 pub fn minimise<C: Contract>(
     case: &C::Case,
     options: &C::Options,
@@ -102,6 +104,12 @@ pub fn minimise<C: Contract>(
             None => return minimal,
         }
         only_corners_tried = false;
+        if cuts::is_large(&minimal.case) {
+            cuts::cut_down::<C>(&mut minimal, options, dtype, &mut fails);
+            if cuts::is_large(&minimal.case) {
+                return minimal;
+            }
+        }
         candidates = rounded_simpler::<C>(&minimal.case, options, dtype);
     }
 }

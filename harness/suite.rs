@@ -1,5 +1,7 @@
 //! The library's door: `check` for one component in a plain test, `Suite` for many.
 
+#[cfg(feature = "snapshots")]
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,6 +11,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::check::{Budget, Subject, run};
 use crate::component::{Component, HostFn, HostFunction};
+#[cfg(feature = "snapshots")]
+use crate::contract::SharedOptions;
 use crate::contract::{Contract, Options};
 use crate::contracts::{self, Visit};
 use crate::error::Error;
@@ -17,6 +21,8 @@ use crate::invariant::check_invariant;
 use crate::manifest::{Declared, Manifest};
 use crate::place::Place;
 use crate::report::{ComponentReport, Paint, Status, write_component};
+#[cfg(feature = "snapshots")]
+use crate::snapshots::{self, Recording};
 
 /// Checks a function on host arrays against the contract `C`.
 ///
@@ -43,13 +49,13 @@ pub fn check<C: Contract>(function: impl HostFunction<C> + 'static) -> Check<C> 
 /// Checks any component: a function on tensors, a Python function, a process.
 pub fn check_component<C: Contract>(component: impl Component<C> + 'static) -> Check<C> {
     let mut subject = Subject::new(C::ID, component);
-    subject.corpora = Some(default_corpora());
+    subject.corpora = Some(package().join("corpora"));
     Check { places: vec![subject.component.home()], subject, budget: Budget::default() }
 }
 
-/// `corpora` in the package under test, or in the working folder.
-fn default_corpora() -> PathBuf {
-    std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("corpora")
+/// The folder of the package under test; where there is none, paths begin in the working folder.
+fn package() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
 }
 
 /// A check that has not run yet. See [`check`].
@@ -229,6 +235,20 @@ fn failure_text(reports: &[ComponentReport]) -> Option<String> {
 pub struct Suite {
     trials: Vec<Trial>,
     error: Option<Error>,
+    #[cfg(feature = "snapshots")]
+    recorders: Vec<Recorder>,
+    #[cfg(feature = "snapshots")]
+    snapshots: Option<PathBuf>,
+}
+
+/// A component at a place whose outputs may be recorded.
+#[cfg(feature = "snapshots")]
+struct Recorder {
+    test: String,
+    /// The name of the snapshot.
+    name: String,
+    deterministic: bool,
+    record: Box<dyn FnOnce() -> Result<Option<Recording>, Error> + Send>,
 }
 
 impl Suite {
@@ -249,10 +269,23 @@ impl Suite {
 
     /// Adds every component of a manifest; a relative path begins in the package under test.
     pub fn manifest(mut self, path: impl AsRef<Path>) -> Suite {
-        let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
-        if let Err(error) = self.try_manifest(&package.join(path)) {
+        if let Err(error) = self.try_manifest(&package().join(path)) {
             self.error = self.error.or(Some(error));
         }
+        self
+    }
+
+    /// Also records what each component gives on its regressions, those of shakedown and those of
+    /// the package, in `FOLDER/NAME-PLACE.snap`: one listed test for each component and place,
+    /// `grpo::snapshot::cpu/f32`. A relative path begins in the package under test.
+    ///
+    /// A test whose outputs are others than the recorded ones, by more than the tolerance of their
+    /// dtype, fails with the difference and writes a `.snap.new` for `cargo insta review`; with
+    /// `INSTA_UPDATE=always` it writes the snapshot itself. A component that declares
+    /// `deterministic: false` has nothing to record: its test is listed as ignored.
+    #[cfg(feature = "snapshots")]
+    pub fn snapshots(mut self, folder: impl AsRef<Path>) -> Suite {
+        self.snapshots = Some(package().join(folder));
         self
     }
 
@@ -272,6 +305,8 @@ impl Suite {
         let (options, skip) = (subject.options.clone(), subject.skip.clone());
         let subject = Arc::new(Mutex::new(subject));
         for place in places {
+            #[cfg(feature = "snapshots")]
+            self.recorders.push(Recorder::new(&subject, &name, place, options.deterministic()));
             for invariant in C::invariants() {
                 if !(invariant.applies)(&options, place) {
                     continue;
@@ -291,8 +326,35 @@ impl Suite {
         }
     }
 
+    /// Adds the tests that record, where that is asked for.
+    #[cfg(feature = "snapshots")]
+    fn plan_snapshots(&mut self) -> Result<(), Error> {
+        let Some(folder) = &self.snapshots else { return Ok(()) };
+        let mut names = BTreeSet::new();
+        for Recorder { test, name, deterministic, record } in self.recorders.drain(..) {
+            if !names.insert(name.clone()) {
+                let message = format!("two components would have the snapshot `{name}`");
+                return Err(Error::new(message));
+            }
+            let folder = folder.clone();
+            let compare = move || {
+                if let Some(recording) = record().map_err(|error| error.to_string())? {
+                    recording.assert(&folder, &name);
+                }
+                Ok(())
+            };
+            self.trials.push(Trial::test(test, compare).with_ignored_flag(!deterministic));
+        }
+        Ok(())
+    }
+
     /// Runs the tests that the arguments of the process ask for, as libtest does.
-    pub fn run(self) -> ExitCode {
+    #[cfg_attr(not(feature = "snapshots"), expect(unused_mut, reason = "to plan the snapshots"))]
+    pub fn run(mut self) -> ExitCode {
+        #[cfg(feature = "snapshots")]
+        if let Err(error) = self.plan_snapshots() {
+            self.error = self.error.or(Some(error));
+        }
         if let Some(error) = self.error {
             eprintln!("error: {error}");
             return crate::report::ExitCode::CouldNotRun.into();
@@ -302,6 +364,28 @@ impl Suite {
             return crate::report::ExitCode::NothingChecked.into();
         }
         libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
+    }
+}
+
+#[cfg(feature = "snapshots")]
+impl Recorder {
+    fn new<C: Contract>(
+        subject: &Arc<Mutex<Subject<C>>>,
+        name: &str,
+        place: Place,
+        deterministic: bool,
+    ) -> Recorder {
+        let subject = Arc::clone(subject);
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "_.".contains(c) { c } else { '-' };
+        Recorder {
+            test: format!("{name}::snapshot::{place}"),
+            name: format!("{name}-{place}").chars().map(plain).collect(),
+            deterministic,
+            record: Box::new(move || {
+                let mut subject = subject.lock().unwrap_or_else(PoisonError::into_inner);
+                snapshots::of_subject(&mut subject, place)
+            }),
+        }
     }
 }
 

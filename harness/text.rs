@@ -113,6 +113,19 @@ fn visible(text: &str) -> String {
     shown
 }
 
+/// A text without quotes, its lines as they are, with everything in it that could not be seen as an
+/// escape.
+pub fn unquoted(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '"' | '\\' => shown.push(c),
+            _ => shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    shown
+}
+
 /// What was found and what was expected, both in quotes, and where long ones begin to differ.
 pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
     let both = format!("{}, expected {}", quoted_or_null(found), quoted_or_null(expected));
@@ -130,6 +143,20 @@ pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
         expected.pop();
     }
     format!("{both}: after {same} characters {} for {}", quoted(&found), quoted(&expected))
+}
+
+/// How many characters of a line of values are shown at most: a row of a real batch has thousands.
+const LONGEST_LINE: usize = 2000;
+
+/// A line of values, a very long one without its middle.
+pub(crate) fn shortened(line: String) -> String {
+    let count = line.chars().count();
+    if count <= LONGEST_LINE {
+        return line;
+    }
+    let start: String = line.chars().take(LONGEST_LINE / 4).collect();
+    let end: String = line.chars().skip(count - LONGEST_LINE / 4).collect();
+    format!("{start} … {} characters … {end}", count - 2 * (LONGEST_LINE / 4))
 }
 
 /// Writes an array in nested brackets, each element with `element`.
@@ -187,6 +214,7 @@ mod tests {
         assert_eq!(quoted("it's <a>"), "\"it's <a>\"");
         let hidden = "\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}";
         assert_eq!(quoted(hidden), r#""\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}""#);
+        assert_eq!(unquoted("\"a\" \\ '\n\r\u{202e}"), "\"a\" \\ '\n\\r\\u{202e}");
         let long = quoted(&"ab".repeat(300));
         assert!(long.contains("… 600 characters …") && long.chars().count() < 300, "{long}");
     }

@@ -53,6 +53,22 @@ pub fn summed(count: usize) -> f64 {
     count / (1.0 + count.log2())
 }
 
+/// The discounted sum from each term on, `Σ factor^d · term`: what is d steps ahead passes through
+/// d products and sums, which round it `each` times a step and once more. Terms come with their
+/// magnitude. One pass from the end, so that a row as long as training has them takes no T² steps.
+pub(crate) fn discounted(terms: &[(f64, f64)], factor: f64, each: f64) -> Vec<Number> {
+    let (mut value, mut magnitude, mut scale) = (0.0, 0.0, 0.0);
+    let from_the_end = terms.iter().rev().map(|(term, size)| {
+        value = term + factor * value;
+        scale = size + factor * (scale + each * magnitude);
+        magnitude = size + factor * magnitude;
+        Number::new(value, scale)
+    });
+    let mut sums: Vec<Number> = from_the_end.collect();
+    sums.reverse();
+    sums
+}
+
 /// Whether two numbers are further apart than allowed. NaN always is; nothing is further apart
 /// than infinity, which stands for a number that the contract leaves open.
 #[inline]
@@ -202,6 +218,24 @@ mod tests {
     }
 
     #[test]
+    fn discounted_sums_are_the_sums_of_their_definition() {
+        let terms: Vec<(f64, f64)> =
+            [1.0, -2.0, 0.0, 0.5, 3.0].map(|term: f64| (term, 1.0 + term.abs())).to_vec();
+        for (factor, each) in [(1.0, 1.0), (0.9, 2.0), (0.5, 1.0), (0.0, 2.0)] {
+            for (step, sum) in discounted(&terms, factor, each).iter().enumerate() {
+                let (mut value, mut scale) = (0.0, 0.0);
+                for (ahead, (term, size)) in terms[step..].iter().enumerate() {
+                    let weight: f64 = f64::powi(factor, ahead as i32);
+                    value += weight * term;
+                    scale += (1.0 + each * ahead as f64) * weight * size;
+                }
+                assert!((sum.value - value).abs() < 1e-14, "{factor} {step}");
+                assert!((sum.scale - scale).abs() < 1e-13, "{factor} {step}");
+            }
+        }
+    }
+
+    #[test]
     fn pieces_may_lose_their_outer_white_space_and_nothing_else() {
         let pieces = Wanted::Pieces([" a b\n", "\u{1f}c "].map(str::to_owned).to_vec());
         for text in ["a bc", " a b\n\u{1f}c ", "a b\nc", " a bc "] {
@@ -212,6 +246,39 @@ mod tests {
         }
         assert!(Wanted::Pieces(vec![" ".to_owned()]).accepts(Some("")));
         assert!(Wanted::Pieces(vec![" ".to_owned()]).accepts(Some(" ")));
+    }
+
+    #[test]
+    fn the_bound_grows_with_the_terms_the_scale_the_value_the_slack_and_the_factor() {
+        let tolerance = Tolerance { factor: 2.0, ..F32 };
+        let number = Number { value: -3.0, scale: 5.0, slack: 0.25 };
+        // Eight terms make three rounds of sums: 2 · 4 · (5 · (1 + 3) + (1 + 3)) roundings.
+        let roundings = 192.0 * Dtype::F32.unit_roundoff();
+        assert_eq!(tolerance.bound(number, 8), roundings + 0.25);
+        assert_eq!(tolerance.bound(Number::OPEN, 8), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_sum_of_eight_terms_may_lose_twice_what_three_rounds_lose() {
+        assert_eq!([0, 1, 2, 8].map(summed), [1.0, 1.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn what_is_as_far_as_allowed_is_not_apart_and_an_infinity_only_from_others() {
+        assert!(!apart(1.0, 3.0, 2.0) && !apart(3.0, 1.0, 2.0) && apart(1.0, 3.5, 2.0));
+        assert!(!apart(f64::INFINITY, f64::INFINITY, 1.0) && apart(f64::INFINITY, 1.0, 1.0));
+        assert!(apart(f64::NAN, f64::NAN, 1.0) && !apart(f64::NAN, 1.0, f64::INFINITY));
+        assert!(apart(-1.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn what_a_format_cannot_hold_is_expected_as_infinity() {
+        let f16 = Tolerance { dtype: Dtype::F16, factor: 1.0 };
+        assert!(f16.accepts(f64::INFINITY, Number::new(1e6, 1.0), 1));
+        assert!(!f16.accepts(f64::INFINITY, Number::new(Dtype::F16.max(), 1.0), 1));
+        // What it can hold is expected as it is, not as it is rounded: 1.0004 would be 1.
+        let number = Number::new(1.0004, 0.0);
+        assert!(f16.accepts(number.value + 0.95 * f16.bound(number, 1), number, 1));
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 #[path = "support/outputs.rs"]
 mod outputs;
-#[path = "support/snapshot.rs"]
-mod snapshot;
 
 use std::path::Path;
 
@@ -18,12 +16,13 @@ fn references_give_what_they_gave() {
     impl Visit for Test {
         type Output = ();
         fn visit<C: Contract>(self) {
-            let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpora");
+            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let reference = |_| Builtin::<C>::reference();
             for place in [Place::CPU_F32, Place::CPU_BF16] {
-                let text =
-                    outputs::on_regressions::<C, _>(&corpora, place, |_| Builtin::<C>::reference());
+                let given =
+                    outputs::on_regressions::<C, _>(&root.join("corpora"), place, reference);
                 let name = format!("builtin-{}-{}", C::ID, place.dtype.name());
-                snapshot::assert_snapshot("outputs", &name, &text);
+                given.assert(&root.join("snapshots/outputs"), &name);
             }
         }
     }

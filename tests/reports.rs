@@ -390,7 +390,7 @@ fn reports_that_do_not_belong_together_are_refused() {
     folder.write("other.json", "{\"tests\": 3}");
     folder.write("list.json", "[1]");
     folder.write("key.json", all.replacen("\"seed\"", "\"sead\"", 1));
-    folder.write("half.json", &all[..all.len() / 2]);
+    folder.write("half.json", all.split("\"stage\"").next().unwrap());
     let mut told = String::new();
     for files in [
         &["1-of-3.json", "3-of-3.json"][..],

@@ -117,6 +117,55 @@ fn every_fuzz_target_is_of_a_contract_or_of_a_parser() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn clusterfuzzlite_gets_every_fuzz_target_with_its_seeds() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    if std::process::Command::new("zip").arg("-v").output().is_err() {
+        println!("left out: there is no `zip`");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = |name: &str| {
+        let path = scratch.path().join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let (out, bin, source) = (folder("out"), folder("bin"), folder("src/shakedown"));
+    symlink(root().join("corpora"), source.join("corpora")).unwrap();
+    let manifest = read("fuzz/Cargo.toml");
+    let names = manifest.lines().filter_map(|line| line.strip_prefix("name = \""));
+    let targets: BTreeSet<&str> = names.skip(1).map(|name| name.trim_end_matches('"')).collect();
+    // A cargo that lists the targets, and builds each of them in no time.
+    let list: Vec<&str> = targets.iter().copied().collect();
+    let built = "fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release";
+    let cargo = format!(
+        "#!/bin/sh\nset -e\ntargets='{}'\n[ \"$2\" = build ] || exec echo $targets\n\
+         mkdir -p {built}\nfor target in $targets; do : > {built}/$target; done\n",
+        list.join(" ")
+    );
+    fs::write(bin.join("cargo"), cargo).unwrap();
+    fs::set_permissions(bin.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let ran = std::process::Command::new(root().join(".clusterfuzzlite/build.sh"))
+        .envs([("PATH", Path::new(&path)), ("OUT", &out), ("SRC", &scratch.path().join("src"))])
+        .output()
+        .expect("the script can be run");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+
+    let mut expected: BTreeSet<String> = targets.iter().map(|name| (*name).to_owned()).collect();
+    for target in &targets {
+        if root().join(format!("corpora/{}/seeds", target.replace('_', "-"))).is_dir() {
+            expected.insert(format!("{target}_seed_corpus.zip"));
+        }
+    }
+    for id in IDS {
+        let zip = format!("{}_seed_corpus.zip", id.replace('-', "_"));
+        assert!(expected.contains(&zip), "{id} has no target or no seeds");
+    }
+    assert_eq!(names_in(&out), expected);
+}
+
 #[test]
 fn every_invariant_file_is_on_its_list() {
     for id in IDS {

@@ -14,13 +14,13 @@ use crate::contracts::{self, Visit};
 use crate::error::{Error, nearest};
 use crate::manifest::{Declared, Manifest};
 use crate::place::Place;
-use crate::report::{ComponentReport, Report, SCHEMA, Shard, write_component, write_summary};
+use crate::report::{ComponentReport, Report, Shard, write_component};
 
 /// One component with its places and the invariants asked for; all of them where the list is empty.
-struct Task<'a> {
-    declared: &'a Declared,
-    places: Vec<Place>,
-    only: Vec<String>,
+pub(super) struct Task<'a> {
+    pub(super) declared: &'a Declared,
+    pub(super) places: Vec<Place>,
+    pub(super) only: Vec<String>,
 }
 
 /// What came of a task: its reports, and the table of `--values`.
@@ -62,21 +62,12 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         write!(to, "{table}")?;
         components.extend(reports);
     }
-    let report = Report {
-        schema: SCHEMA.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        seed: arguments.seed,
-        shard: arguments.shard,
-        elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        components,
-    };
-    write_summary(&mut to, &report, paint)?;
-    arguments.files.write(&report, &mut to)?;
-    Ok(report.exit_code())
+    let report = Report::new(arguments.seed, arguments.shard, started, components);
+    arguments.files.conclude(&report, &mut to, paint)
 }
 
 /// The components whose name, or whose `name/invariant`, contains one of the patterns.
-fn select<'a>(
+pub(super) fn select<'a>(
     manifest: &'a Manifest,
     asked: Option<&[Place]>,
     patterns: &[String],

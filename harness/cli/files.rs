@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Stopped;
+use super::Done;
 use crate::case_file::write_atomically;
-use crate::report::{Report, github, junit, sarif};
+use crate::report::{Paint, Report, github, html, junit, sarif, write_summary};
 
 /// The forms in which a report can be had.
 #[derive(Args)]
@@ -21,25 +21,33 @@ pub(super) struct ReportFiles {
     /// Write the findings as SARIF 2.1.0, for code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
+    /// Write the report as one HTML file, for people: nothing in it is loaded from elsewhere
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Also print the findings as annotations of a GitHub workflow
     #[arg(long)]
     github: bool,
 }
 
 impl ReportFiles {
-    /// Writes the report in every form that was asked for; annotations go to `to`.
-    pub(super) fn write(&self, report: &Report, to: &mut dyn Write) -> Result<(), Stopped> {
+    /// Ends a run: the last lines of its report, and the report in every form that was asked for.
+    pub(super) fn conclude(&self, report: &Report, to: &mut dyn Write, paint: Paint) -> Done {
+        write_summary(to, report, paint)?;
         if self.github {
             write!(to, "{}", github::annotations(report))?;
         }
         type Form = fn(&Report) -> String;
-        let forms: [(&Option<PathBuf>, Form); 3] =
-            [(&self.json, Report::json), (&self.junit, junit::xml), (&self.sarif, sarif::json)];
+        let forms: [(&Option<PathBuf>, Form); 4] = [
+            (&self.json, Report::json),
+            (&self.junit, junit::xml),
+            (&self.sarif, sarif::json),
+            (&self.html, html::page),
+        ];
         for (path, form) in forms {
             if let Some(path) = path {
                 write_atomically(path, form(report).as_bytes())?;
             }
         }
-        Ok(())
+        Ok(report.exit_code())
     }
 }

@@ -26,10 +26,7 @@ use crate::fuzz::engine::{self, Fuzzed, Next};
 use crate::fuzz::session::{Session, exception, reason};
 use crate::manifest::{Declared, Manifest, builtin_under_its_options};
 use crate::place::{Device, Dtype, Place};
-use crate::report::{
-    ComponentReport, Finding, InvariantStatus, Report, SCHEMA, Status, write_component,
-    write_summary,
-};
+use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status, write_component};
 use crate::shrink::Measure;
 use crate::stream;
 use crate::text::count;
@@ -142,17 +139,8 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         }
         components.extend(reports);
     }
-    let report = Report {
-        schema: SCHEMA.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        seed,
-        shard: None,
-        elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        components,
-    };
-    write_summary(&mut to, &report, paint)?;
-    arguments.files.write(&report, &mut to)?;
-    Ok(report.exit_code())
+    let report = Report::new(seed, None, started, components);
+    arguments.files.conclude(&report, &mut to, paint)
 }
 
 /// What is to be fuzzed, in the order of the manifest.
@@ -561,6 +549,14 @@ fn settle<C: Contract>(
         report.warnings.push(format!("{invariant}{why} is a known finding, met {times}"));
     }
     for report in &mut reports {
+        let mut named = BTreeSet::new();
+        for diagnosis in report.findings.iter_mut().flat_map(|finding| &mut finding.diagnosis) {
+            // As in any report, the numbers compared stand where a fault is named first.
+            if !named.insert(diagnosis.fault.clone()) {
+                diagnosis.points.clear();
+                diagnosis.texts.clear();
+            }
+        }
         let new = |id: &str| report.findings.iter().any(|finding| finding.invariant == id);
         for invariant in &mut report.invariants {
             if new(&invariant.id) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::files::ReportFiles;
 use super::{Done, output};
 use crate::error::Error;
-use crate::report::{Report, merge, write_component, write_summary};
+use crate::report::{Report, merge, write_component};
 
 pub(super) fn run(paths: &[PathBuf], files: &ReportFiles) -> Done {
     let read = |path: &PathBuf| Ok((path.clone(), Report::read(path)?));
@@ -15,7 +15,5 @@ pub(super) fn run(paths: &[PathBuf], files: &ReportFiles) -> Done {
     for component in &report.components {
         write_component(&mut to, component, paint)?;
     }
-    write_summary(&mut to, &report, paint)?;
-    files.write(&report, &mut to)?;
-    Ok(report.exit_code())
+    files.conclude(&report, &mut to, paint)
 }

@@ -2,10 +2,12 @@
 
 mod adopt;
 mod check;
+mod check_batch;
 mod explain;
 mod files;
 #[cfg(feature = "fuzz")]
 mod fuzz;
+mod init;
 mod merge;
 mod replay;
 mod values;
@@ -52,6 +54,8 @@ enum Verb {
     /// Search for hours for cases that break an invariant, guided by what the components do
     #[cfg(feature = "fuzz")]
     Fuzz(fuzz::FuzzArguments),
+    /// Check a recorded batch of a training step
+    CheckBatch(CheckBatchArguments),
     /// List the contracts, or one contract's options, invariants and faults
     List {
         /// A contract
@@ -63,6 +67,8 @@ enum Verb {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+    /// Write a suite, a folder for regressions and a nightly job into a training repository
+    Init(init::Arguments),
     /// Say of kept cases whether each is fixed, still failing, or stale
     Replay {
         /// Case files, or folders of them
@@ -139,6 +145,30 @@ struct CheckArguments {
     files: ReportFiles,
 }
 
+#[derive(Args)]
+struct CheckBatchArguments {
+    /// The inputs, and what came back for them, under the contract's names
+    #[arg(value_name = "FILE.safetensors")]
+    file: PathBuf,
+    /// The contract
+    #[arg(long, value_name = "ID")]
+    contract: String,
+    /// Also call its components of this contract on the batch
+    #[arg(long, short)]
+    manifest: Option<PathBuf>,
+    /// Only components, or COMPONENT/INVARIANT, that contain this text
+    #[arg(long, value_name = "PATTERN", requires = "manifest")]
+    only: Vec<String>,
+    /// An option, instead of the one in the file or in the manifest
+    #[arg(long, value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Check at this place: cpu/f32. For recorded outputs, their own format is the default
+    #[arg(long, value_name = "PLACE")]
+    place: Option<Place>,
+    #[command(flatten)]
+    files: ReportFiles,
+}
+
 /// A list in one argument; clap takes a `Vec` for repeated arguments.
 #[derive(Clone, Debug)]
 struct Places(Vec<Place>);
@@ -183,8 +213,10 @@ pub fn main() -> ExitCode {
         Verb::MergeReports { reports, files } => merge::run(&reports, &files),
         #[cfg(feature = "fuzz")]
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
+        Verb::CheckBatch(arguments) => check_batch::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
+        Verb::Init(arguments) => init::run(&arguments),
         Verb::Replay { cases, manifest, prune } => replay::run(&cases, manifest.as_deref(), prune),
         Verb::Shrink { case, manifest, output } => {
             replay::shrink(&case, manifest.as_deref(), output.as_deref())

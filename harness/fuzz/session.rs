@@ -17,7 +17,9 @@ use crate::journal::Journal;
 use crate::laws::floats;
 use crate::patience::Patience;
 use crate::place::Place;
-use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status};
+use crate::report::{
+    ComponentReport, Diagnosis, Finding, InvariantReport, InvariantStatus, Status,
+};
 use crate::shrink::Measure;
 use crate::stream;
 
@@ -262,14 +264,20 @@ impl<C: Contract> Session<C> {
         }
         let calls = &mut at.report.calls;
         let broken = Broken { case, found, at_case: at.report.cases };
-        let shrunk = finding::shrink(subject, invariant, broken, at.place, calls);
+        let another = |subject: &mut Subject<C>, case: &C::Case| {
+            let Ok(returned) = subject.call(case, at.place, false) else { return true };
+            !of_invariant
+                .iter()
+                .any(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, case, &returned))
+        };
+        let shrunk = finding::shrink_among(subject, invariant, broken, at.place, calls, another);
         if let Some(bug) = of_invariant.iter_mut().find(|bug| bug.case == shrunk.case) {
             bug.met += 1;
             return Ok(());
         }
         let budget = Budget { seed: *seed, ..Budget::default() };
         let findings = std::slice::from_ref(&shrunk);
-        let diagnoser = Diagnoser::new(subject, findings, at.place, &budget, calls);
+        let mut diagnoser = Diagnoser::new(subject, findings, at.place, &budget, calls);
         let diagnosis = diagnoser.faults(&shrunk);
         let classes = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
         let (case, measure) = (shrunk.case.clone(), C::measure(&shrunk.case));
@@ -342,10 +350,7 @@ impl<C: Contract> Session<C> {
 
 /// Why an invariant breaks, as far as it is known: the first fault of the diagnosis, else the
 /// exception.
-pub(crate) fn reason<'a>(
-    diagnosis: &'a [crate::report::Diagnosis],
-    found: &'a str,
-) -> Option<&'a str> {
+pub(crate) fn reason<'a>(diagnosis: &'a [Diagnosis], found: &'a str) -> Option<&'a str> {
     let fault = diagnosis.first().map(|diagnosis| &*diagnosis.fault);
     fault.or_else(|| exception(found))
 }

@@ -69,7 +69,10 @@ impl Message {
         let blob = SafeTensors::deserialize(bytes).map_err(|e| e.to_string())?;
         let tensors = blob
             .iter()
-            .map(|(name, view)| Ok((name.to_owned(), decode_tensor(&view)?)))
+            .map(|(name, view)| match decode_tensor(&view) {
+                Ok(tensor) => Ok((name.to_owned(), tensor)),
+                Err(why) => Err(format!("`{name}`: {why}")),
+            })
             .collect::<Result<_, String>>()?;
         Ok(Message { texts, tensors })
     }

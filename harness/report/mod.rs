@@ -3,15 +3,19 @@
 #[cfg(feature = "cli")]
 pub(crate) mod github;
 #[cfg(feature = "cli")]
+pub(crate) mod html;
+#[cfg(feature = "cli")]
 pub(crate) mod junit;
 mod location;
 mod merge;
+mod points;
 #[cfg(feature = "cli")]
 pub(crate) mod sarif;
 mod shard;
 mod text;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +24,7 @@ use crate::place::Place;
 
 pub use location::Location;
 pub use merge::merge;
+pub use points::{Point, Real};
 pub use shard::Shard;
 pub use text::{Paint, write_component, write_summary};
 
@@ -142,6 +147,11 @@ pub struct Finding {
     pub shrink_calls: u64,
     /// The smallest case.
     pub case: serde_json::Value,
+    /// What the component gave for it, by field; `None` where the call failed.
+    pub output: Option<serde_json::Value>,
+    /// What the definition gives for it, by field, `{}` for what it leaves open; empty where there
+    /// is no oracle.
+    pub expected: serde_json::Value,
     /// The same for people, with what the component gave.
     pub shown: String,
     /// Where the case is kept.
@@ -180,6 +190,13 @@ pub struct Diagnosis {
     pub summary: String,
     /// Whether not numbers were compared but which invariants break.
     pub by_outcomes: bool,
+    /// Some of the numbers that were compared. With the first finding of a component that names
+    /// the fault; empty with the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Point<Real>>,
+    /// Some of the texts that were compared, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<Point<Option<String>>>,
 }
 
 impl ComponentReport {
@@ -192,9 +209,36 @@ impl ComponentReport {
     pub fn finding(&self, invariant: &InvariantReport) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.invariant == invariant.id)
     }
+
+    /// Whether a class that should have been generated never was.
+    pub fn never_reached(&self, class: &str) -> bool {
+        self.warnings.contains(&never_reached(class))
+    }
+}
+
+/// The warning about a class that should have been generated and never was.
+pub(crate) fn never_reached(class: &str) -> String {
+    format!("no case of the class `{class}` was generated")
 }
 
 impl Report {
+    /// The report of a run that ends now.
+    pub fn new(
+        seed: u64,
+        shard: Option<Shard>,
+        started: Instant,
+        components: Vec<ComponentReport>,
+    ) -> Report {
+        Report {
+            schema: SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed,
+            shard,
+            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            components,
+        }
+    }
+
     /// The exit code of a run with this report.
     pub fn exit_code(&self) -> ExitCode {
         let any = |status| self.components.iter().any(|component| component.status == status);

@@ -153,15 +153,25 @@ fn write_finding(
     if !holds.is_empty() {
         line("holds on", &holds.join(", "))?;
     }
-    if let Some(path) = &finding.case_file {
-        line("replay", &finding.replay)?;
-        line("keep", &format!("shakedown adopt {path} --why \"…\""))?;
-    }
-    line("why", &format!("shakedown explain {contract}/{invariant}"))
+    finding.commands(contract).iter().try_for_each(|(label, command)| line(label, command))
 }
 
-fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
-    let super::Diagnosis { fault, matches, of, explains, summary, by_outcomes } = diagnosis;
+impl Finding {
+    /// The commands to go on with, each with a word for what it is for.
+    pub(super) fn commands(&self, contract: &str) -> Vec<(&'static str, String)> {
+        let mut commands = Vec::new();
+        if let Some(path) = &self.case_file {
+            commands.push(("replay", self.replay.clone()));
+            commands.push(("keep", format!("shakedown adopt {path} --why \"…\"")));
+        }
+        commands.push(("why", format!("shakedown explain {contract}/{}", self.invariant)));
+        commands
+    }
+}
+
+/// What a diagnosis says, in a sentence.
+pub(super) fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
+    let super::Diagnosis { fault, matches, of, explains, summary, by_outcomes, .. } = diagnosis;
     if *by_outcomes {
         return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
     }
@@ -191,23 +201,35 @@ pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::R
         writeln!(to, "nothing to check{shard}: there are fewer components and places than shards")?;
         return Ok(());
     }
-    let with = |status| report.components.iter().filter(|c| c.status == status).count();
     let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
     let cases: u64 = report.components.iter().map(|c| c.cases).sum();
-    let (passed, failed) = (with(Status::Pass), with(Status::Fail));
-    let style = if failed + with(Status::Error) == 0 { paint.good } else { paint.bad };
-    let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
-    for (status, word) in [(Status::Error, "could not run"), (Status::Skipped, "skipped")] {
-        if with(status) > 0 {
-            parts.push(format!("{} {word}", with(status)));
-        }
-    }
+    let bad = report.with(Status::Fail) + report.with(Status::Error) > 0;
+    let style = if bad { paint.bad } else { paint.good };
     let line = format!(
         "{}, {} on {} (seed {}{shard})",
-        parts.join(", "),
+        report.outcome(),
         count(findings as u64, "finding"),
         count(cases, "case"),
         report.seed
     );
     writeln!(to, "{}", Paint::write(style, &line))
+}
+
+impl Report {
+    /// How many components, each at each of its places, came out so.
+    fn with(&self, status: Status) -> usize {
+        self.components.iter().filter(|component| component.status == status).count()
+    }
+
+    /// How many components passed, failed and so on: `6 passed, 3 failed, 1 skipped`.
+    pub(super) fn outcome(&self) -> String {
+        let (passed, failed) = (self.with(Status::Pass), self.with(Status::Fail));
+        let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
+        for (status, word) in [(Status::Error, "could not run"), (Status::Skipped, "skipped")] {
+            if self.with(status) > 0 {
+                parts.push(format!("{} {word}", self.with(status)));
+            }
+        }
+        parts.join(", ")
+    }
 }

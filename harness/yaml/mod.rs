@@ -21,7 +21,7 @@ pub use steps::{Step, line_of, located_at, parse_at};
 use words::located;
 
 /// Larger files are refused: a manifest or a case has a few kilobytes.
-const LARGEST_FILE_BYTES: u64 = 16 << 20;
+pub(crate) const LARGEST_FILE_BYTES: u64 = 16 << 20;
 
 /// Files with more brackets in brackets are refused: the parser takes quadratic time over them.
 const DEEPEST_BRACKETS: usize = 128;
@@ -107,6 +107,22 @@ fn too_deep(text: &str) -> Option<usize> {
 /// With line, column and the nearest known name.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_yaml::from_str(text).map_err(|error| located(text, &error, ""))
+}
+
+/// A value with another one, given as YAML, for one of its keys.
+///
+/// # Errors
+/// The text is no YAML, or the key takes no such value.
+pub(crate) fn with_key<T>(value: &T, key: &str, text: &str) -> Result<T, Error>
+where
+    T: Serialize + DeserializeOwned,
+{
+    let changed: serde_yaml::Value = parse(text)?;
+    let mut whole = serde_yaml::to_value(value).expect("options can be written");
+    if let Some(mapping) = whole.as_mapping_mut() {
+        mapping.insert(key.into(), changed);
+    }
+    parse(&inline(&whole))
 }
 
 /// A value in YAML's flow style, on one line.

@@ -13,9 +13,11 @@ def advantages(rewards, groups):
     return result
 
 
-def short(rewards, groups):
-    """Leaves out the last reward of long batches, and the mean where there are four groups."""
+def two_bugs(rewards, groups):
+    """No mean where there are four groups, and 1 for every row of a constant group."""
     if len(set(groups)) == 4:
         return list(rewards)
     result = advantages(rewards, groups)
-    return result[:-1] + [0.0] if len(rewards) > 6 else result
+    of = {group: {r for r, g in zip(rewards, groups) if g == group} for group in groups}
+    alone = [groups.count(group) == 1 for group in groups]
+    return [1.0 if len(of[g]) == 1 and not a else x for x, g, a in zip(result, groups, alone)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::folder::{Folder, Ran};
 
@@ -82,7 +83,10 @@ pub(crate) struct Finding {
     pub(crate) found: String,
     pub(crate) cases_to_failure: u64,
     pub(crate) shrink_calls: u64,
-    pub(crate) case: serde_json::Value,
+    pub(crate) case: Value,
+    #[serde(deserialize_with = "given")]
+    pub(crate) output: Option<Value>,
+    pub(crate) expected: Value,
     pub(crate) shown: String,
     #[serde(deserialize_with = "given")]
     pub(crate) case_file: Option<String>,
@@ -107,17 +111,37 @@ pub(crate) struct Diagnosis {
     pub(crate) explains: f64,
     pub(crate) summary: String,
     pub(crate) by_outcomes: bool,
+    #[serde(default)]
+    pub(crate) points: Vec<Point>,
+    #[serde(default)]
+    pub(crate) texts: Vec<Point>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Point {
+    pub(crate) expected: Value,
+    pub(crate) component: Value,
+    pub(crate) fault: Value,
 }
 
 /// A key that may be null but must be there: serde lets a plain `Option` be absent.
-fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+fn given<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
     Option::deserialize(from)
 }
 
 /// Runs `check manifest.yaml` with more arguments and reads its report, which must be sound.
 pub(crate) fn check(folder: &Folder, arguments: &[&str]) -> (Ran, Report) {
-    let mut all = vec!["check", "manifest.yaml", "--json", "report.json"];
-    all.extend(arguments);
+    run(folder, &[&["check", "manifest.yaml"], arguments].concat())
+}
+
+/// Runs any verb that reports and reads its report, which must be sound.
+pub(crate) fn run(folder: &Folder, arguments: &[&str]) -> (Ran, Report) {
+    let all = [arguments, &["--json", "report.json"]].concat();
     let ran = folder.run(&all);
     let text = std::fs::read_to_string(folder.path("report.json"))
         .unwrap_or_else(|error| panic!("no report: {error}\n{}{}", ran.stdout, ran.stderr));
@@ -185,10 +209,40 @@ impl Finding {
         assert!(self.replay.contains(file.as_str()), "{id}: {}", self.replay);
         let Classes { fails, holds } = &self.classes;
         assert!(fails.iter().all(|class| !holds.contains(class)), "{fails:?} {holds:?}");
-        for Diagnosis { fault, matches, of, explains, summary, by_outcomes } in &self.diagnosis {
-            assert!(!by_outcomes || *of > 0, "{fault}");
-            assert!(matches <= of && (0.0..=1.0).contains(explains), "{fault}");
-            assert!(!summary.is_empty());
+        assert!(self.output.as_ref().is_none_or(Value::is_object), "{id}: {:?}", self.output);
+        assert!(self.expected.is_object(), "{id}: {}", self.expected);
+        for diagnosis in &self.diagnosis {
+            diagnosis.assert_sound(component);
+        }
+    }
+}
+
+impl Diagnosis {
+    fn assert_sound(&self, component: &Component) {
+        let Diagnosis { fault, matches, of, explains, summary, by_outcomes, points, texts } = self;
+        assert!(!by_outcomes || *of > 0, "{fault}");
+        assert!(matches <= of && (0.0..=1.0).contains(explains), "{fault}");
+        assert!(!summary.is_empty());
+        assert!(points.len() <= 60 && texts.len() <= 5, "{fault}");
+        let has_points = |one: &&Diagnosis| !one.points.is_empty() || !one.texts.is_empty();
+        let named = component.findings.iter().flat_map(|finding| &finding.diagnosis);
+        // Two variants of a fault may both be named.
+        let same = |one: &&Diagnosis| {
+            (&one.fault, one.matches, one.of, one.explains) == (fault, *matches, *of, *explains)
+        };
+        let named: Vec<&Diagnosis> = named.filter(same).collect();
+        let later = named.iter().skip(1).any(has_points);
+        assert!(!later, "{fault} has its points where it is first named, and only there");
+        assert!(!by_outcomes || !has_points(&named[0]), "{fault}: no numbers were compared");
+        for Point { expected, component, fault } in points {
+            let word =
+                |value: &Value| matches!(value.as_str(), Some("NaN" | "Infinity" | "-Infinity"));
+            let number = |value: &Value| value.is_number() || word(value);
+            assert!([expected, component, fault].into_iter().all(number), "{points:?}");
+        }
+        for Point { expected, component, fault } in texts {
+            let text = |value: &Value| value.is_string() || value.is_null();
+            assert!([expected, component, fault].into_iter().all(text), "{texts:?}");
         }
     }
 }

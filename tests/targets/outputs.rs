@@ -2,8 +2,6 @@
 
 #[path = "../support/outputs.rs"]
 mod outputs;
-#[path = "../support/snapshot.rs"]
-mod snapshot;
 
 use std::path::Path;
 
@@ -16,11 +14,11 @@ use shakedown_targets::{
 };
 
 fn give_what_they_gave<C: Contract, K: Component<C>>(component: fn(C::Options) -> K) {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpora");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for place in [Place::CPU_F32, Place::CPU_BF16] {
-        let text = outputs::on_regressions(&corpora, place, component);
+        let given = outputs::on_regressions(&root.join("corpora"), place, component);
         let name = format!("tensor-{}-{}", C::ID, place.dtype.name());
-        snapshot::assert_snapshot("outputs", &name, &text);
+        given.assert(&root.join("snapshots/outputs"), &name);
     }
 }
 

@@ -28,6 +28,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -236,6 +237,10 @@ impl Contract for AnswerExtractor {
 
     fn reference(case: &AnswerExtractorCase, options: &Options, _: Dtype) -> AnswerExtractorOutput {
         case.texts.map(|text| reference::answer(text, options)).into()
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

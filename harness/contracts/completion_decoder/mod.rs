@@ -28,6 +28,7 @@ use ndarray::{Array1, Ix1};
 
 use crate::choice;
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -213,6 +214,10 @@ impl Contract for CompletionDecoder {
     ) -> CompletionDecoderOutput {
         let texts = case.completions.iter().map(|text| reference::text(text, options));
         texts.collect::<Vec<String>>().into()
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

@@ -24,6 +24,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -229,6 +230,10 @@ impl Contract for CompletionMask {
 
     fn reference(case: &CompletionMaskCase, options: &Options, _: Dtype) -> CompletionMaskOutput {
         reference::mask(case, options).into()
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

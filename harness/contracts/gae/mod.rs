@@ -22,6 +22,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -193,6 +194,10 @@ impl Contract for Gae {
 
     fn reference(case: &GaeCase, options: &Options, dtype: Dtype) -> GaeOutput {
         reference::gae(case, options, dtype)
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

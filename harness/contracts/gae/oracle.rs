@@ -1,11 +1,11 @@
-//! The definition of `gae` in plain f64: every advantage is a sum of its own, in T² steps.
+//! The definition of `gae` in plain f64: every advantage is a discounted sum of TD errors.
 
 use ndarray::Array2;
 
 use super::{GaeCase, Options};
 use crate::masked::{EmptyMask, MaskedTokens, outside};
 use crate::place::Dtype;
-use crate::tolerance::{Expected, Number, SAFETY, summed};
+use crate::tolerance::{Expected, Number, SAFETY, discounted, summed};
 
 /// The constant inside the root of the deviation.
 pub(super) const EPSILON: f64 = 1e-8;
@@ -67,14 +67,11 @@ fn advantages(case: &GaeCase, options: &Options) -> Array2<Number> {
                 (reward + next - value, reward.abs() + next.abs() + value.abs())
             })
             .collect();
-        for (step, token) in steps.iter().enumerate().filter(|(_, token)| kept(token)) {
-            let (mut value, mut scale) = (0.0, 0.0);
-            for (ahead, (error, magnitude)) in errors[step..].iter().enumerate() {
-                let weight = (options.gamma * options.lam).powi(ahead as i32);
-                value += weight * error;
-                scale += (1.0 + 2.0 * ahead as f64) * weight * magnitude;
+        let factor = options.gamma * options.lam;
+        for (token, sum) in steps.iter().zip(discounted(&errors, factor, 2.0)) {
+            if kept(token) {
+                numbers[[row, *token]] = sum;
             }
-            numbers[[row, *token]] = Number::new(value, scale);
         }
     }
     numbers

@@ -18,6 +18,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::Grid;
@@ -253,6 +254,10 @@ impl Contract for GroupAdvantage {
         dtype: Dtype,
     ) -> GroupAdvantageOutput {
         reference::advantages(case, options, dtype)
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

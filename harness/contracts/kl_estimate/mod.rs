@@ -20,6 +20,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::one;
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -239,6 +240,10 @@ impl Contract for KlEstimate {
 
     fn gradient_is_slope(options: &Options) -> bool {
         options.gradient == Gradient::Value
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

@@ -25,6 +25,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::one;
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -204,6 +205,10 @@ impl Contract for LengthPenalty {
 
     fn reference(case: &LengthPenaltyCase, options: &Options, dtype: Dtype) -> LengthPenaltyOutput {
         reference::length_penalty(case, options, dtype).into()
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

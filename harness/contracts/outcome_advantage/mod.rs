@@ -21,6 +21,7 @@ pub use super::group_advantage::{Baseline, EpsilonMode, Layout, Scale, Singleton
 
 use super::group_advantage::{self, GroupAdvantage, GroupAdvantageCase, members};
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -237,6 +238,10 @@ impl Contract for OutcomeAdvantage {
         dtype: Dtype,
     ) -> OutcomeAdvantageOutput {
         reference::advantages(case, options, dtype)
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

@@ -22,6 +22,7 @@ use ndarray::{Array0, Array2, Ix0, Ix2, IxDyn};
 
 use crate::aggregate::Aggregate;
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -411,6 +412,10 @@ impl Contract for PolicyLoss {
             Objective::Reinforce => true,
             Objective::Cispo => false,
         }
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

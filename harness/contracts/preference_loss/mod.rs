@@ -20,6 +20,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -283,6 +284,10 @@ impl Contract for PreferenceLoss {
 
     fn wants_gradient(_: &Options) -> bool {
         true
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

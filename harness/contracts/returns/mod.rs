@@ -18,6 +18,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -158,6 +159,10 @@ impl Contract for Returns {
 
     fn reference(case: &ReturnsCase, options: &Options, dtype: Dtype) -> ReturnsOutput {
         reference::returns(case, options, dtype).into()
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

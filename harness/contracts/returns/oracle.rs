@@ -1,10 +1,10 @@
-//! The definition of `returns` in plain f64: every return is a sum of its own, in T² steps.
+//! The definition of `returns` in plain f64: every return is a discounted sum over its steps.
 
 use ndarray::Array2;
 
 use super::{Options, ReturnsCase};
 use crate::masked::{MaskedTokens, outside};
-use crate::tolerance::{Expected, Number};
+use crate::tolerance::{Expected, discounted};
 
 /// What the definition gives.
 ///
@@ -13,19 +13,17 @@ use crate::tolerance::{Expected, Number};
 pub(super) fn returns(case: &ReturnsCase, options: &Options) -> Vec<Expected> {
     let (rows, tokens) = case.rewards.dim();
     let mut numbers = Array2::from_elem((rows, tokens), outside(options.masked_output));
+    let passes = options.masked == MaskedTokens::Zero;
     for row in 0..rows {
-        for token in (0..tokens).filter(|token| case.mask[[row, *token]]) {
-            let (mut value, mut scale) = (0.0, 0.0);
-            let mut steps = 0;
-            for later in token..tokens {
-                if case.mask[[row, later]] {
-                    let term = options.gamma.powi(steps) * case.rewards[[row, later]];
-                    value += term;
-                    scale += (1.0 + f64::from(steps)) * term.abs();
-                }
-                steps += i32::from(case.mask[[row, later]] || options.masked == MaskedTokens::Zero);
+        let kept = |token: &usize| case.mask[[row, *token]];
+        let steps: Vec<usize> = (0..tokens).filter(|token| kept(token) || passes).collect();
+        let reward = |token: &usize| if kept(token) { case.rewards[[row, *token]] } else { 0.0 };
+        let rewards: Vec<(f64, f64)> =
+            steps.iter().map(reward).map(|reward| (reward, reward.abs())).collect();
+        for (token, sum) in steps.iter().zip(discounted(&rewards, options.gamma, 1.0)) {
+            if kept(token) {
+                numbers[[row, *token]] = sum;
             }
-            numbers[[row, token]] = Number::new(value, scale);
         }
     }
     vec![Expected { field: "returns", numbers: numbers.into_dyn(), terms: 1 }]

@@ -20,6 +20,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::one;
 use crate::fault::Fault;
 use crate::grid::Grid;
@@ -220,6 +221,10 @@ impl Contract for RewardFunction {
 
     fn reference(case: &RewardFunctionCase, options: &Options, _: Dtype) -> RewardFunctionOutput {
         reference::rewards(case, options)
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

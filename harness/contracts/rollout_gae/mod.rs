@@ -21,6 +21,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array2, Ix1, Ix2};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::one;
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -201,6 +202,10 @@ impl Contract for RolloutGae {
 
     fn reference(case: &RolloutGaeCase, options: &Options, dtype: Dtype) -> RolloutGaeOutput {
         reference::rollout_gae(case, options, dtype)
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

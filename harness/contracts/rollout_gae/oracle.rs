@@ -1,10 +1,10 @@
-//! The definition of `rollout-gae` in plain f64: every advantage is a sum of its own, over the TD
+//! The definition of `rollout-gae` in plain f64: every advantage is a discounted sum of the TD
 //! errors up to the end of its episode or of the window.
 
 use ndarray::Array2;
 
 use super::{Options, RolloutGaeCase};
-use crate::tolerance::{Expected, Number};
+use crate::tolerance::{Expected, Number, discounted};
 
 /// What the definition gives.
 ///
@@ -28,17 +28,16 @@ pub(super) fn rollout_gae(case: &RolloutGaeCase, options: &Options) -> Vec<Expec
                 (reward + next - value, reward.abs() + next.abs() + value.abs())
             })
             .collect();
-        for step in 0..steps {
-            let last = (step..steps).find(|step| ends[[*step, env]]).unwrap_or(steps - 1);
-            let (mut value, mut scale) = (0.0, 0.0);
-            for (ahead, (error, magnitude)) in errors[step..=last].iter().enumerate() {
-                let weight = (options.gamma * options.lam).powi(ahead as i32);
-                value += weight * error;
-                scale += (1.0 + 2.0 * ahead as f64) * weight * magnitude;
+        let mut start = 0;
+        while start < steps {
+            let last = (start..steps).find(|step| ends[[*step, env]]).unwrap_or(steps - 1);
+            let sums = discounted(&errors[start..=last], options.gamma * options.lam, 2.0);
+            for (step, sum) in (start..).zip(sums) {
+                let own = case.values[[step, env]];
+                advantages[[step, env]] = sum;
+                returns[[step, env]] = Number::new(sum.value + own, sum.scale + own.abs());
             }
-            let own = case.values[[step, env]];
-            advantages[[step, env]] = Number::new(value, scale);
-            returns[[step, env]] = Number::new(value + own, scale + own.abs());
+            start = last + 1;
         }
     }
     [("advantages", advantages), ("returns", returns)]

@@ -24,6 +24,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::one;
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -214,6 +215,10 @@ impl Contract for SamplingFilter {
         dtype: Dtype,
     ) -> SamplingFilterOutput {
         reference::filter(case, options, dtype).into()
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

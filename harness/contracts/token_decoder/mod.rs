@@ -46,6 +46,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1, Ix2};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -293,6 +294,10 @@ impl Contract for TokenDecoder {
     fn reference(case: &TokenDecoderCase, options: &Options, _: Dtype) -> TokenDecoderOutput {
         let rows = case.tokens.rows().into_iter();
         rows.map(|row| reference::text(&row.to_vec(), options)).collect::<Vec<_>>().into()
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

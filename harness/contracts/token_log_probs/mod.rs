@@ -19,6 +19,7 @@ use arbitrary::Unstructured;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::Grid;
@@ -182,6 +183,10 @@ impl Contract for TokenLogProbs {
 
     fn wants_gradient(options: &Options) -> bool {
         options.gradient
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

@@ -20,6 +20,7 @@ use ndarray::{Array2, Ix0, Ix2, arr0};
 
 use crate::aggregate::Aggregate;
 use crate::contract::{Class, Contract, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -201,6 +202,10 @@ impl Contract for ValueLoss {
 
     fn wants_gradient(_: &Options) -> bool {
         true
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

@@ -21,6 +21,7 @@ use ndarray::{Array2, Ix2};
 pub use super::group_advantage::EpsilonMode;
 
 use crate::contract::{Class, Contract, RowInfluence, Stage};
+use crate::cuts::Cuts;
 use crate::draw::{chance, one};
 use crate::fault::Fault;
 use crate::grid::{self, Grid};
@@ -181,6 +182,10 @@ impl Contract for Whiten {
 
     fn reference(case: &WhitenCase, options: &Options, dtype: Dtype) -> WhitenOutput {
         reference::whitened(case, options, dtype)
+    }
+
+    fn cuts() -> Option<Cuts<Self>> {
+        Some(Cuts::along_axes())
     }
 
     fn invariants() -> Vec<Invariant<Self>> {

@@ -1,0 +1,7 @@
+from @MODULE@ import @FUNCTION@
+
+
+def adapted_@FUNCTION@(@OURS@):
+    """`@CONTRACT@`: with `layout: contiguous` all groups have the size of the first."""
+    group_size = int((groups == groups[0]).sum())
+    return @FUNCTION@(@ARGUMENTS@)

@@ -1,0 +1,329 @@
+//! Recorded batches: what is read, what is refused and how, what is checked, cut and named.
+
+#[path = "support/folder.rs"]
+mod folder;
+#[path = "support/report.rs"]
+#[expect(dead_code, reason = "a batch has no manifest of its own")]
+mod report;
+
+use std::collections::HashMap;
+
+use folder::Folder;
+use report::{InvariantStatus, Report, Status};
+use safetensors::tensor::{Dtype, TensorView};
+use shakedown::batch;
+use shakedown::contracts::group_advantage::{GroupAdvantage, Scale};
+use shakedown::contracts::returns::Returns;
+use shakedown::place;
+
+/// A tensor to write: name, dtype, shape, bytes.
+type Tensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);
+
+fn f32s(name: &'static str, shape: &[usize], numbers: &[f32]) -> Tensor {
+    (name, Dtype::F32, shape.to_vec(), numbers.iter().flat_map(|x| x.to_le_bytes()).collect())
+}
+
+fn i64s(name: &'static str, numbers: &[i64]) -> Tensor {
+    let bytes = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    (name, Dtype::I64, vec![numbers.len()], bytes)
+}
+
+fn flags(name: &'static str, shape: &[usize], flags: &[bool]) -> Tensor {
+    (name, Dtype::BOOL, shape.to_vec(), flags.iter().map(|flag| u8::from(*flag)).collect())
+}
+
+/// The bytes of a batch file.
+fn file(tensors: &[Tensor], metadata: &[(&str, &str)]) -> Vec<u8> {
+    let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
+        (*name, TensorView::new(*dtype, shape.clone(), bytes).expect("the bytes fill the shape"))
+    });
+    let metadata: HashMap<String, String> =
+        metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    safetensors::serialize(views, Some(metadata)).expect("a batch can be written")
+}
+
+const REWARDS: [f32; 6] = [1.0, 0.0, 3.0, 5.0, 2.0, 2.5];
+const GROUPS: [i64; 6] = [0, 0, 1, 1, 2, 2];
+
+/// Rewards less the mean of their group of two.
+const CENTRED: [f32; 6] = [0.5, -0.5, -1.0, 1.0, -0.25, 0.25];
+
+/// A batch of three groups of which `advantages` were recorded under `scale: none`.
+fn grpo(advantages: &[f32]) -> Vec<u8> {
+    let tensors = [
+        f32s("rewards", &[6], &REWARDS),
+        i64s("groups", &GROUPS),
+        f32s("advantages", &[6], advantages),
+    ];
+    file(&tensors, &[("options", r#"{"scale": "none"}"#), ("format", "pt")])
+}
+
+/// Checks a batch in a folder of its own; the report, and what was printed.
+fn check(bytes: &[u8], contract: &str, more: &[&str]) -> (Folder, folder::Ran, Option<Report>) {
+    let folder = Folder::new();
+    folder.write("step.safetensors", bytes);
+    folder.write(
+        "manifest.yaml",
+        "version: 1\ncomponents:\n  \
+         - {name: right, contract: group-advantage, target: builtin:group-advantage/reference}\n  \
+         - {name: wrong, contract: group-advantage, \
+         target: builtin:group-advantage/fault/baseline-missing}\n  \
+         - {name: returns, contract: returns, target: builtin:returns/reference}\n",
+    );
+    let mut arguments =
+        vec!["check-batch", "step.safetensors", "--contract", contract, "--json", "report.json"];
+    arguments.extend(more);
+    let ran = folder.run(&arguments);
+    let json = std::fs::read_to_string(folder.path("report.json")).ok();
+    let report = json.map(|json| serde_json::from_str(&json).expect("the report is of schema 1"));
+    (folder, ran, report)
+}
+
+/// What is said about a batch that cannot be checked.
+fn refused(bytes: &[u8], contract: &str, more: &[&str]) -> String {
+    let (_, ran, report) = check(bytes, contract, more);
+    assert!(ran.code == 2 && report.is_none(), "{}{}", ran.stdout, ran.stderr);
+    ran.stderr
+}
+
+#[test]
+fn right_outputs_hold_and_what_one_call_cannot_say_is_named() {
+    let (_, ran, report) = check(&grpo(&CENTRED), "group-advantage", &[]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let component = &report.unwrap().components[0];
+    assert_eq!((component.name.as_str(), component.status), ("step.safetensors", Status::Pass));
+    assert_eq!(component.place, "cpu/f32");
+    let status = |id: &str| {
+        let found = component.invariants.iter().find(|invariant| invariant.id == id);
+        found.unwrap_or_else(|| panic!("{id}"))
+    };
+    for id in ["oracle", "finite", "well-formed", "zero-sum"] {
+        assert_eq!(status(id).status, InvariantStatus::Pass, "{id}");
+    }
+    for id in ["row-split", "shift-invariant", "deterministic"] {
+        assert_eq!(status(id).status, InvariantStatus::Skipped, "{id}");
+        assert!(status(id).reason.as_ref().unwrap().contains("other calls"), "{id}");
+        assert!(component.warnings.iter().any(|warning| warning.contains(id)), "{id}");
+    }
+    for id in ["total", "pure", "in-time", "survives"] {
+        assert_eq!(status(id).status, InvariantStatus::Skipped, "{id}");
+    }
+}
+
+#[test]
+fn a_wrong_group_is_cut_out_of_the_batch_and_its_rows_are_named() {
+    let mut advantages = CENTRED;
+    advantages[2] = -1.5;
+    let (folder, ran, report) = check(&grpo(&advantages), "group-advantage", &[]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let component = &report.unwrap().components[0];
+    let ids: Vec<&str> = component.findings.iter().map(|one| one.invariant.as_str()).collect();
+    assert!(ids.contains(&"zero-sum") && ids.contains(&"oracle"), "{ids:?}");
+    for finding in &component.findings {
+        let expected = serde_json::json!({"rewards": [3.0, 5.0], "groups": [1, 1]});
+        assert_eq!(finding.case, expected, "{}", finding.invariant);
+        assert!(finding.found.ends_with("rows [2, 3] of the batch"), "{}", finding.found);
+        assert!(folder.path(finding.case_file.as_ref().unwrap()).is_file());
+    }
+}
+
+#[test]
+fn what_every_group_does_wrong_is_named_by_the_fault() {
+    let more = ["--option", "scale=std"];
+    let (_, ran, report) = check(&grpo(&CENTRED), "group-advantage", &more);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let component = &report.unwrap().components[0];
+    let finding = component.findings.iter().find(|one| one.invariant == "declared-scale").unwrap();
+    assert_eq!(finding.diagnosis[0].fault, "not-divided");
+    let found = &finding.diagnosis[0];
+    assert_eq!((found.matches, found.of, found.explains), (3, 3, 1.0), "one a group");
+    assert!(ran.stdout.contains("behaves exactly like `not-divided`"), "{}", ran.stdout);
+}
+
+#[test]
+fn rows_that_depend_on_each_other_are_not_cut() {
+    let (_, _, report) = check(&grpo(&REWARDS), "group-advantage", &["--option", "rows=batch"]);
+    let component = &report.unwrap().components[0];
+    for finding in &component.findings {
+        assert_eq!(finding.case["rewards"].as_array().unwrap().len(), 6, "{}", finding.invariant);
+        assert_eq!(finding.shrink_calls, 0);
+    }
+}
+
+#[test]
+fn an_output_without_rows_keeps_the_batch_whole() {
+    let log_probs = [-0.5, -1.0, -0.25, -2.0];
+    let tensors = [
+        f32s("log_probs", &[2, 2], &log_probs),
+        f32s("old_log_probs", &[2, 2], &log_probs),
+        f32s("advantages", &[2, 2], &[1.0, 1.0, -0.5, -0.5]),
+        flags("mask", &[2, 2], &[true; 4]),
+        f32s("loss", &[], &[17.0]),
+    ];
+    let (_, ran, report) = check(&file(&tensors, &[]), "policy-loss", &[]);
+    let report = report.unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr));
+    let finding = report.components[0].findings.iter().find(|one| one.invariant == "oracle");
+    assert_eq!(finding.unwrap().case["mask"].as_array().unwrap().len(), 2);
+    let gradient = report.components[0].invariants.iter().find(|one| one.id == "gradient");
+    let why = gradient.unwrap().reason.as_ref().unwrap();
+    assert!(why.contains("no gradient is recorded") || why.contains("does not apply"), "{why}");
+}
+
+#[test]
+fn components_are_called_on_the_batch_and_checked_on_relations_too() {
+    let tensors = [f32s("rewards", &[6], &REWARDS), i64s("groups", &GROUPS)];
+    let more = ["--manifest", "manifest.yaml"];
+    let (folder, ran, report) = check(&file(&tensors, &[]), "group-advantage", &more);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let report = report.unwrap();
+    assert_eq!(report.components.len(), 2, "those of the contract");
+    assert_eq!(report.component("right").status, Status::Pass);
+    let wrong = report.component("wrong");
+    assert_eq!(wrong.cases, 1);
+    let finding = wrong.findings.iter().find(|one| one.invariant == "shift-invariant").unwrap();
+    assert_eq!(finding.diagnosis[0].fault, "baseline-missing");
+    assert!(finding.case["rewards"].as_array().unwrap().len() <= 2, "{}", finding.case);
+    let case = finding.case_file.as_ref().unwrap();
+    let replay = folder.run(&["replay", case, "--manifest", "manifest.yaml"]);
+    assert_eq!(replay.code, 1, "{}{}", replay.stdout, replay.stderr);
+    let only = [&more[..], &["--only", "right"]].concat();
+    let (_, ran, report) = check(&file(&tensors, &[]), "group-advantage", &only);
+    assert_eq!((ran.code, report.unwrap().components.len()), (0, 1), "{}", ran.stderr);
+}
+
+#[test]
+fn both_what_was_recorded_and_what_a_component_gives_are_checked() {
+    let more = ["--manifest", "manifest.yaml", "--only", "right"];
+    let (_, ran, report) = check(&grpo(&CENTRED), "group-advantage", &more);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let names: Vec<String> = report.unwrap().components.into_iter().map(|one| one.name).collect();
+    assert_eq!(names, ["step.safetensors", "right"]);
+}
+
+#[test]
+fn options_are_those_of_the_file_unless_asked_otherwise() {
+    let batch = batch::parse::<GroupAdvantage>(&grpo(&CENTRED)).unwrap();
+    let base = Default::default();
+    let scale = |asked: &[batch::Choice]| batch.options(&base, asked).unwrap().scale;
+    assert_eq!(scale(&[]), Scale::None);
+    assert_eq!(scale(&[batch::choice::<GroupAdvantage>("scale=std").unwrap()]), Scale::Std);
+    let asked = |text: &str| refused(&grpo(&CENTRED), "group-advantage", &["--option", text]);
+    assert!(asked("epsilom=1").contains("unknown option `epsilom`"));
+    assert!(asked("epsilom=1").contains("did you mean `epsilon`?"));
+    assert!(asked("scale").contains("expected NAME=VALUE, found `scale`"));
+    assert!(asked("scale=stf").contains("unknown value `stf`"), "{}", asked("scale=stf"));
+    assert!(asked("epsilon=-1").contains("expected a finite number ≥ 0, found -1"));
+    let wrong = file(&[], &[("options", r#"{"ddof": "one"}"#)]);
+    let said = refused(&wrong, "group-advantage", &[]);
+    assert!(said.contains("the inputs `rewards`, `groups` are missing"), "{said}");
+}
+
+#[test]
+fn texts_stand_in_the_metadata() {
+    let texts =
+        r#"{"prompts": ["1 + 1?"], "completions": ["<answer>2</answer>"], "answers": ["2"]}"#;
+    let rewards = f32s("rewards", &[1], &[0.0]);
+    let (_, ran, report) = check(&file(&[rewards], &[("texts", texts)]), "reward-function", &[]);
+    let report = report.unwrap_or_else(|| panic!("{}{}", ran.stdout, ran.stderr));
+    assert!(report.components[0].invariants.iter().any(|one| one.cases > 0), "{}", ran.stdout);
+    let said = refused(&file(&[], &[("text", texts)]), "reward-function", &[]);
+    assert!(said.contains("__metadata__: unknown key `text`"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_the_nearest_name_and_both_sizes() {
+    let inputs = [f32s("rewards", &[6], &REWARDS), i64s("groups", &GROUPS)];
+    let said = |tensors: &[Tensor]| refused(&file(tensors, &[]), "group-advantage", &[]);
+    let nothing = said(&inputs);
+    assert!(nothing.contains("step.safetensors: nothing to check: the file has no outputs"));
+    assert!(nothing.contains("--manifest"), "{nothing}");
+    let unknown = said(&[f32s("reward", &[6], &REWARDS)]);
+    assert!(unknown.contains("`reward`") && unknown.contains("did you mean `rewards`?"));
+    assert!(said(&inputs[..1]).contains("the input `groups` is missing"));
+    let integers = said(&[i64s("rewards", &GROUPS), i64s("groups", &GROUPS)]);
+    assert!(integers.contains(
+        "`rewards`: expected a float tensor (F64, F32, F16 or BF16) of 1 dimension, found I64 of \
+         shape [6]"
+    ));
+    let square = said(&[f32s("rewards", &[2, 3], &REWARDS), i64s("groups", &GROUPS)]);
+    assert!(square.contains("of 1 dimension, found F32 of shape [2, 3]"), "{square}");
+    let outside = [&inputs[..1], &[i64s("groups", &GROUPS[..3])]].concat();
+    let outside = [&outside[..], &[f32s("advantages", &[6], &CENTRED)]].concat();
+    let outside = said(&outside);
+    assert!(outside.contains("outside the contract `group-advantage`: 6 rewards and 3 groups"));
+    assert!(refused(b"no tensors", "group-advantage", &[]).contains("expected a safetensors file"));
+    assert!(refused(&grpo(&CENTRED), "group-advantag", &[]).contains("did you mean"));
+}
+
+#[test]
+fn recorded_outputs_of_another_length_are_not_well_formed() {
+    let (_, ran, report) = check(&grpo(&CENTRED[..6]), "group-advantage", &["--place", "cpu/f64"]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    assert_eq!(report.unwrap().components[0].place, "cpu/f64");
+    let tensors = [
+        f32s("rewards", &[6], &REWARDS),
+        i64s("groups", &GROUPS),
+        f32s("advantages", &[3], &CENTRED[..3]),
+    ];
+    let (_, ran, report) = check(&file(&tensors, &[]), "group-advantage", &[]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let findings = &report.unwrap().components[0].findings;
+    assert_eq!(findings[0].invariant, "well-formed");
+    assert!(findings[0].found.contains("has shape [3], expected [6]"), "{}", findings[0].found);
+}
+
+#[test]
+fn an_output_may_be_written_with_its_prefix_and_says_the_dtype() {
+    let bytes = CENTRED.iter().flat_map(|x| half::bf16::from_f32(*x).to_le_bytes()).collect();
+    let advantages = ("output.advantages", Dtype::BF16, vec![6], bytes);
+    let tensors = [f32s("rewards", &[6], &REWARDS), i64s("groups", &GROUPS), advantages];
+    let batch = batch::parse::<GroupAdvantage>(&file(&tensors, &[])).unwrap();
+    assert_eq!(batch.dtype, place::Dtype::Bf16);
+    assert_eq!(batch.recorded.unwrap().advantages[2], -1.0);
+}
+
+#[test]
+fn a_batch_of_production_size_is_cut_to_the_row_that_is_wrong() {
+    let (rows, tokens) = (256, 256);
+    let count = rows * tokens;
+    let rewards: Vec<f32> = (0..count).map(|place| (place % 7) as f32 - 3.0).collect();
+    let mut returns = rewards.clone();
+    for row in 0..rows {
+        for token in (0..tokens - 1).rev() {
+            returns[row * tokens + token] += returns[row * tokens + token + 1];
+        }
+    }
+    returns[200 * tokens + 17] += 1.0;
+    let tensors = [
+        f32s("rewards", &[rows, tokens], &rewards),
+        flags("mask", &[rows, tokens], &vec![true; count]),
+        f32s("returns", &[rows, tokens], &returns),
+    ];
+    let (_, ran, report) = check(&file(&tensors, &[]), "returns", &[]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let component = &report.unwrap().components[0];
+    let finding = component.findings.iter().find(|one| one.invariant == "oracle").unwrap();
+    assert!(finding.found.contains("returns[0, 17]"), "{}", finding.found);
+    assert!(finding.found.ends_with("rows [200] of the batch"), "{}", finding.found);
+    assert!(finding.shrink_calls <= 20, "{} calls", finding.shrink_calls);
+    assert!(ran.stdout.len() < 30_000, "{} characters are printed", ran.stdout.len());
+}
+
+#[test]
+fn no_bytes_make_the_parser_panic() {
+    let good = grpo(&CENTRED);
+    for end in 0..good.len() {
+        let _ = batch::parse::<GroupAdvantage>(&good[..end]);
+        let _ = batch::parse::<Returns>(&good[..end]);
+        let mut changed = good.clone();
+        changed[end] ^= 0x5a;
+        let _ = batch::parse::<GroupAdvantage>(&changed);
+    }
+    for shape in ["[4611686018427387904, 0]", "[0, 18446744073709551615, 3]", "[-1]"] {
+        let header = format!(
+            r#"{{"rewards": {{"dtype": "F32", "shape": {shape}, "data_offsets": [0, 0]}}}}"#
+        );
+        let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+        assert!(batch::parse::<GroupAdvantage>(&bytes).is_err(), "{shape}");
+    }
+}
