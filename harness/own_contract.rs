@@ -9,9 +9,9 @@
 //!
 //! # What to write
 //!
-//! 1. The case and the output, with [`record!`](crate::record): arrays by name. `From` for what a
+//! 1. The case and the output, with [`record!`](crate::record!): arrays by name. `From` for what a
 //!    component may return.
-//! 2. The options, with [`options!`](crate::options): every convention in which honest
+//! 2. The options, with [`options!`](crate::options!): every convention in which honest
 //!    implementations differ. What is no option is part of the definition.
 //! 3. `draw`, `corners` and `valid`: cases bent towards the places where such code goes wrong. With
 //!    [`Grid`](crate::grid::Grid) the shrinker (`simpler`, `measure`) is two lines.
@@ -23,7 +23,7 @@
 //!    prove that the invariants catch anything.
 //! 7. `invariants`: the [universal laws](crate::laws::universal), those of
 //!    [`laws`](crate::laws) that apply, and your own. One that needs more room stands in a file of
-//!    its own, listed with [`invariants!`](crate::invariants).
+//!    its own, listed with [`invariants!`](crate::invariants!).
 //!
 //! The macros and the trait need `arbitrary` 1, `ndarray` 0.17 and `serde` 1 with `derive` among
 //! your dependencies.

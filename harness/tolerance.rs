@@ -249,6 +249,39 @@ mod tests {
     }
 
     #[test]
+    fn the_bound_grows_with_the_terms_the_scale_the_value_the_slack_and_the_factor() {
+        let tolerance = Tolerance { factor: 2.0, ..F32 };
+        let number = Number { value: -3.0, scale: 5.0, slack: 0.25 };
+        // Eight terms make three rounds of sums: 2 · 4 · (5 · (1 + 3) + (1 + 3)) roundings.
+        let roundings = 192.0 * Dtype::F32.unit_roundoff();
+        assert_eq!(tolerance.bound(number, 8), roundings + 0.25);
+        assert_eq!(tolerance.bound(Number::OPEN, 8), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_sum_of_eight_terms_may_lose_twice_what_three_rounds_lose() {
+        assert_eq!([0, 1, 2, 8].map(summed), [1.0, 1.0, 1.0, 2.0]);
+    }
+
+    #[test]
+    fn what_is_as_far_as_allowed_is_not_apart_and_an_infinity_only_from_others() {
+        assert!(!apart(1.0, 3.0, 2.0) && !apart(3.0, 1.0, 2.0) && apart(1.0, 3.5, 2.0));
+        assert!(!apart(f64::INFINITY, f64::INFINITY, 1.0) && apart(f64::INFINITY, 1.0, 1.0));
+        assert!(apart(f64::NAN, f64::NAN, 1.0) && !apart(f64::NAN, 1.0, f64::INFINITY));
+        assert!(apart(-1.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn what_a_format_cannot_hold_is_expected_as_infinity() {
+        let f16 = Tolerance { dtype: Dtype::F16, factor: 1.0 };
+        assert!(f16.accepts(f64::INFINITY, Number::new(1e6, 1.0), 1));
+        assert!(!f16.accepts(f64::INFINITY, Number::new(Dtype::F16.max(), 1.0), 1));
+        // What it can hold is expected as it is, not as it is rounded: 1.0004 would be 1.
+        let number = Number::new(1.0004, 0.0);
+        assert!(f16.accepts(number.value + 0.95 * f16.bound(number, 1), number, 1));
+    }
+
+    #[test]
     fn half_formats_compute_in_f32() {
         let bf16 = Tolerance { dtype: Dtype::Bf16, factor: 1.0 };
         assert!(bf16.bound(Number::new(0.0, 90.0), 8) < 0.02);
