@@ -163,7 +163,8 @@ impl<C: Contract> CaseFile<C> {
     /// A file name that says what is inside: the same case of the same invariant has the same name.
     pub fn name(&self) -> String {
         // FNV-1a, 32 bits: names only have to differ inside one folder.
-        let hash = self
+        let bare = CaseFile { diagnosis: Vec::new(), ..self.clone() };
+        let hash = bare
             .text()
             .bytes()
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));

@@ -239,7 +239,10 @@ fn every_finding_is_a_result_with_its_rule_and_the_line_of_its_component() {
         assert!(folder.run(&["explain", &id]).stdout.contains(help), "{help}");
         let physical = &result["locations"][0]["physicalLocation"];
         assert_eq!(physical["artifactLocation"]["uri"], "manifest.yaml");
-        assert_eq!(physical["region"]["startLine"], component.location.line);
+        assert_eq!(
+            physical["region"]["startLine"],
+            component.location.as_ref().expect("it has a manifest").line
+        );
         let text = result["message"]["text"].as_str().unwrap();
         if let Some(finding) = component.findings.iter().find(|one| one.invariant == invariant) {
             assert!(text.contains(&finding.found) && text.contains(&finding.claim), "{text}");

@@ -43,32 +43,11 @@ struct Cli {
 enum Verb {
     /// Check every invariant of every component of a manifest
     Check(CheckArguments),
-    /// Put JSON reports together: those of all shards make the report of the whole run
-    MergeReports {
-        /// JSON reports: all shards of a run in any order, or runs of different components
-        #[arg(required = true, value_name = "REPORT.json")]
-        reports: Vec<PathBuf>,
-        #[command(flatten)]
-        files: ReportFiles,
-    },
-    /// Search for hours for cases that break an invariant, guided by what the components do
-    #[cfg(feature = "fuzz")]
-    Fuzz(fuzz::FuzzArguments),
     /// Check a recorded batch of a training step
     CheckBatch(CheckBatchArguments),
-    /// List the contracts, or one contract's options, invariants and faults
-    List {
-        /// A contract
-        contract: Option<String>,
-    },
-    /// Explain a contract, invariant, fault, option, class of inputs or pitfall
-    Explain {
-        /// CONTRACT, CONTRACT/ID, or the ID alone
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<String>,
-    },
-    /// Write a suite, a folder for regressions and a nightly job into a training repository
-    Init(init::Arguments),
+    /// Search for cases that break an invariant, guided by what the components do
+    #[cfg(feature = "fuzz")]
+    Fuzz(fuzz::FuzzArguments),
     /// Say of kept cases whether each is fixed, still failing, or stale
     Replay {
         /// Case files, or folders of them
@@ -107,6 +86,27 @@ enum Verb {
         /// A name for the file, instead of its own
         #[arg(long)]
         name: Option<String>,
+    },
+    /// List the contracts, or one contract's options, invariants and faults
+    List {
+        /// A contract
+        contract: Option<String>,
+    },
+    /// Explain a contract, invariant, fault, option, class of inputs or pitfall
+    Explain {
+        /// CONTRACT, CONTRACT/ID, or the ID alone
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Write a suite or a manifest, and CI jobs, into a training repository
+    Init(init::Arguments),
+    /// Put JSON reports together: those of all shards make the report of the whole run
+    MergeReports {
+        /// JSON reports: all shards of a run in any order, or runs of different components
+        #[arg(required = true, value_name = "REPORT.json")]
+        reports: Vec<PathBuf>,
+        #[command(flatten)]
+        files: ReportFiles,
     },
 }
 
