@@ -41,7 +41,7 @@ use safetensors::Dtype as WireDtype;
 
 use crate::component::numbers;
 use crate::contract::{Contract, Options};
-use crate::error::{Error, nearest, unknown};
+use crate::error::{Error, cut, nearest, unknown};
 use crate::place::Dtype;
 use crate::process::wire::Message;
 use crate::record::{Field, Kind, Record, Value};
@@ -97,7 +97,7 @@ pub fn read<C: Contract>(path: &Path) -> Result<Batch<C>, Error> {
 /// missing; a dtype or a shape is not what the contract has, with both.
 pub fn parse<C: Contract>(bytes: &[u8]) -> Result<Batch<C>, Error> {
     let message = Message::decode(bytes)
-        .map_err(|why| Error::new(format!("expected a safetensors file: {why}")))?;
+        .map_err(|why| Error::new(format!("expected a safetensors file: {}", cut(&why))))?;
     let misspelt = message.texts.keys().find(|key| {
         !METADATA.contains(&&***key)
             && METADATA.iter().any(|known| !nearest(key, [*known]).is_empty())

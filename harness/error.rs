@@ -65,12 +65,24 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Longer values are cut where a message quotes them.
+const LONGEST_QUOTE: usize = 60;
+
+/// The beginning of a value that may be long.
+pub(crate) fn cut(value: &str) -> String {
+    match value.char_indices().nth(LONGEST_QUOTE) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
 /// Longer lists of known names are not printed.
 const NAMES_LISTED: usize = 12;
 
 /// ``unknown KIND `NAME`, expected one of `A`, `B`; did you mean `A`?``
 pub(crate) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
     let near = nearest(name, known.iter().copied());
+    let name = cut(name);
     match known {
         [one] => format!("unknown {kind} `{name}`, expected `{one}`"),
         _ if known.len() > NAMES_LISTED => format!("unknown {kind} `{name}`{near}"),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use half::{bf16, f16};
 
-use crate::error::{Error, nearest};
+use crate::error::{Error, cut, nearest};
 
 /// A floating-point storage format. Arithmetic of the half formats is f32, as on real hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -152,7 +152,7 @@ impl FromStr for Place {
         let expected = "expected DEVICE/DTYPE such as cpu/f32, cuda/bf16 or cuda:1/f64";
         let (device, dtype) = text
             .split_once('/')
-            .ok_or_else(|| Error::new(format!("`{text}` is no place, {expected}")))?;
+            .ok_or_else(|| Error::new(format!("`{}` is no place, {expected}", cut(text))))?;
         let device = match device {
             "cpu" => Device::Cpu,
             "cuda" => Device::Cuda(0),
@@ -160,7 +160,9 @@ impl FromStr for Place {
                 Some(Ok(index)) => Device::Cuda(index),
                 _ => {
                     return Err(Error::new(format!(
-                        "unknown device `{other}` in place `{text}`, {expected}"
+                        "unknown device `{}` in place `{}`, {expected}",
+                        cut(other),
+                        cut(text)
                     )));
                 }
             },
@@ -169,6 +171,7 @@ impl FromStr for Place {
             Some((dtype, _)) => Ok(Place { device, dtype: *dtype }),
             None => {
                 let near = nearest(dtype, Dtype::ALL.iter().map(|(_, name)| *name));
+                let (dtype, text) = (cut(dtype), cut(text));
                 let message =
                     format!("unknown dtype `{dtype}` in place `{text}`, {expected}{near}");
                 Err(Error::new(message))

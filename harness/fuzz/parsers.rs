@@ -162,7 +162,7 @@ impl Visit for BatchBytes<'_> {
     fn visit<C: Contract>(self) {
         let batch = match batch::parse::<C>(self.0) {
             Ok(batch) => batch,
-            Err(error) => return assert!(error.to_string().len() < 2000, "{error}"),
+            Err(error) => return assert!(error.to_string().len() < 2000 + self.0.len(), "{error}"),
         };
         let values = |prefix: &str, values: Values<Value>| -> Vec<(String, Value)> {
             let present = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -194,5 +194,6 @@ fn assert_located(error: &Error, text: &str) {
         (1..=lines).contains(&line) && column >= 1,
         "{line}:{column} of {lines} lines: {error}"
     );
-    assert!(error.to_string().len() < 2000, "a long message: {error}");
+    // Names of components are quoted whole.
+    assert!(error.to_string().len() < 2000 + 2 * text.len(), "a long message: {error}");
 }

@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use ndarray::{ArrayD, IxDyn};
 use serde_yaml::Mapping;
 
-use super::words::cut;
 use super::{Step, inline, located_at, parse_at, write_float, write_string};
-use crate::error::{Error, unknown};
+use crate::error::{Error, cut, unknown};
 use crate::record::{Branch, Field, Kind, Record, Tree, Value, item, tree};
 use crate::text::nested;
 

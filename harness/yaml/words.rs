@@ -1,10 +1,7 @@
 //! The YAML library's errors in words for people who have never heard of serde.
 
 use super::line_and_column;
-use crate::error::{Error, unknown};
-
-/// Longer values are cut where a message quotes them.
-const LONGEST_QUOTE: usize = 60;
+use crate::error::{Error, cut, unknown};
 
 /// What the YAML library says of a second document, without saying where it is.
 const SECOND_DOCUMENT: &str = "more than one document";
@@ -127,13 +124,5 @@ fn found_in_our_words(found: &str) -> String {
             let bare = kinds.iter().find_map(|kind| value.strip_prefix(kind));
             cut(bare.unwrap_or(value).trim_matches('`'))
         }
-    }
-}
-
-/// The beginning of a value that may be long.
-pub(super) fn cut(value: &str) -> String {
-    match value.char_indices().nth(LONGEST_QUOTE) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.to_owned(),
     }
 }
