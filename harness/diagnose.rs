@@ -328,8 +328,8 @@ impl<C: Contract> Diagnoser<C> {
         (matches, of, explained)
     }
 
-    /// Whether a fault is wrong anywhere in a case, and whether the component does the same wherever
-    /// it is; which of the component's wrong numbers it explains is added to a list.
+    /// Whether a fault is wrong anywhere in a case, and whether the component does the same there;
+    /// which of the component's wrong numbers it explains is added to a list.
     fn compare(
         &self,
         fault: Function<C>,

@@ -42,8 +42,8 @@
 //! [`Suite`] makes one listed test of each component, invariant and place, and with
 //! `Suite::snapshots` one of what each component gives. [`cases`] gives the cases of a contract to
 //! `proptest!`. A component that is no function on host arrays goes through [`check_component`].
-//! [`batch`] says how a trainer records a batch that `shakedown check-batch` checks. A contract that
-//! we do not have you write yourself: [`own_contract`].
+//! [`batch`] says how a trainer records a batch that `shakedown check-batch` checks. A contract
+//! that we do not have you write yourself: [`own_contract`].
 //!
 //! # Features
 //!

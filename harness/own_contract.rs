@@ -2,8 +2,8 @@
 //!
 //! A contract is one type that implements [`Contract`](crate::contract::Contract). Everything else
 //! works with it as with ours: [`check`](crate::check()), [`Suite::with`](crate::Suite::with),
-//! [`cases`](crate::cases()) for `proptest!`, [`Check::fuzz`](crate::Check::fuzz) for a fuzz target,
-//! findings and regressions in `corpora/<contract>`. The command and its manifests know the
+//! [`cases`](crate::cases()) for `proptest!`, [`Check::fuzz`](crate::Check::fuzz) for a fuzz
+//! target, findings and regressions in `corpora/<contract>`. The command and its manifests know the
 //! contracts of [`contracts::IDS`](crate::contracts::IDS) only: components of your own contract are
 //! functions in a test, or processes through [`check_component`](crate::check_component).
 //!

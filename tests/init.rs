@@ -665,5 +665,5 @@ fn every_option_that_the_workflow_gives_to_the_command_exists() {
         }
         verbs.push(verb);
     }
-    assert_eq!(verbs, ["replay", "check", "fuzz", "replay"]);
+    assert_eq!(verbs, ["replay", "check", "fuzz", "fuzz", "replay"]);
 }

@@ -64,6 +64,9 @@ fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             open.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
             files.extend(yaml_files(&folder));
         }
+        if files.len() == before {
+            return Err(Error::new("there is no case file in this folder").at(path));
+        }
         files[before..].sort();
     }
     Ok(files)

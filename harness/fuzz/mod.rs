@@ -1,5 +1,5 @@
-//! The body of every contract's fuzz target: bytes become options, a place and a case; all invariants of a
-//! builtin component are checked on it; a finding becomes a case file and a crash.
+//! The body of every contract's fuzz target: bytes become options, a place and a case; all
+//! invariants of a builtin component are checked on it; a finding becomes a case file and a crash.
 
 #[cfg(feature = "fuzz")]
 pub(crate) mod engine;
