@@ -193,3 +193,12 @@ fn a_component_that_cannot_be_loaded_is_no_quiet_night() {
     assert_eq!(ran.code, 2, "{}", ran.stdout);
     assert_eq!(report.component("ours").status, Status::Error);
 }
+
+#[test]
+fn a_corpus_is_left_alone_where_the_component_does_not_load() {
+    let folder = folder_of("missing");
+    folder.write("corpora/group-advantage/seeds/one", "some bytes");
+    let ran = folder.run(&["fuzz", "ours", "--minimise"]);
+    assert_eq!((ran.code, ran.stderr.contains("nothing was removed")), (2, true), "{}", ran.stderr);
+    assert!(folder.path("corpora/group-advantage/seeds/one").is_file());
+}

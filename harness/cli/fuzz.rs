@@ -90,7 +90,7 @@ struct Task<'a> {
     target: Target<'a>,
     contract: &'static str,
     places: Vec<Place>,
-    /// Where findings go; `None` without a manifest or a folder for them.
+    /// Where findings go.
     corpora: PathBuf,
     corpus: PathBuf,
     seed: u64,
@@ -122,7 +122,6 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
     }
     let (mut to, paint) = output();
     if arguments.minimise || !arguments.merge.is_empty() {
-        coverage::start();
         for task in &tasks {
             let line = contracts::visit(task.contract, Minimise { task })
                 .expect("the contract is known")?;
@@ -157,9 +156,13 @@ fn tasks<'a>(
         arguments.corpus.clone().unwrap_or_else(|| corpora.join(contract).join("seeds"))
     };
     let mut tasks = Vec::new();
-    // A builtin component has a name with a slash; without a manifest a contract's is its own.
+    let is_name = |name: &String| {
+        manifest.is_some_and(|manifest| manifest.components.iter().any(|one| one.name == *name))
+    };
+    // A builtin component has a slash in its name; without a manifest a contract's name is its own.
+    let is_builtin = |name: &&String| manifest.is_none() || (name.contains('/') && !is_name(name));
     let (builtin, declared): (Vec<&String>, Vec<&String>) =
-        arguments.what.iter().partition(|name| manifest.is_none() || name.contains('/'));
+        arguments.what.iter().partition(is_builtin);
     if let (Some(manifest), true) = (manifest, builtin.is_empty() || !declared.is_empty()) {
         let components = &manifest.components;
         for name in &declared {
@@ -170,7 +173,9 @@ fn tasks<'a>(
             }
         }
         let asked_for = |one: &&Declared| {
-            let named = |name: &&String| **name == one.name || *name == one.contract;
+            // A component may have the name of a contract: then it alone is meant.
+            let named =
+                |name: &&String| **name == one.name || (*name == one.contract && !is_name(name));
             declared.is_empty() || declared.iter().any(named)
         };
         tasks.extend(components.iter().filter(asked_for).map(|declared| Task {
@@ -259,9 +264,11 @@ impl Visit for Job<'_> {
         let started = Instant::now();
         let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
         let session = Some(task.start::<C>()?);
-        let beginnings = beginnings(task.seed, C::ID)?;
-        let folders =
-            [&task.corpus, beginnings.path()].map(|path: &Path| path.display().to_string());
+        // Beside the result, in the folder that the parent takes away: this process just ends.
+        let beginnings = result.with_file_name("beginnings");
+        write_beginnings(&beginnings, task.seed, C::ID)
+            .map_err(|error| Error::io("write", &beginnings, &error))?;
+        let folders = [&task.corpus, &beginnings].map(|path| path.display().to_string());
         let mut arguments: Vec<String> = [
             &format!("-seed={}", task.seed),
             &format!("-max_len={LONGEST}"),
@@ -328,19 +335,18 @@ fn failed(error: &Error) -> Next {
     Next::Exit(2)
 }
 
-/// A folder of random inputs: from nothing libFuzzer would begin with inputs of one byte.
-fn beginnings(seed: u64, contract: &str) -> Result<tempfile::TempDir, Error> {
+/// Fills a folder with random inputs: from nothing libFuzzer would begin with inputs of one byte.
+fn write_beginnings(folder: &Path, seed: u64, contract: &str) -> std::io::Result<()> {
     use proptest::prelude::Rng as _;
 
-    let failed = |error: std::io::Error| Error::new(format!("cannot write inputs: {error}"));
-    let folder = tempfile::tempdir().map_err(failed)?;
+    fs::create_dir(folder)?;
     let mut rng = stream::rng(seed, contract);
     for index in 0..BEGINNINGS {
         let mut bytes = vec![0; LONGEST / 2];
         rng.fill_bytes(&mut bytes);
-        fs::write(folder.path().join(index.to_string()), bytes).map_err(failed)?;
+        fs::write(folder.join(index.to_string()), bytes)?;
     }
-    Ok(folder)
+    Ok(())
 }
 
 /// The jobs of one component, seen from outside.
@@ -407,7 +413,7 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<Said,
     let result = folder.path().join("said.json");
     let mut stderr = tempfile::tempfile().map_err(io)?;
     let mut command = Command::new(std::env::current_exe().map_err(io)?);
-    command.arg("fuzz").arg(task.name());
+    command.arg("fuzz");
     if let Target::Declared(manifest, _) = task.target {
         command.arg("--manifest").arg(manifest.path());
     }
@@ -419,6 +425,7 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<Said,
     if let Some(runs) = task.arguments.runs {
         command.arg("--runs").arg(runs.to_string());
     }
+    command.arg("--").arg(task.name());
     command.env(RESULT, &result).stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(stderr.try_clone().map_err(io)?);
     let mut child = command.spawn().map_err(io)?;
@@ -588,6 +595,14 @@ impl Visit for Minimise<'_> {
     fn visit<C: Contract>(self) -> Self::Output {
         let Minimise { task } = self;
         let mut session = task.start::<C>()?.without_looking();
+        // What cannot be called makes nothing happen, which says nothing about the inputs.
+        let unable = || {
+            let why = "the component does not load, hangs or dies: nothing was removed";
+            Error::new(why).within(task.name().to_owned())
+        };
+        if session.is_over() {
+            return Err(unable());
+        }
         let mut inputs = Vec::new();
         for folder in [&task.corpus].into_iter().chain(&task.arguments.merge) {
             let entries =
@@ -600,6 +615,7 @@ impl Visit for Minimise<'_> {
         inputs.sort();
         let (mut before, mut kept) = (0, 0);
         let mut happened = BTreeSet::new();
+        let mut surplus = Vec::new();
         for (_, bytes, path) in &inputs {
             coverage::clear();
             let is_case = session.input(bytes)?;
@@ -614,8 +630,14 @@ impl Visit for Minimise<'_> {
                     write_atomically(&task.corpus.join(name), bytes)?;
                 }
             } else if ours {
-                fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
+                surplus.push(path);
             }
+        }
+        if session.is_over() {
+            return Err(unable());
+        }
+        for path in surplus {
+            fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
         }
         let folder = task.corpus.display();
         let from = count(inputs.len() as u64, "input");

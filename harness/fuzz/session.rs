@@ -176,7 +176,7 @@ impl<C: Contract> Session<C> {
         self.subject.journal = at.journal.take();
         coverage::follow_next();
         let mut memo = Memo::default();
-        let mut broken = Vec::new();
+        let mut broken: Vec<(Invariant<C>, C::Case, String)> = Vec::new();
         for progress in &mut at.checked {
             if self.patience.is_over() {
                 break;
@@ -207,14 +207,14 @@ impl<C: Contract> Session<C> {
                 }
                 (Err(Stop::Failed), Some((case, failure))) => {
                     let law = C::invariants().into_iter().find(|one| one.id == failure.law());
+                    // Relations fail for the same reason as the law; one is enough.
+                    let law = law.filter(|law| !broken.iter().any(|(one, ..)| one.id == law.id));
                     broken.extend(law.map(|law| (law, case, failure.to_string())));
                 }
                 _ => {}
             }
         }
         events_of_output(&memo);
-        // Relations fail for the same reason as the law; one is enough.
-        broken.dedup_by(|a, b| a.0.id == b.0.id);
         if !self.looks {
             broken.clear();
         }
