@@ -23,7 +23,7 @@
 //! use shakedown::contracts::group_advantage::{Baseline, GroupAdvantage, Options, Scale};
 //!
 //! // REINFORCE without a baseline: the advantage is the reward.
-//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
+//! shakedown::engine::check::<GroupAdvantage>(|case| case.rewards.clone())
 //!     .options(Options { baseline: Baseline::None, scale: Scale::None, ..Options::default() })
 //! #   .without_corpora()
 //!     .run();
@@ -34,7 +34,7 @@
 //! ```should_panic
 //! # use shakedown::contracts::group_advantage::GroupAdvantage;
 //! // The same where GRPO is declared: not zero-sum, not shift-invariant.
-//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
+//! shakedown::engine::check::<GroupAdvantage>(|case| case.rewards.clone())
 //! #   .without_corpora()
 //!     .run();
 //! ```

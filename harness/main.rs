@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    shakedown::cli::main()
+    shakedown::door::cli::main()
 }

@@ -1,7 +1,7 @@
 //! How to write a contract of your own, outside this repository.
 //!
 //! A contract is one type that implements [`Contract`](crate::contract::Contract). Everything else
-//! works with it as with ours: [`check`](crate::check()), [`Suite::with`](crate::Suite::with),
+//! works with it as with ours: [`check`](crate::engine::check()), [`Suite::with`](crate::Suite::with),
 //! [`cases`](crate::cases()) for `proptest!`, [`Check::fuzz`](crate::Check::fuzz) for a fuzz
 //! target, findings and regressions in `corpora/<contract>`. The command and its manifests know the
 //! contracts of [`contracts::IDS`](crate::contracts::IDS) only: components of your own contract are
@@ -9,12 +9,12 @@
 //!
 //! # What to write
 //!
-//! 1. The case and the output, with [`record!`](crate::record!): arrays by name. `From` for what a
+//! 1. The case and the output, with [`record!`](crate::value::record::record!): arrays by name. `From` for what a
 //!    component may return.
-//! 2. The options, with [`options!`](crate::options!): every convention in which honest
+//! 2. The options, with [`options!`](crate::contract::options::options!): every convention in which honest
 //!    implementations differ. What is no option is part of the definition.
 //! 3. `draw`, `corners` and `valid`: cases bent towards the places where such code goes wrong. With
-//!    [`Grid`](crate::grid::Grid) the shrinker (`simpler`, `measure`) is two lines.
+//!    [`Grid`](crate::contract::rows::Grid) the shrinker (`simpler`, `measure`) is two lines.
 //! 4. `oracle`: the definition, slow and obvious, in f64. Each number has a scale: the sum of the
 //!    magnitudes that were added or cancelled to make it. The bound follows from it; there is no
 //!    tolerance to choose.
@@ -23,7 +23,7 @@
 //!    prove that the invariants catch anything.
 //! 7. `invariants`: the [universal laws](crate::laws::universal), those of
 //!    [`laws`](crate::laws) that apply, and your own. One that needs more room stands in a file of
-//!    its own, listed with [`invariants!`](crate::invariants!).
+//!    its own, listed with [`invariants!`](crate::contract::invariant::invariants!).
 //!
 //! The macros and the trait need `arbitrary` 1, `ndarray` 0.17 and `serde` 1 with `derive` among
 //! your dependencies.

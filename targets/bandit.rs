@@ -1,10 +1,8 @@
 //! Training on a softmax bandit: REINFORCE, PPO and GRPO where every completion is one token.
 
-use shakedown::component::Component;
-use shakedown::contracts::policy_update::{
-    Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
-};
-use shakedown::tensor::tch;
+use shakedown::contract::component::Component;
+use shakedown::contracts::policy_update::{Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
+use shakedown::host::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

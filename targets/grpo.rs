@@ -1,6 +1,6 @@
 //! GRPO: outcomes normalised in their group, a clipped policy loss, and the KL to the reference.
 
-use shakedown::aggregate::Aggregate;
+use shakedown::numeric::aggregate::Aggregate;
 use shakedown::contracts::{outcome_advantage, policy_loss, token_log_probs};
 use tch::Tensor;
 

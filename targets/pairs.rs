@@ -1,8 +1,8 @@
 //! Training on synthetic pairs: DPO on completions of which a hidden reward prefers one.
 
-use shakedown::component::Component;
+use shakedown::contract::component::Component;
 use shakedown::contracts::policy_update::PolicyUpdate;
-use shakedown::tensor::tch;
+use shakedown::host::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::bandit::{Step, Training, descend, start, step, updated};

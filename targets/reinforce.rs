@@ -1,6 +1,7 @@
 //! REINFORCE: the log-probability of each token, weighted by the rewards that followed it.
 
-use shakedown::contracts::policy_loss::{self, Objective};
+use shakedown::contracts::policy_loss;
+use shakedown::contracts::policy_loss::Objective;
 use shakedown::contracts::{returns, token_log_probs, whiten};
 use tch::Tensor;
 

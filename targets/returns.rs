@@ -1,13 +1,13 @@
 //! `returns` on tensors: the discounted sum of the rewards still to come.
 
-use shakedown::component::Component;
+use shakedown::contract::component::Component;
 use shakedown::contracts::returns::{Options, Returns};
-use shakedown::masked::MaskedTokens;
-use shakedown::tensor::tch;
+use shakedown::numeric::conventions::MaskedTokens;
+use shakedown::host::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<Returns> {

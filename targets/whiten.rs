@@ -1,15 +1,15 @@
 //! `whiten` on tensors: mean 0 and variance 1, over all tokens that count or row by row.
 
-use shakedown::component::Component;
-use shakedown::contract::RowInfluence;
+use shakedown::contract::component::Component;
+use shakedown::contract::options::RowInfluence;
 use shakedown::contracts::group_advantage::EpsilonMode;
 use shakedown::contracts::whiten::{Options, Whiten};
-use shakedown::masked::EmptyMask;
-use shakedown::tensor::tch;
+use shakedown::numeric::conventions::EmptyMask;
+use shakedown::host::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<Whiten> {

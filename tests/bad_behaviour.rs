@@ -594,7 +594,7 @@ fn a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight(
             }
             vec![0.0; case.rewards.len()]
         };
-        let _ = shakedown::check::<GroupAdvantage>(aborts).corpora(folder).report();
+        let _ = shakedown::engine::check::<GroupAdvantage>(aborts).corpora(folder).report();
         return;
     }
     let folder = Folder::new();
@@ -609,7 +609,7 @@ fn a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight(
         seen.lock().unwrap().push(case.clone());
         vec![0.0; case.rewards.len()]
     };
-    let check = shakedown::check::<GroupAdvantage>(records).corpora(folder.path("corpora"));
+    let check = shakedown::engine::check::<GroupAdvantage>(records).corpora(folder.path("corpora"));
     check.report().unwrap();
     assert_eq!(calls.lock().unwrap()[0], last);
 }
@@ -652,7 +652,7 @@ fn is_running(process: &str) -> bool {
 
 /// The interpreter itself, not a script that looks for one; empty where there is none.
 static INTERPRETER: LazyLock<String> = LazyLock::new(|| {
-    let python = shakedown::process::default_interpreter();
+    let python = shakedown::host::process::default_interpreter();
     let output = Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output();
     let output = output.map(|output| output.stdout).unwrap_or_default();
     String::from_utf8(output).unwrap().trim().to_owned()

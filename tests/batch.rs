@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use folder::Folder;
 use report::{InvariantStatus, Report, Status};
 use safetensors::tensor::{Dtype, TensorView};
-use shakedown::batch;
+use shakedown::files::batch;
 use shakedown::contracts::group_advantage::{GroupAdvantage, Scale};
 use shakedown::contracts::returns::Returns;
-use shakedown::place;
+use shakedown::value::place;
 
 /// A tensor to write: name, dtype, shape, bytes.
 type Tensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);

@@ -6,22 +6,26 @@ use proptest::prelude::Rng;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use shakedown::case_file::CaseFile;
-use shakedown::check::{Budget, Subject, run};
-use shakedown::contract::{Contract, Options, round};
+use shakedown::files::case_file::CaseFile;
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
+use shakedown::contract::Contract;
+use shakedown::contract::options::Options;
+use shakedown::value::record::round;
 use shakedown::contracts::{IDS, Visit, visit};
-use shakedown::fault::{Behaviour, Builtin, Fault};
-use shakedown::invariant::Stop;
-use shakedown::place::{Dtype, Place};
-use shakedown::record::{Kind, Record, same_bits};
+use shakedown::contract::fault::{Behaviour, Fault};
+use shakedown::host::builtin::Builtin;
+use shakedown::contract::probe::Stop;
+use shakedown::value::place::{Dtype, Place};
+use shakedown::value::record::{Kind, Record, same_bits};
 use shakedown::report::{InvariantStatus, Status};
-use shakedown::{shrink, stream};
+use shakedown::engine::{shrink, stream};
 
 /// The places at which builtin components run.
 const PLACES: [Place; 4] = [Place::CPU_F64, Place::CPU_F32, Place::CPU_BF16, Place::CPU_F16];
 
 fn options_of<C: Contract>(fault: &Fault<C>) -> C::Options {
-    let options: C::Options = shakedown::yaml::parse(fault.options).expect(fault.id);
+    let options: C::Options = shakedown::value::yaml::parse(fault.options).expect(fault.id);
     options.check().expect(fault.id);
     options
 }

@@ -2,11 +2,12 @@
 //! under the options that describe the library.
 
 use serde_json::{Map, Value as Json};
-use shakedown::contract::{Contract, round};
+use shakedown::contract::Contract;
+use shakedown::value::record::round;
 use shakedown::contracts::{Visit, visit};
-use shakedown::place::Dtype;
-use shakedown::record::{Kind, Record, Value};
-use shakedown::tolerance::Number;
+use shakedown::value::place::Dtype;
+use shakedown::value::record::{Kind, Record, Value};
+use shakedown::numeric::tolerance::Number;
 
 /// A number that may be written `{"nonfinite": "-inf"}`, or a flag.
 fn float(json: &Json) -> f64 {

@@ -247,7 +247,7 @@ def grpo_advantages(rewards, num_generations, eps=1e-4):
 #[test]
 fn every_adapter_on_arrays_lets_a_right_function_pass() {
     for (library, ddof) in [("numpy", "ddof"), ("torch", "correction")] {
-        let mut python = Command::new(shakedown::process::default_interpreter());
+        let mut python = Command::new(shakedown::host::process::default_interpreter());
         let python = python.args(["-c", &format!("import {library}")]).output();
         if !python.is_ok_and(|output| output.status.success()) {
             println!("left out: Python has no {library}");
@@ -613,7 +613,7 @@ fn workflow(kind: &str, inside: &str) -> (String, serde_json::Value) {
     folder.write(&format!("{inside}/rewards.py"), PLANTED);
     init_well(&folder, &[kind, "--dir", inside]);
     let text = fs::read_to_string(folder.path(".github/workflows/shakedown.yml")).unwrap();
-    let parsed = shakedown::yaml::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let parsed = shakedown::value::yaml::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     (text, parsed)
 }
 

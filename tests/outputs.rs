@@ -7,8 +7,8 @@ use std::path::Path;
 
 use shakedown::contract::Contract;
 use shakedown::contracts::{IDS, Visit, visit};
-use shakedown::fault::Builtin;
-use shakedown::place::Place;
+use shakedown::host::builtin::Builtin;
+use shakedown::value::place::Place;
 
 #[test]
 fn references_give_what_they_gave() {

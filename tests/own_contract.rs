@@ -5,20 +5,33 @@ use std::panic::catch_unwind;
 
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1, arr1};
-use shakedown::case_file::{CaseFile, found_folder, regressions_folder};
-use shakedown::check::{Budget, Subject, run};
-use shakedown::contract::{Class, Contract, OptionDoc, Pitfall, Stage, round};
-use shakedown::draw::{AWKWARD, chance, one, repeating, uniform};
-use shakedown::fault::{Behaviour, Builtin, Fault, Function, misbehaviours};
-use shakedown::grid::{self, Grid};
-use shakedown::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use shakedown::laws::{self, Rows};
-use shakedown::place::{Dtype, Place};
+use shakedown::files::case_file::CaseFile;
+use shakedown::files::corpora::{found_folder, regressions_folder};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
+use shakedown::contract::Contract;
+use shakedown::contract::class::Class;
+use shakedown::contract::options::OptionDoc;
+use shakedown::contract::stage::{Pitfall, Stage};
+use shakedown::value::record::round;
+use shakedown::generate::draw::{AWKWARD, chance, one, repeating, uniform};
+use shakedown::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use shakedown::host::builtin::Builtin;
+use shakedown::contract::rows::Grid;
+use shakedown::generate::axes;
+use shakedown::contract::doc::Doc;
+use shakedown::contract::invariant::Invariant;
+use shakedown::contract::probe::{Outcome, Probe, Stop};
+use shakedown::laws;
+use shakedown::contract::rows::Rows;
+use shakedown::value::place::{Dtype, Place};
 use shakedown::report::{ComponentReport, InvariantStatus, Status};
-use shakedown::shrink::Measure;
-use shakedown::text::pair;
-use shakedown::tolerance::{Expected, Number, apart};
-use shakedown::{broken, options, record};
+use shakedown::generate::measure::Measure;
+use shakedown::value::text::pair;
+use shakedown::numeric::tolerance::{Expected, Number, apart};
+use shakedown::contract::options::options;
+use shakedown::contract::probe::broken;
+use shakedown::value::record::record;
 
 record! {
     /// The inputs.
@@ -53,7 +66,7 @@ options! {
     }
 }
 
-impl shakedown::contract::Options for Options {
+impl shakedown::contract::options::Options for Options {
     fn docs() -> Vec<OptionDoc> {
         Self::option_docs()
     }
@@ -78,21 +91,19 @@ const LARGEST: f64 = 1e3;
 /// The contract.
 pub struct RewardClip;
 
-impl Contract for RewardClip {
+impl Definition for RewardClip {
     type Case = RewardClipCase;
     type Output = RewardClipOutput;
     type Options = Options;
+}
 
+impl Contract for RewardClip {
     const ID: &'static str = "reward-clip";
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("own_contract.rs");
-
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        _: Dtype,
-    ) -> arbitrary::Result<RewardClipCase> {
-        let rows = u.int_in_range(1..=12)?;
+    const AXES: Axes = Axes::new(&[("rewards", "N"), ("clipped", "N")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, options, _| { let rows = u.int_in_range(1..=12)?;
         let rewards = repeating(u, rows, |u| {
             // The ends of the range are where a clip goes wrong.
             let ends = [options.low, options.high, options.low - 1.0, options.high + 1.0];
@@ -104,61 +115,30 @@ impl Contract for RewardClip {
                 uniform(u, -LARGEST, LARGEST)
             }
         })?;
-        Ok(RewardClipCase { rewards: rewards.into() })
-    }
-
-    fn corners(options: &Options, dtype: Dtype) -> Vec<RewardClipCase> {
-        let Options { low, high, .. } = *options;
+        Ok(RewardClipCase { rewards: rewards.into() }) },
+        corners: |options, dtype| { let Options { low, high, .. } = *options;
         let rows: [&[f64]; 7] =
             [&[0.0], &[1.0], &[low], &[high], &[low - 1.0], &[high + 1.0], &[low, high, LARGEST]];
         let mut cases: Vec<_> =
             rows.into_iter().map(|rewards| RewardClipCase { rewards: arr1(rewards) }).collect();
         cases.iter_mut().for_each(|case| round(case, dtype));
         cases.sort_by_cached_key(Self::measure);
-        cases
-    }
-
-    fn valid(case: &RewardClipCase, _: &Options, _: Dtype) -> Result<(), String> {
-        grid::check_axes::<Self>(case)?;
+        cases },
+        valid: |case, _, _| { grid::check_axes::<Self>(case)?;
         match case.rewards.iter().find(|reward| !(-LARGEST..=LARGEST).contains(*reward)) {
             Some(reward) => Err(format!("expected rewards from -1000 to 1000, found {reward}")),
             None => Ok(()),
-        }
-    }
-
-    fn simpler(case: &RewardClipCase, _: &Options, _: Dtype) -> Vec<RewardClipCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &RewardClipCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
-
-    fn shapes(case: &RewardClipCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("clipped", case.rewards.shape().to_vec())]
-    }
-
-    /// The scale is 0, as nothing is added: all that may be lost is the rounding of the result.
-    fn oracle(case: &RewardClipCase, options: &Options, _: Dtype) -> Vec<Expected> {
-        let clip = |reward: f64| {
-            if reward < options.low {
-                options.low
-            } else if reward > options.high {
-                options.high
-            } else {
-                reward
-            }
-        };
-        let numbers = case.rewards.mapv(|reward| Number::new(clip(reward), 0.0));
-        vec![Expected { field: "clipped", numbers: numbers.into_dyn(), terms: 1 }]
-    }
-
-    fn reference(case: &RewardClipCase, options: &Options, _: Dtype) -> RewardClipOutput {
-        RewardClipOutput { clipped: case.rewards.mapv(|x| x.max(options.low).min(options.high)) }
-    }
-
-    fn invariants() -> Vec<Invariant<Self>> {
-        let mut all = laws::universal();
+        } },
+        classes: || { vec![Class {
+            id: "outside",
+            meaning: "a reward outside the range",
+            contains: |case, options| {
+                case.rewards.iter().any(|x| !(options.low..=options.high).contains(x))
+            },
+            generated: |_, _| true,
+        }] },
+        reference: |case, options, _| RewardClipOutput { clipped: case.rewards.mapv(|x| x.max(options.low).min(options.high)) },
+        invariants: || { let mut all = laws::universal();
         all.extend([
             laws::oracle::law().catching(&["only-from-above", "scaled-into-the-range"]),
             laws::row_permutation::law().catching(&["sorted-on-the-way"]),
@@ -173,11 +153,8 @@ impl Contract for RewardClip {
                 check: inside_is_untouched,
             },
         ]);
-        all
-    }
-
-    fn faults() -> Vec<Fault<Self>> {
-        let fault = |id, summary, source, variants: &'static [Function<Self>]| {
+        all },
+        faults: || { let fault = |id, summary, source, variants: &'static [Function<Self>]| {
             let behaviour = Behaviour::Gives(variants);
             Fault { id, summary, source, options: "{}", behaviour }
         };
@@ -212,25 +189,37 @@ impl Contract for RewardClip {
             ),
         ];
         faults.extend(misbehaviours());
-        faults
+        faults },
+    };
+
+
+
+
+    fn shapes(case: &RewardClipCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
+        vec![("clipped", case.rewards.shape().to_vec())]
     }
 
-    fn classes() -> Vec<Class<Self>> {
-        vec![Class {
-            id: "outside",
-            meaning: "a reward outside the range",
-            contains: |case, options| {
-                case.rewards.iter().any(|x| !(options.low..=options.high).contains(x))
-            },
-            generated: |_, _| true,
-        }]
+    /// The scale is 0, as nothing is added: all that may be lost is the rounding of the result.
+    fn oracle(case: &RewardClipCase, options: &Options, _: Dtype) -> Vec<Expected> {
+        let clip = |reward: f64| {
+            if reward < options.low {
+                options.low
+            } else if reward > options.high {
+                options.high
+            } else {
+                reward
+            }
+        };
+        let numbers = case.rewards.mapv(|reward| Number::new(clip(reward), 0.0));
+        vec![Expected { field: "clipped", numbers: numbers.into_dyn(), terms: 1 }]
     }
+
+
+
+
 }
 
 // The axes of the arrays: `grid` makes the shrinker of them, and the laws about rows their cases.
-impl Grid for RewardClip {
-    const AXES: &'static [(&'static str, &'static str)] = &[("rewards", "N"), ("clipped", "N")];
-}
 
 impl Rows for RewardClip {}
 
@@ -277,7 +266,7 @@ fn clip(case: &RewardClipCase) -> Vec<f64> {
 
 #[test]
 fn a_right_component_passes() {
-    shakedown::check::<RewardClip>(clip).without_corpora().run();
+    shakedown::engine::check::<RewardClip>(clip).without_corpora().run();
 }
 
 #[test]
@@ -286,7 +275,7 @@ fn a_wrong_component_is_found_shrunk_and_diagnosed() {
         let below = |case: &RewardClipCase| -> Vec<f64> {
             case.rewards.iter().map(|reward| reward.min(1.0)).collect()
         };
-        shakedown::check::<RewardClip>(below).named("min-alone").without_corpora().run();
+        shakedown::engine::check::<RewardClip>(below).named("min-alone").without_corpora().run();
     });
     let text = *panic.expect_err("it is wrong").downcast::<String>().expect("panics have a text");
     for part in ["min-alone", "rewards [-2]", "behaves exactly like `only-from-above`"] {
@@ -326,7 +315,7 @@ fn every_fault_is_caught_by_the_invariants_that_claim_it_and_the_reference_by_no
 fn a_finding_that_is_kept_as_a_regression_is_checked_first() {
     let corpora = tempfile::tempdir().unwrap();
     let unclipped = |case: &RewardClipCase| case.rewards.to_vec();
-    let check = || shakedown::check::<RewardClip>(unclipped).corpora(corpora.path());
+    let check = || shakedown::engine::check::<RewardClip>(unclipped).corpora(corpora.path());
     let reports = check().report().unwrap();
     assert_eq!(reports[0].status, Status::Fail);
     let finding = reports[0].findings.iter().find(|finding| finding.invariant == "oracle").unwrap();

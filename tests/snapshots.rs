@@ -11,7 +11,7 @@ use folder::Folder;
 use libtest_mimic::{Arguments, Failed, Trial};
 use shakedown::Suite;
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Options, Scale};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 
 /// The factor on the advantages of the suite, and the sign that the program is to be the suite.
 const FACTOR: &str = "SHAKEDOWN_TEST_FACTOR";
@@ -39,7 +39,7 @@ fn suite(factor: f64) -> ExitCode {
     };
     let options = Options { scale: Scale::None, ..Options::default() };
     let check = |name| {
-        let check = shakedown::check::<GroupAdvantage>(centred).named(name).without_corpora();
+        let check = shakedown::engine::check::<GroupAdvantage>(centred).named(name).without_corpora();
         check.options(options.clone()).places([Place::CPU_F32])
     };
     let mut suite = Suite::new().with(check("dr. grpo")).snapshots("kept");

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use shakedown::Suite;
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Options, Scale};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 
 /// Dr. GRPO: rewards less the mean of their group.
 fn centred(case: &GroupAdvantageCase) -> Vec<f64> {
@@ -17,7 +17,7 @@ fn centred(case: &GroupAdvantageCase) -> Vec<f64> {
 }
 
 fn main() -> ExitCode {
-    let dr_grpo = shakedown::check::<GroupAdvantage>(centred)
+    let dr_grpo = shakedown::engine::check::<GroupAdvantage>(centred)
         .named("dr-grpo")
         .options(Options { scale: Scale::None, ..Options::default() })
         .places([Place::CPU_F64])

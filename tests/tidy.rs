@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use shakedown::contract::Contract;
 use shakedown::contracts::{IDS, Visit, visit};
-use shakedown::invariant::Doc;
+use shakedown::contract::doc::Doc;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -55,7 +55,7 @@ impl Visit for Collect {
     type Output = Lists;
 
     fn visit<C: Contract>(self) -> Lists {
-        use shakedown::contract::Options as _;
+        use shakedown::contract::options::Options as _;
         Lists {
             id: C::ID,
             invariants: C::invariants().iter().map(|one| (one.id, one.doc)).collect(),

@@ -3,10 +3,8 @@
 use std::sync::LazyLock;
 
 use arbitrary::Unstructured;
-use shakedown::contracts::token_decoder::{
-    Options, Side, TokenDecoder, TokenDecoderCase, Vocabulary,
-};
-use shakedown::shapes::{AnswerFamily, Markers, NASTY, Shape, completion};
+use shakedown::contracts::token_decoder::{Options, Side, TokenDecoder, TokenDecoderCase, Vocabulary};
+use shakedown::generate::completions::{AnswerFamily, Markers, NASTY, Shape, completion};
 use tokenizers::decoders::byte_level::ByteLevel;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::{
@@ -98,7 +96,7 @@ fn decoded(case: &TokenDecoderCase, skip_special: bool) -> Vec<String> {
 
 /// What a component that is wrong is taken for.
 fn diagnosed(text: impl Fn(&[u32]) -> String + Send + Sync + 'static) -> Vec<String> {
-    let wrong = shakedown::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
+    let wrong = shakedown::engine::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
         let rows = case.tokens.rows().into_iter();
         rows.map(|row| text(&ids(row.to_vec()))).collect::<Vec<_>>()
     });
@@ -117,7 +115,7 @@ fn a_real_tokenizer_keeps_the_contract() {
     assert_eq!(vocabulary().len(), PIECES);
     for side in [Side::Right, Side::Left] {
         for (eos_is_pad, skip_special) in [(false, true), (true, true), (true, false)] {
-            shakedown::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
+            shakedown::engine::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
                 decoded(case, skip_special)
             })
             .options(options(eos_is_pad, side, skip_special))

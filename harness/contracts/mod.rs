@@ -1,7 +1,7 @@
 //! The contracts. Adding one touches its own folder and one line of the list below.
 
 use crate::contract::Contract;
-use crate::error;
+use crate::value::error;
 
 /// Something done with a contract that is known by name only at run time.
 pub trait Visit {

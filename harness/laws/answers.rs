@@ -1,32 +1,26 @@
 //! What the four laws about calls that fail have in common: each speaks of one kind of failure.
 
-use crate::broken;
-use crate::component::Gradients;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
+use crate::contract::component::Gradients;
+use crate::contract::definition::Definition;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
+use crate::contract::stage::Pitfall;
 
 /// A law about one kind of failure.
-pub(super) fn law<C: Contract>(
+pub(super) fn law<D: Definition>(
     id: &'static str,
-    doc: Doc,
-    check: fn(&mut Probe<'_, C>) -> Outcome,
-) -> Invariant<C> {
-    Invariant {
-        id,
-        doc,
-        pitfall: Pitfall::PurityShapeDtype,
-        catches: &[],
-        needs_gradient: false,
-        applies: |_, _| true,
-        check,
-    }
+    doc: &'static str,
+    check: fn(&mut AnyProbe<'_>) -> Outcome,
+) -> Invariant<D> {
+    Invariant::law(id, doc, Pitfall::PurityShapeDtype, check)
 }
 
 /// Calls the component, with gradients too where it gives them, and is broken when a call fails
 /// in the way that the law named `id` speaks of.
-pub(super) fn check<C: Contract>(id: &str, probe: &mut Probe<'_, C>) -> Outcome {
+pub(super) fn check(id: &str, probe: &mut AnyProbe<'_>) -> Outcome {
     let mut answered = probe.output().map(drop);
-    let gradients = C::wants_gradient(probe.options) && probe.gradients() == Gradients::Returned;
+    let gradients = probe.contract.wants_gradient(&**probe.options)
+        && probe.gradients() == Gradients::Returned;
     if answered.is_ok() && gradients {
         answered = probe.gradient_output().map(drop);
     }

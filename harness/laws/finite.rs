@@ -19,28 +19,22 @@ use std::rc::Rc;
 
 use ndarray::IxDyn;
 
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Doc, Invariant, Outcome, Probe};
-use crate::laws::floats;
-use crate::tolerance::Expected;
+use crate::contract::definition::Definition;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{AnyProbe, Outcome, broken};
+use crate::contract::stage::Pitfall;
+use crate::numeric::tolerance::Expected;
+use crate::value::record::{floats, index};
+use crate::value::text::number;
 
-/// The law, for the contract `C`.
-pub fn law<C: Contract>() -> Invariant<C> {
-    Invariant {
-        id: "finite",
-        doc: Doc(include_str!("finite.rs")),
-        pitfall: Pitfall::StabilityConstant,
-        catches: &[],
-        needs_gradient: false,
-        applies: |_, _| true,
-        check: check::<C>,
-    }
+/// The law, for any contract.
+pub fn law<D: Definition>() -> Invariant<D> {
+    Invariant::law("finite", include_str!("finite.rs"), Pitfall::StabilityConstant, check)
 }
 
-fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
+fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     let returned = probe.output()?;
-    for (name, array) in floats(&returned.output) {
+    for (name, array) in floats(&*returned.output) {
         let mut bad = array.indexed_iter().filter(|(_, x)| !x.is_finite()).peekable();
         if bad.peek().is_none() {
             continue;
@@ -52,13 +46,13 @@ fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
             })
         };
         let expected = match name.starts_with("grad_") {
-            true => Rc::new(C::oracle_gradient(probe.case, probe.options, probe.place.dtype)),
+            true => Rc::new(probe.expected_gradient()),
             false => probe.expected(),
         };
-        let no_answer = |x: &f64| x.is_nan() && C::may_give_nan(probe.options);
-        if let Some((index, x)) = bad.find(|(i, x)| !no_answer(x) && !allowed(i, &expected)) {
-            let index = crate::text::index(&index);
-            broken!("{name}{index} is {}, expected a finite number", crate::text::number(*x));
+        let no_answer = |x: &f64| x.is_nan() && probe.contract.may_give_nan(&**probe.options);
+        if let Some((at, x)) = bad.find(|(i, x)| !no_answer(x) && !allowed(i, &expected)) {
+            let at = index(&at);
+            broken!("{name}{at} is {}, expected a finite number", number(*x));
         }
     }
     Ok(())

@@ -15,32 +15,28 @@
 //! ### Bugs it has caught
 //! unsloth-zoo #892: a backward that counts twice. unsloth #5230: right loss, gradient exactly 0.
 
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{floats, oracle};
-use crate::place::Dtype;
-use crate::record::Record;
-use crate::tolerance::{Expected, Number, Tolerance, apart};
+use crate::contract::Contract;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
+use crate::contract::stage::Pitfall;
+use crate::laws::oracle;
+use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
+use crate::value::place::Dtype;
+use crate::value::record::floats;
+use crate::value::text::rounded;
 
 /// The law, for the contract `C`.
 pub fn law<C: Contract>() -> Invariant<C> {
-    Invariant {
-        id: "gradient",
-        doc: Doc(include_str!("gradient.rs")),
-        pitfall: Pitfall::GradientFlow,
-        catches: &[],
-        needs_gradient: true,
-        applies: |options, _| C::wants_gradient(options),
-        check: check::<C>,
-    }
+    Invariant::law("gradient", include_str!("gradient.rs"), Pitfall::GradientFlow, check)
+        .under(C::wants_gradient)
+        .needs_gradient()
 }
 
-fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
+fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     let returned = probe.gradient_output()?;
-    let given = floats(&returned.output);
+    let given = floats(&*returned.output);
     let mut checked = false;
-    for expected in C::oracle_gradient(probe.case, probe.options, probe.place.dtype) {
+    for expected in probe.expected_gradient() {
         detached(probe.tolerance, &returned.no_gradient, &expected)?;
         match given.iter().find(|(name, _)| *name == expected.field) {
             Some((name, found)) if found.shape() != expected.numbers.shape() => broken!(
@@ -49,7 +45,9 @@ fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
                 expected.numbers.shape()
             ),
             Some((name, found)) => oracle::compare(probe.tolerance, name, found, &expected)?,
-            None if probe.place.dtype == Dtype::F64 && C::gradient_is_slope(probe.options) => {
+            None if probe.place.dtype == Dtype::F64
+                && probe.contract.gradient_is_slope(&**probe.options) =>
+            {
                 by_differences(probe, &expected)?;
             }
             None => continue,
@@ -78,7 +76,7 @@ const ELEMENTS: usize = 12;
 /// Compares central differences of the summed output, extrapolated from two steps (Richardson),
 /// with the gradient of a leaf. Their error is of the order of `STEP⁴` and of `u / STEP`; where
 /// both steps disagree the function bends too much here, and nothing is said.
-fn by_differences<C: Contract>(probe: &mut Probe<'_, C>, expected: &Expected) -> Outcome {
+fn by_differences(probe: &mut AnyProbe<'_>, expected: &Expected) -> Outcome {
     let leaf = expected.field.trim_start_matches("grad_");
     let numbers: Vec<_> = expected.numbers.iter().copied().collect();
     for element in probe.pick.shuffled(numbers.len()).into_iter().take(ELEMENTS) {
@@ -93,8 +91,8 @@ fn by_differences<C: Contract>(probe: &mut Probe<'_, C>, expected: &Expected) ->
             broken!(
                 "the derivative by {leaf} at element {element} is {}, expected {} ± {allowed:.1e} \
                  (central differences)",
-                crate::text::rounded(found),
-                crate::text::rounded(number.value),
+                rounded(found),
+                rounded(number.value),
             );
         }
     }
@@ -102,23 +100,22 @@ fn by_differences<C: Contract>(probe: &mut Probe<'_, C>, expected: &Expected) ->
 }
 
 /// The central difference of the summed output by one element of a leaf, and the sum's magnitude.
-fn slope<C: Contract>(
-    probe: &mut Probe<'_, C>,
+fn slope(
+    probe: &mut AnyProbe<'_>,
     leaf: &str,
     element: usize,
     step: f64,
 ) -> Result<(f64, f64), Stop> {
     let (mut summed, mut moved) = ([0.0; 2], [0.0; 2]);
     for (side, direction) in [1.0, -1.0].into_iter().enumerate() {
-        let mut case = probe.case.clone();
-        case.for_floats(&mut |name, floats| {
+        let case = probe.case.with_floats(&mut |name, floats| {
             if name == leaf {
                 floats[element] += direction * step * floats[element].abs().max(1.0);
                 moved[side] = floats[element];
             }
         });
-        let output = floats(&probe.call(&case)?);
-        let (first, _) = C::shapes(&case, probe.options).swap_remove(0);
+        let output = floats(&*probe.call(&*case)?.output);
+        let (first, _) = probe.contract.shapes(&*case, &**probe.options).swap_remove(0);
         let first = output.iter().find(|(name, _)| *name == first);
         summed[side] = first.map_or(0.0, |(_, array)| array.sum());
     }

@@ -14,21 +14,16 @@
 //! trl #5594: masked after the arithmetic, so that NaN survives times 0. trl #7024 and slime #1372:
 //! rewards of pads in the return.
 
-use crate::contract::Pitfall;
-use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Masked, unmasked_difference};
+use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Masked;
+use crate::contract::stage::Pitfall;
+use crate::laws::compare::unmasked_difference;
 
 /// The law, for the contract `C`.
 pub fn law<C: Masked>() -> Invariant<C> {
-    Invariant {
-        id: "masked-poison",
-        doc: Doc(include_str!("masked_poison.rs")),
-        pitfall: Pitfall::MaskingAlignment,
-        catches: &[],
-        needs_gradient: false,
-        applies: |_, _| true,
-        check: check::<C>,
-    }
+    let rule = Rule::new(Pitfall::MaskingAlignment, &[], check::<C>);
+    Invariant::own("masked-poison", include_str!("masked_poison.rs"), rule)
 }
 
 fn check<C: Masked>(probe: &mut Probe<'_, C>) -> Outcome {

@@ -17,37 +17,30 @@
 
 use ndarray::ArrayD;
 
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Doc, Invariant, Outcome, Probe};
-use crate::laws::{floats, texts};
-use crate::text;
-use crate::tolerance::{Expected, ExpectedTexts, Tolerance};
+use crate::contract::definition::Definition;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{AnyProbe, Outcome, broken};
+use crate::contract::stage::Pitfall;
+use crate::numeric::tolerance::{Expected, ExpectedTexts, Tolerance};
+use crate::value::record::{self, floats, texts};
+use crate::value::text;
 
-/// The law, for the contract `C`.
-pub fn law<C: Contract>() -> Invariant<C> {
-    Invariant {
-        id: "oracle",
-        doc: Doc(include_str!("oracle.rs")),
-        pitfall: Pitfall::Configuration,
-        catches: &[],
-        needs_gradient: false,
-        applies: |_, _| true,
-        check: check::<C>,
-    }
+/// The law, for any contract.
+pub fn law<D: Definition>() -> Invariant<D> {
+    Invariant::law("oracle", include_str!("oracle.rs"), Pitfall::Configuration, check)
 }
 
-fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
+fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     let returned = probe.output()?;
     let expected = probe.expected();
-    let fields = floats(&returned.output);
+    let fields = floats(&*returned.output);
     for expected in expected.iter() {
         let Some((name, found)) = fields.iter().find(|(name, _)| *name == expected.field) else {
             continue;
         };
         compare(probe.tolerance, name, found, expected)?;
     }
-    compare_texts(&texts(&returned.output), &C::oracle_texts(probe.case, probe.options))
+    compare_texts(&texts(&*returned.output), &probe.contract.oracle_texts(&**probe.case, &**probe.options))
 }
 
 fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[ExpectedTexts]) -> Outcome {
@@ -56,7 +49,7 @@ fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[Expected
         let pairs = found.iter().flat_map(|(_, found)| found.indexed_iter()).zip(&expected.texts);
         for ((index, found), wanted) in pairs {
             if !wanted.accepts(found.as_deref()) {
-                let (name, index) = (expected.field, text::index(&index));
+                let (name, index) = (expected.field, record::index(&index));
                 let texts = text::found_for(found.as_deref(), wanted.shown().as_deref());
                 broken!("{name}{index} is {texts}");
             }
@@ -77,7 +70,7 @@ pub(crate) fn compare(
         .into_iter()
         .find(|((_, found), number)| !tolerance.accepts(**found, **number, expected.terms));
     if let Some(((index, found), number)) = wrong {
-        let index = text::index(&index);
+        let index = record::index(&index);
         let bound = tolerance.bound(*number, expected.terms);
         let [found, expected] = text::pair(*found, number.value);
         broken!("{name}{index} is {found}, expected {expected} ± {bound:.1e}");

@@ -14,21 +14,16 @@
 //! verl #3741 and understand-r1-zero 14046dc: a normaliser made of the batch's own width. trlx:
 //! mean and deviation of the padded matrix.
 
-use crate::contract::Pitfall;
-use crate::invariant::{Doc, Invariant, Outcome, Probe};
-use crate::laws::{Masked, unmasked_difference};
+use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::probe::{Outcome, Probe};
+use crate::contract::rows::Masked;
+use crate::contract::stage::Pitfall;
+use crate::laws::compare::unmasked_difference;
 
 /// The law, for the contract `C`.
 pub fn law<C: Masked>() -> Invariant<C> {
-    Invariant {
-        id: "padding",
-        doc: Doc(include_str!("padding.rs")),
-        pitfall: Pitfall::MaskingAlignment,
-        catches: &[],
-        needs_gradient: false,
-        applies: |_, _| true,
-        check: check::<C>,
-    }
+    let rule = Rule::new(Pitfall::MaskingAlignment, &[], check::<C>);
+    Invariant::own("padding", include_str!("padding.rs"), rule)
 }
 
 fn check<C: Masked>(probe: &mut Probe<'_, C>) -> Outcome {

@@ -12,25 +12,18 @@
 //! ### Bugs it has caught
 //! ROLL #475: none is refused, but one token gives NaN.
 
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Doc, Invariant, Outcome, Probe};
-use crate::place::Place;
+use crate::contract::definition::Definition;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{AnyProbe, Outcome, broken};
+use crate::contract::stage::Pitfall;
 
-/// The law, for the contract `C`; `applies` says under which options there is something to refuse.
-pub fn law<C: Contract>(applies: fn(&C::Options, Place) -> bool) -> Invariant<C> {
-    Invariant {
-        id: "refuses",
-        doc: Doc(include_str!("refuses.rs")),
-        pitfall: Pitfall::StabilityConstant,
-        catches: &[],
-        needs_gradient: false,
-        applies,
-        check: check::<C>,
-    }
+/// The law, for any contract; `under` says under which options there is something to refuse.
+pub fn law<D: Definition>(under: fn(&D::Options) -> bool) -> Invariant<D> {
+    Invariant::law("refuses", include_str!("refuses.rs"), Pitfall::StabilityConstant, check)
+        .under(under)
 }
 
-fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
+fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     if !probe.raises()? {
         broken!("it returned something, expected an error: `empty_mask: refuse`");
     }

@@ -15,28 +15,22 @@
 //! AReaL #225: a stride applied twice leaves all groups but the first as they were. trl
 //! 4db63af98: position `(i, t)` gets the advantage of row `t`.
 
-use crate::broken;
-use crate::contract::{Pitfall, RowInfluence, SharedOptions};
-use crate::invariant::{Doc, Invariant, Outcome, Probe, Stop};
-use crate::laws::{Rows, difference, outputs, take_rows, text_difference};
-use crate::text::pair;
+use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::contract::stage::Pitfall;
+use crate::contract::options::{AnyOptions as _, RowInfluence};
+use crate::laws::compare::{Told, rows_difference};
 
 /// At most this many parts of a batch are called on their own.
 const PARTS: usize = 4;
 
 /// The law, for the contract `C`.
 pub fn law<C: Rows>() -> Invariant<C> {
-    Invariant {
-        id: "row-split",
-        doc: Doc(include_str!("row_split.rs")),
-        pitfall: Pitfall::MaskingAlignment,
-        catches: &[],
-        needs_gradient: false,
-        applies: |options, _| {
-            C::independent(options) && options.rows() == RowInfluence::Independent
-        },
-        check: check::<C>,
-    }
+    let rule = Rule::new(Pitfall::MaskingAlignment, &[], check::<C>).under(|options| {
+        C::independent(options) && options.rows() == RowInfluence::Independent
+    });
+    Invariant::own("row-split", include_str!("row_split.rs"), rule)
 }
 
 fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
@@ -44,33 +38,25 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
     if parts.len() < 2 {
         return Err(Stop::Vacuous);
     }
-    let whole = probe.finite_output()?;
+    let whole = probe.any.finite_output()?;
     let mut checked = false;
     for index in probe.pick.shuffled(parts.len()).into_iter().take(PARTS) {
         let rows = &parts[index];
-        let alone = match probe.call(&C::take(probe.case, rows)) {
+        let alone = match probe.any.call(&C::take(probe.case, rows)) {
             Err(Stop::Vacuous) => continue,
             other => other?,
         };
         checked = true;
-        for ((name, whole), (_, alone)) in outputs(&whole.output).into_iter().zip(outputs(&alone)) {
-            let allowed = 2.0 * probe.bounds(name);
-            let [whole, allowed] = [whole, allowed].map(|a| take_rows::<C>(name, &a, rows));
-            if let Some(found) = difference(&alone, &whole, &allowed) {
-                let [left, right] = pair(found.left, found.right);
-                broken!(
-                    "rows {rows:?} alone give {name}{} = {}, in the batch {}; allowed difference \
-                     {:.1e}",
-                    found.index,
-                    left,
-                    right,
-                    found.allowed,
-                );
-            }
-        }
-        if let Some((place, texts)) = text_difference::<C>(&whole.output, &alone, Some(rows)) {
-            broken!("rows {rows:?} alone give {place} = {texts} as in the batch");
-        }
+        let told = Told {
+            number: &|at, found, expected, allowed| {
+                format!(
+                    "rows {rows:?} alone give {at} = {found}, in the batch {expected}; allowed \
+                     difference {allowed:.1e}"
+                )
+            },
+            text: &|at, texts| format!("rows {rows:?} alone give {at} = {texts} as in the batch"),
+        };
+        rows_difference(&mut probe.any, C::AXES, &whole, &alone, rows, &told)?;
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }
 }

@@ -14,15 +14,11 @@
 //! ### Bugs it has caught
 //! trl 4db63af98 and #6095: an `(N, N)` mask. prime-rl 8d77a2cd9: `(N, 1, T)` against `(N, T)`.
 
-use crate::contract::Contract;
-use crate::invariant::{Doc, Invariant, Outcome, Probe};
+use crate::contract::definition::Definition;
+use crate::contract::invariant::Invariant;
 use crate::laws::answers;
 
-/// The law, for the contract `C`.
-pub fn law<C: Contract>() -> Invariant<C> {
-    answers::law("well-formed", Doc(include_str!("well_formed.rs")), check::<C>)
-}
-
-fn check<C: Contract>(probe: &mut Probe<'_, C>) -> Outcome {
-    answers::check("well-formed", probe)
+/// The law, for any contract.
+pub fn law<D: Definition>() -> Invariant<D> {
+    answers::law("well-formed", include_str!("well_formed.rs"), |probe| answers::check("well-formed", probe))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{ComponentReport, Report, SCHEMA, Shard};
-use crate::error::Error;
+use crate::value::error::Error;
 
 impl Report {
     /// Reads a report that was written as JSON.

@@ -19,8 +19,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{Pitfall, Stage};
-use crate::place::Place;
+use crate::contract::stage::{Pitfall, Stage};
+use crate::value::place::Place;
 
 pub use location::Location;
 pub use merge::merge;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::Error;
+use crate::value::error::Error;
 
 /// One of the parts of a run: `2/8` is the second of eight.
 ///

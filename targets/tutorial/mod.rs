@@ -5,10 +5,9 @@
 //! `snapshots/tutorial`.
 
 use regex::Regex;
-use shakedown::component::{Component, HostFn};
-use shakedown::contracts::reward_function::{
-    Judges, Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput,
-};
+use shakedown::contract::component::Component;
+use shakedown::host::function::HostFn;
+use shakedown::contracts::reward_function::{Judges, Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput};
 
 /// The template that the tutorial's prompt asks for; it ends with a line end.
 const TEMPLATE: &str = "<reasoning>\n{reasoning}\n</reasoning>\n<answer>\n{answer}\n</answer>\n";

@@ -2,11 +2,11 @@
 //! where the minimum does not take it.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "trl #3032, #3145 (dee37342a)",

@@ -1,14 +1,12 @@
 //! unsloth-zoo #1023: losses that are divided by the token count of the step are divided by the
 //! number of micro-batches too.
 
-use shakedown::contracts::accumulated_loss::{
-    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
-};
-use shakedown::place::Place;
+use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "unsloth-zoo #1023 (011e1ea0)",

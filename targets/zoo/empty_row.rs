@@ -1,13 +1,13 @@
 //! open-instruct #1685: the mean of a row without a token is 0/0, and the batch with it.
 
-use shakedown::aggregate::Aggregate;
+use shakedown::numeric::aggregate::Aggregate;
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
-use shakedown::masked::{EmptyMask, EmptyRows};
-use shakedown::place::Place;
+use shakedown::numeric::conventions::{EmptyMask, EmptyRows};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "open-instruct #1685 (94a17b99a)",

@@ -2,15 +2,13 @@
 //! the mean and deviation of its group.
 
 use shakedown::contracts::group_advantage as group;
-use shakedown::contracts::outcome_advantage::{
-    EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase,
-};
-use shakedown::place::Place;
+use shakedown::contracts::outcome_advantage::{EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
 use crate::advantage::group_advantage;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "NeMo-RL #4061, #3467",

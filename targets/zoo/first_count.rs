@@ -1,14 +1,12 @@
 //! transformers #35438: the losses of the step are divided by the token count of its first micro-
 //! batch.
 
-use shakedown::contracts::accumulated_loss::{
-    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
-};
-use shakedown::place::Place;
+use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "transformers #35438, #34373",

@@ -2,11 +2,11 @@
 //! step's own state, and not of the state that it led to.
 
 use shakedown::contracts::rollout_gae::{Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "SB3 #183, #185 (fc952715)",

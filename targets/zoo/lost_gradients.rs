@@ -1,14 +1,12 @@
 //! open-instruct #1498: the optimizer is told of no boundary, and takes the gradient of the last
 //! micro-batch alone; the reported loss is right.
 
-use shakedown::contracts::accumulated_loss::{
-    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
-};
-use shakedown::place::Place;
+use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "open-instruct #1498 (48664c504)",

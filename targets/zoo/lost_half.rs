@@ -1,11 +1,11 @@
 //! verl #2016: the factor of one half went when the aggregation was rewritten.
 
 use shakedown::contracts::value_loss::{Options, ValueLoss, ValueLossCase};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #2016 (6e15bbe25)",

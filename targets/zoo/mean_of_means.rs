@@ -1,14 +1,12 @@
 //! transformers #34191: each micro-batch is averaged over its own tokens, and the means are
 //! averaged: a token of a short micro-batch weighs more.
 
-use shakedown::contracts::accumulated_loss::{
-    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
-};
-use shakedown::place::Place;
+use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "transformers #34191",

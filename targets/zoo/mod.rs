@@ -40,12 +40,13 @@ mod swapped_rewards;
 mod unmasked_lambda;
 mod unsorted_mask;
 
-use shakedown::check::{Budget, Subject, run};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
 use shakedown::contract::Contract;
-use shakedown::error::Error;
-use shakedown::place::Place;
+use shakedown::value::error::Error;
+use shakedown::value::place::Place;
 use shakedown::report::ComponentReport;
-use shakedown::tensor::{TensorFunction, tch};
+use shakedown::host::tensor::{TensorFunction, tch};
 
 /// Every bug.
 pub fn all() -> Vec<Bug> {

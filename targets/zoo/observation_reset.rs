@@ -1,8 +1,8 @@
 //! verl #7278: the running return starts anew at a tool's output, so turns before it get nothing.
 
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
-use shakedown::masked::MaskedOutput;
-use shakedown::place::Place;
+use shakedown::numeric::conventions::MaskedOutput;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;

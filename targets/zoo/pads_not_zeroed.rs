@@ -1,12 +1,12 @@
 //! verl #1527: what is masked is 0 before whitening and -mean/deviation after it.
 
 use shakedown::contracts::whiten::{Options, Whiten, WhitenCase};
-use shakedown::masked::EmptyMask;
-use shakedown::place::Place;
+use shakedown::numeric::conventions::EmptyMask;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #1527 (4e9586a3a)",

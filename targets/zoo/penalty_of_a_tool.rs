@@ -2,8 +2,8 @@
 //! the policy wrote before it.
 
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
-use shakedown::masked::MaskedTokens;
-use shakedown::place::Place;
+use shakedown::numeric::conventions::MaskedTokens;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;

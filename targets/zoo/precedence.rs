@@ -1,9 +1,7 @@
 //! prime-rl #390: the deviation divides the mean, and not the difference.
 
-use shakedown::contracts::group_advantage::{
-    GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,
-};
-use shakedown::place::Place;
+use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -1,11 +1,11 @@
 //! trlx: mean and deviation are those of the padded matrix.
 
 use shakedown::contracts::whiten::{Options, Whiten, WhitenCase};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "trlx, whiten",

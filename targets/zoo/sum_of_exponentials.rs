@@ -2,11 +2,11 @@
 //! of the mean.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase, Ratio};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "unsloth-zoo #870 (a5efee2c)",

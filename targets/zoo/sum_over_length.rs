@@ -1,12 +1,12 @@
 //! verl #931: `seq-mean-token-sum` divides the sum of a row by its length.
 
-use shakedown::aggregate::Aggregate;
+use shakedown::numeric::aggregate::Aggregate;
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::masked::under;
+use crate::numeric::conventions::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #931 (4d722b176)",

@@ -1,10 +1,8 @@
 //! LLaMA-Factory #6050: the implied rewards of the two sides are returned in the order of the
 //! other.
 
-use shakedown::contracts::preference_loss::{
-    Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput,
-};
-use shakedown::place::Place;
+use shakedown::contracts::preference_loss::{Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput};
+use shakedown::value::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use shakedown::case_file::{CaseFile, regressions_folder};
-use shakedown::component::{Call, Component};
-use shakedown::contract::{Contract, round};
-use shakedown::place::Place;
-use shakedown::snapshots::Recording;
-use shakedown::tolerance::Tolerance;
+use shakedown::files::case_file::CaseFile;
+use shakedown::files::corpora::regressions_folder;
+use shakedown::contract::component::{Call, Component};
+use shakedown::contract::Contract;
+use shakedown::value::record::round;
+use shakedown::value::place::Place;
+use shakedown::door::snapshots::Recording;
+use shakedown::numeric::tolerance::Tolerance;
 
 /// The outputs of the components that `make` makes of options: each regression under its own.
 pub(crate) fn on_regressions<C: Contract, K: Component<C>>(

@@ -1,10 +1,12 @@
 //! The four algorithms learn: what must rise rises, from the same seed in the same way.
 
-use shakedown::check::{Budget, Subject, run};
-use shakedown::component::Component;
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
+use shakedown::contract::component::Component;
 use shakedown::contracts::policy_update::{Options, PolicyUpdate};
-use shakedown::place::Place;
-use shakedown::report::{Paint, Status, write_component};
+use shakedown::value::place::Place;
+use shakedown::render::text::{Paint, write_component};
+use shakedown::report::Status;
 use shakedown_targets::bandit::{self, Step, Training};
 use shakedown_targets::chance::Chance;
 use shakedown_targets::dpo::Dpo;

@@ -5,9 +5,9 @@ mod outputs;
 
 use std::path::Path;
 
-use shakedown::component::Component;
+use shakedown::contract::component::Component;
 use shakedown::contract::Contract;
-use shakedown::place::Place;
+use shakedown::value::place::Place;
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
     preference, returns, rollout_gae, value, whiten,

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use shakedown::check::{Budget, run};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::Budget;
 use shakedown::contract::Contract;
 use shakedown::contracts::{Visit, visit};
-use shakedown::manifest::{Declared, Manifest};
+use shakedown::files::manifest::{Declared, Manifest};
 use shakedown::report::{ComponentReport, Status};
 
 /// Besides the corners, of which there are several dozen: what CI has time for.

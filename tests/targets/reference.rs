@@ -2,11 +2,14 @@
 
 use arbitrary::Unstructured;
 use proptest::prelude::Rng;
-use shakedown::check::{Budget, Subject, run};
-use shakedown::component::Component;
-use shakedown::contract::{Contract, Options};
-use shakedown::place::{Device, Dtype, Place};
-use shakedown::report::{Paint, Status, write_component};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
+use shakedown::contract::component::Component;
+use shakedown::contract::Contract;
+use shakedown::contract::options::Options;
+use shakedown::value::place::{Device, Dtype, Place};
+use shakedown::render::text::{Paint, write_component};
+use shakedown::report::Status;
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
     preference, returns, rollout_gae, value, whiten,
@@ -31,7 +34,7 @@ fn options<C: Contract>(set: u64) -> C::Options {
         return C::Options::default();
     }
     let mut bytes = [0; 256];
-    shakedown::stream::rng(set, C::ID).fill_bytes(&mut bytes);
+    shakedown::engine::stream::rng(set, C::ID).fill_bytes(&mut bytes);
     C::Options::draw(&mut Unstructured::new(&bytes)).unwrap()
 }
 

@@ -1,14 +1,13 @@
 //! What a function on tensors can do wrong, each the right finding; and places that are not here.
 
-use shakedown::check::{Budget, Subject, run};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
 use shakedown::contract::Contract;
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
-use shakedown::contracts::token_log_probs::{
-    TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput,
-};
-use shakedown::place::Place;
+use shakedown::contracts::token_log_probs::{TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput};
+use shakedown::value::place::Place;
 use shakedown::report::{ComponentReport, Status};
-use shakedown::tensor::{TensorFunction, tch};
+use shakedown::host::tensor::{TensorFunction, tch};
 use shakedown_targets::{advantage, log_probs};
 use tch::{Device, Kind, Tensor};
 
@@ -165,7 +164,7 @@ fn a_cuda_place_that_is_not_here_is_skipped_by_name() {
     assert_eq!(report.status, Status::Skipped);
     assert_eq!(report.place, "cuda:99/bf16".parse::<Place>().unwrap());
     let mut text = Vec::new();
-    shakedown::report::write_component(&mut text, &report, Default::default()).unwrap();
+    shakedown::render::text::write_component(&mut text, &report, Default::default()).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.starts_with("- advantage · ours · cuda:99/bf16   skipped: "), "{text}");
     assert_eq!(report.cases, 0);

@@ -7,10 +7,11 @@ mod summary;
 
 use std::path::Path;
 
-use shakedown::check::{Budget, Subject, run};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
 use shakedown::contracts::reward_function::RewardFunction;
-use shakedown::manifest::Manifest;
-use shakedown::place::Place;
+use shakedown::files::manifest::Manifest;
+use shakedown::value::place::Place;
 use shakedown::report::ComponentReport;
 use shakedown_targets::tutorial::tutorial;
 

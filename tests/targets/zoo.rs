@@ -2,7 +2,7 @@
 //!
 //! Others may find it too: which of them do depends on the cases of a run.
 
-use shakedown::check::Budget;
+use shakedown::engine::subject::Budget;
 use shakedown_targets::zoo::{self, Bug};
 
 /// What a check says of a bug and the bug does not, or the other way round.

@@ -9,10 +9,10 @@ use super::{
     AccumulatedLoss, AccumulatedLossCase, AccumulatedLossOutput, MicroBatch, MicroBatchGradient,
     Options, joined, kept, parted, reference, tokens,
 };
-use crate::aggregate::Aggregate;
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::masked::{EmptyMask, EmptyRows};
-use crate::place::Dtype;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::numeric::conventions::{EmptyMask, EmptyRows};
+use crate::value::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<AccumulatedLoss>> {

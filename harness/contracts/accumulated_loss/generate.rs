@@ -3,14 +3,17 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, Axis, arr2};
 
+use crate::generate::masks;
+use crate::contract::rows;
 use super::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options, kept, oracle, tokens};
-use crate::contract::Class;
-use crate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
-use crate::grid;
-use crate::masked::{self, EmptyMask, MaskedValues};
-use crate::pick::Pick;
-use crate::place::Dtype;
-use crate::shrink::Measure;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
+use crate::generate::axes;
+use crate::numeric::conventions;
+use crate::numeric::conventions::{EmptyMask, MaskedValues};
+use crate::generate::pick::Pick;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
 
 /// The largest token loss: one token that the model held for impossible.
 const LARGEST: f64 = 1e3;
@@ -35,7 +38,7 @@ pub(super) fn valid(
             ));
         }
         let fields = [("token_losses", &part.token_losses)];
-        masked::check(&part.mask, options.holes, &fields, options.masked_values, LARGEST)
+        masks::check(&part.mask, options.holes, &fields, options.masked_values, LARGEST)
             .map_err(|why| format!("micro_batches[{index}]: {why}"))?;
     }
     if tokens(case) == 0 && options.empty_mask == EmptyMask::Avoid {
@@ -63,12 +66,12 @@ pub(super) fn draw(
             continue;
         }
         let shape = match u.arbitrary::<u8>()? {
-            0..=9 => masked::shape(u)?,
+            0..=9 => masks::shape(u)?,
             _ => (one(u, &[1, 1, 2, 3])?, one(u, &[1, 2, 3, 2, 4, 5])?),
         };
         let mask = match u.arbitrary::<u8>()? {
             0..=25 => Array2::from_elem(shape, false),
-            _ => masked::mask(u, shape, options.holes)?,
+            _ => masks::mask(u, shape, options.holes)?,
         };
         let losses = repeating(u, shape.0 * shape.1, |u| {
             Ok(match pattern {
@@ -83,7 +86,7 @@ pub(super) fn draw(
         let mut token_losses = Array2::from_shape_vec(shape, losses).expect("n·T losses");
         for (loss, kept) in token_losses.iter_mut().zip(&mask) {
             if !*kept {
-                *loss = masked::poison(u, options.masked_values, &POISON)?;
+                *loss = masks::poison(u, options.masked_values, &POISON)?;
             }
         }
         micro_batches.push(MicroBatch { token_losses, mask });
@@ -174,7 +177,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<AccumulatedLossCas
         case(vec![row(&[1.0]), empty]);
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(measure);
@@ -222,14 +225,14 @@ pub(super) fn measure(case: &AccumulatedLossCase) -> Measure {
     let parts = &case.micro_batches;
     let cells: usize = parts.iter().map(|part| part.mask.len()).sum();
     let rows: usize = parts.iter().map(|part| part.mask.nrows()).sum();
-    let costs = grid::costs(case);
+    let costs = axes::costs(case);
     let ahead = |cost: &dyn Fn(&MicroBatch) -> u64| -> u64 {
         parts.iter().rev().enumerate().map(|(ahead, part)| ahead as u64 * cost(part)).sum()
     };
     let mut measure = vec![cells as u64, parts.len() as u64, rows as u64];
     measure.extend(costs);
     measure.push(ahead(&|part| part.mask.len() as u64));
-    measure.push(ahead(&|part| grid::costs(part)[2]));
+    measure.push(ahead(&|part| axes::costs(part)[2]));
     Measure(measure)
 }
 
@@ -286,7 +289,7 @@ pub(super) fn simpler(case: &AccumulatedLossCase) -> Vec<AccumulatedLossCase> {
             push(moved);
         }
     }
-    candidates.extend(grid::simpler_values(case));
+    candidates.extend(rows::simpler_values(case));
     candidates
 }
 
@@ -423,7 +426,7 @@ pub(super) fn classes() -> Vec<Class<AccumulatedLoss>> {
             "a row with a gap between its tokens",
             |c, _| {
                 let parts = c.micro_batches.iter();
-                parts.flat_map(|part| part.mask.rows()).any(masked::has_hole)
+                parts.flat_map(|part| part.mask.rows()).any(masks::has_hole)
             },
             |options, _| options.holes,
         ),

@@ -19,17 +19,22 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
-use crate::aggregate::Aggregate;
-use crate::contract::{Class, Contract, Stage};
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::invariant::Invariant;
-use crate::masked::{EmptyMask, EmptyRows, MaskedValues};
-use crate::place::Dtype;
-use crate::record::item;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{options, record};
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::invariant::Invariant;
+use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
+use crate::value::place::Dtype;
+use crate::value::record::item;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::record::record;
 
 record! {
     /// One micro-batch.
@@ -104,8 +109,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -132,27 +137,28 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct AccumulatedLoss;
 
-impl Contract for AccumulatedLoss {
+impl Definition for AccumulatedLoss {
     type Case = AccumulatedLossCase;
     type Output = AccumulatedLossOutput;
     type Options = Options;
+}
 
+impl Contract for AccumulatedLoss {
     const ID: &'static str = "accumulated-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["micro_batches.*.token_losses"];
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::loss,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<AccumulatedLossCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<AccumulatedLossCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<AccumulatedLossCase> {
         generate::small(options, dtype)
@@ -162,9 +168,6 @@ impl Contract for AccumulatedLoss {
         options.empty_mask == EmptyMask::Refuse && tokens(case) == 0
     }
 
-    fn valid(case: &AccumulatedLossCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
 
     fn simpler(case: &AccumulatedLossCase, _: &Options, _: Dtype) -> Vec<AccumulatedLossCase> {
         generate::simpler(case)
@@ -186,29 +189,13 @@ impl Contract for AccumulatedLoss {
         oracle::gradient(case, options)
     }
 
-    fn reference(
-        case: &AccumulatedLossCase,
-        options: &Options,
-        dtype: Dtype,
-    ) -> AccumulatedLossOutput {
-        reference::loss(case, options, dtype)
-    }
 
     fn wants_gradient(_: &Options) -> bool {
         true
     }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
 }
 
 /// The number of tokens that count.
@@ -257,7 +244,7 @@ fn parted(case: &AccumulatedLossCase, whole: &Array2<f64>) -> Vec<Array2<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
+    use crate::value::place::Place;
     use crate::report::InvariantStatus;
 
     fn mean(part: &MicroBatch) -> f64 {
@@ -268,7 +255,7 @@ mod tests {
 
     /// What the law `gradient` says of a function on host arrays.
     fn gradient_of(f: fn(&AccumulatedLossCase) -> f64) -> (InvariantStatus, u64) {
-        let check = crate::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
+        let check = crate::engine::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
         let report = check.cases(40).report().unwrap().swap_remove(0);
         let gradient = report.invariants.iter().find(|one| one.id == "gradient").unwrap();
         (gradient.status, gradient.cases)

@@ -3,8 +3,8 @@
 use ndarray::{Array2, arr0};
 
 use super::{AccumulatedLossCase, Options, gradient_field, joined, parted, tokens};
-use crate::masked::EmptyMask;
-use crate::tolerance::{Expected, Number, summed};
+use crate::numeric::conventions::EmptyMask;
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// The weight of each token, micro-batch by micro-batch; `None` where no token counts.
 fn weights(case: &AccumulatedLossCase, options: &Options) -> Option<Vec<Array2<f64>>> {
@@ -66,8 +66,8 @@ mod tests {
 
     use super::super::MicroBatch;
     use super::*;
-    use crate::aggregate::Aggregate;
-    use crate::masked::EmptyRows;
+    use crate::numeric::aggregate::Aggregate;
+    use crate::numeric::conventions::EmptyRows;
 
     fn case(parts: &[&[&[f64]]]) -> AccumulatedLossCase {
         let part = |rows: &&[&[f64]]| {

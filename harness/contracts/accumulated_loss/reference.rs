@@ -4,9 +4,9 @@
 use ndarray::{Array2, arr0};
 
 use super::{AccumulatedLossCase, AccumulatedLossOutput, MicroBatchGradient, Options, tokens};
-use crate::aggregate::Aggregate;
-use crate::masked::{EmptyMask, EmptyRows};
-use crate::place::Dtype;
+use crate::numeric::aggregate::Aggregate;
+use crate::numeric::conventions::{EmptyMask, EmptyRows};
+use crate::value::place::Dtype;
 
 /// The loss and the gradient that the step applies, computed in the arithmetic of the dtype.
 ///

@@ -4,8 +4,8 @@ use super::reference::{self, blocks, braced, finished};
 use super::{
     AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput, Format, Missing, Options, Which,
 };
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::shapes::Markers;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::generate::completions::Markers;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<AnswerExtractor>> {

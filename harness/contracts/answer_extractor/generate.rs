@@ -5,20 +5,24 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, arr1};
 
+use crate::generate::masks;
+use crate::contract::rows;
 use super::oracle::{Reading, readings};
 use super::{AnswerExtractor, AnswerExtractorCase, Format, Options};
-use crate::contract::{Class, Contract};
-use crate::draw::{chance, one};
-use crate::grid;
-use crate::masked;
-use crate::shapes::{self, AnswerFamily, NASTY, Shape};
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{chance, one};
+use crate::generate::axes;
+use crate::numeric::conventions;
+use crate::generate::completions;
+use crate::generate::completions::{AnswerFamily, NASTY, Shape};
 
 /// The longest text in bytes, and the most rows.
 const LONGEST: usize = 1 << 14;
 const ROWS: usize = 64;
 
 pub(super) fn valid(case: &AnswerExtractorCase) -> std::result::Result<(), String> {
-    grid::check_axes::<AnswerExtractor>(case)?;
+    rows::check_axes::<AnswerExtractor>(case)?;
     if case.texts.len() > ROWS {
         return Err(format!("{} texts, expected {ROWS} at the most", case.texts.len()));
     }
@@ -136,16 +140,16 @@ fn text(u: &mut Unstructured<'_>, options: &Options) -> Result<String> {
     let markers = options.markers();
     let answer = answer(u)?;
     if !chance(u, 64)? {
-        return shapes::completion(u, &markers, &answer);
+        return completions::completion(u, &markers, &answer);
     }
     let forms = forms(options, &answer);
     let form = forms[u.choose_index(forms.len())?].clone();
-    let text = [shapes::prose(u)?, form].concat();
-    if chance(u, 128)? { shapes::damaged(u, &text, &markers) } else { Ok(text) }
+    let text = [completions::prose(u)?, form].concat();
+    if chance(u, 128)? { completions::damaged(u, &text, &markers) } else { Ok(text) }
 }
 
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<AnswerExtractorCase> {
-    let (rows, _) = masked::shape(u)?;
+    let (rows, _) = masks::shape(u)?;
     let texts = (0..rows).map(|_| text(u, options)).collect::<Result<Vec<_>>>()?;
     Ok(AnswerExtractorCase { texts: Array1::from_vec(texts) })
 }
@@ -253,8 +257,8 @@ pub(super) fn classes() -> Vec<Class<AnswerExtractor>> {
             _ => false,
         })
     }
-    let always: fn(&Options, crate::place::Dtype) -> bool = |_, _| true;
-    let marked: fn(&Options, crate::place::Dtype) -> bool =
+    let always: fn(&Options, crate::value::place::Dtype) -> bool = |_, _| true;
+    let marked: fn(&Options, crate::value::place::Dtype) -> bool =
         |options, _| options.format != Format::Hash;
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
     vec![

@@ -27,18 +27,27 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shapes::Markers;
-use crate::shrink::Measure;
-use crate::tolerance::ExpectedTexts;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::completions::Markers;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::ExpectedTexts;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `answer-extractor`.
@@ -129,8 +138,8 @@ options! {
 /// The longest name of a tag.
 const TAG: usize = 32;
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -139,7 +148,7 @@ impl crate::contract::Options for Options {
         let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let first = |c: char| c.is_ascii_alphabetic() || c == '_';
         if tag.len() > TAG || !tag.starts_with(first) || !tag.chars().all(inner) {
-            let found = crate::text::quoted(tag);
+            let found = crate::value::text::quoted(tag);
             let expected = format!(
                 "expected a letter, then letters, digits, `_` or `-`, at most {TAG}, found {found}"
             );
@@ -189,42 +198,33 @@ impl Options {
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerExtractor;
 
-impl Contract for AnswerExtractor {
+impl Definition for AnswerExtractor {
     type Case = AnswerExtractorCase;
     type Output = AnswerExtractorOutput;
     type Options = Options;
+}
 
+impl Contract for AnswerExtractor {
     const ID: &'static str = "answer-extractor";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("texts", "N"), ("answers", "N")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, options, _| generate::draw(u, options),
+        corners: |options, _| generate::corners(options),
+        valid: |case, _, _| generate::valid(case),
+        classes: generate::classes,
+        reference: |case, options, _| case.texts.map(|text| reference::answer(text, options)).into(),
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        _: Dtype,
-    ) -> arbitrary::Result<AnswerExtractorCase> {
-        generate::draw(u, options)
-    }
 
-    fn corners(options: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
-        generate::corners(options)
-    }
 
     fn small(options: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
         generate::small(options)
     }
 
-    fn valid(case: &AnswerExtractorCase, _: &Options, _: Dtype) -> Result<(), String> {
-        generate::valid(case)
-    }
-
-    fn simpler(case: &AnswerExtractorCase, _: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &AnswerExtractorCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &AnswerExtractorCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("answers", case.texts.shape().to_vec())]
@@ -235,29 +235,13 @@ impl Contract for AnswerExtractor {
         vec![ExpectedTexts { field: "answers", texts }]
     }
 
-    fn reference(case: &AnswerExtractorCase, options: &Options, _: Dtype) -> AnswerExtractorOutput {
-        case.texts.map(|text| reference::answer(text, options)).into()
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for AnswerExtractor {
-    const AXES: &'static [(&'static str, &'static str)] = &[("texts", "N"), ("answers", "N")];
 }
 
 impl Rows for AnswerExtractor {}

@@ -1,8 +1,8 @@
 //! The definition of `answer-extractor`: all answers that an honest reader could find in a text.
 
 use super::{Format, Missing, Options, Which};
-use crate::coverage;
-use crate::tolerance::Wanted;
+use crate::contract::coverage;
+use crate::numeric::tolerance::Wanted;
 
 /// What is expected of one text.
 pub(super) fn answer(text: &str, options: &Options) -> Wanted {

@@ -2,7 +2,7 @@
 
 use super::reference::{clean, text, thought, trimmed};
 use super::{CompletionDecoder, CompletionDecoderCase, CompletionDecoderOutput};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<CompletionDecoder>> {

@@ -3,9 +3,10 @@
 use arbitrary::{Result, Unstructured};
 
 use super::{CompletionDecoder, CompletionDecoderCase, Options, oracle};
-use crate::contract::{Class, Contract};
-use crate::draw::{chance, one};
-use crate::shapes::{AnswerFamily, Markers, NASTY, Shape, completion, inserted};
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{chance, one};
+use crate::generate::completions::{AnswerFamily, Markers, NASTY, Shape, completion, inserted};
 
 /// At most this many completions.
 const ROWS: usize = 4;

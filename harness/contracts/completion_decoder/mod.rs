@@ -26,18 +26,27 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::choice;
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::ExpectedTexts;
-use crate::{options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::value::choice::choice;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::ExpectedTexts;
+use crate::contract::options::options;
+use crate::value::record::record;
 
 record! {
     /// The input of `completion-decoder`.
@@ -100,8 +109,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -161,42 +170,34 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct CompletionDecoder;
 
-impl Contract for CompletionDecoder {
+impl Definition for CompletionDecoder {
     type Case = CompletionDecoderCase;
     type Output = CompletionDecoderOutput;
     type Options = Options;
+}
 
+impl Contract for CompletionDecoder {
     const ID: &'static str = "completion-decoder";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("completions", "N"), ("texts", "N")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, options, _| generate::draw(u, options),
+        corners: |options, _| generate::corners(options),
+        valid: |case, _, _| rows::check_axes::<Self>(case),
+        classes: generate::classes,
+        reference: |case, options, _| { let texts = case.completions.iter().map(|text| reference::text(text, options));
+        texts.collect::<Vec<String>>().into() },
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        _: Dtype,
-    ) -> arbitrary::Result<CompletionDecoderCase> {
-        generate::draw(u, options)
-    }
 
-    fn corners(options: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
-        generate::corners(options)
-    }
 
     fn small(options: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
         generate::small(options)
     }
 
-    fn valid(case: &CompletionDecoderCase, _: &Options, _: Dtype) -> Result<(), String> {
-        grid::check_axes::<Self>(case)
-    }
-
-    fn simpler(case: &CompletionDecoderCase, _: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &CompletionDecoderCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &CompletionDecoderCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("texts", case.completions.shape().to_vec())]
@@ -207,34 +208,13 @@ impl Contract for CompletionDecoder {
         vec![ExpectedTexts { field: "texts", texts }]
     }
 
-    fn reference(
-        case: &CompletionDecoderCase,
-        options: &Options,
-        _: Dtype,
-    ) -> CompletionDecoderOutput {
-        let texts = case.completions.iter().map(|text| reference::text(text, options));
-        texts.collect::<Vec<String>>().into()
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for CompletionDecoder {
-    const AXES: &'static [(&'static str, &'static str)] = &[("completions", "N"), ("texts", "N")];
 }
 
 impl Rows for CompletionDecoder {}

@@ -1,8 +1,8 @@
 //! What the definition of `completion-decoder` gives: the pieces of a completion that stay.
 
 use super::{Options, Think};
-use crate::coverage;
-use crate::tolerance::Wanted;
+use crate::contract::coverage;
+use crate::numeric::tolerance::Wanted;
 
 /// A tag of reasoning and where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::oracle::length;
 use super::{
     CompletionMask, CompletionMaskCase, CompletionMaskOutput, Options, Unfinished, reference,
 };
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<CompletionMask>> {

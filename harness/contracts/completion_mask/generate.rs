@@ -3,14 +3,17 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
+use crate::generate::masks;
+use crate::contract::rows;
 use super::{CompletionMask, CompletionMaskCase, LARGEST_ID, Options};
-use crate::contract::{Class, Contract};
-use crate::draw::{chance, one};
-use crate::grid;
-use crate::masked;
-use crate::pick::Pick;
-use crate::place::Dtype;
-use crate::shrink::complexity;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{chance, one};
+use crate::generate::axes;
+use crate::numeric::conventions;
+use crate::generate::pick::Pick;
+use crate::value::place::Dtype;
+use crate::generate::measure::complexity;
 
 /// Ids of large vocabularies begin here.
 const LARGE_ID: i64 = 32_000;
@@ -22,7 +25,7 @@ const VOCABULARY: i64 = 200_000;
 const FEW: usize = 96;
 
 pub(super) fn valid(case: &CompletionMaskCase) -> std::result::Result<(), String> {
-    grid::check_axes::<CompletionMask>(case)?;
+    rows::check_axes::<CompletionMask>(case)?;
     for ((row, token), id) in case.tokens.indexed_iter() {
         if !(0..=LARGEST_ID).contains(id) {
             return Err(format!("tokens[{row}, {token}] is {id}, expected 0 to {LARGEST_ID}"));
@@ -63,7 +66,7 @@ fn word(u: &mut Unstructured<'_>, options: &Options) -> Result<i64> {
 }
 
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<CompletionMaskCase> {
-    let (rows, columns) = masked::shape(u)?;
+    let (rows, columns) = masks::shape(u)?;
     // Bytes that have run out are 0, and should not give an empty batch.
     let columns = if chance(u, 248)? { columns } else { 0 };
     let pool = (0..6).map(|_| word(u, options)).collect::<Result<Vec<i64>>>()?;
@@ -192,7 +195,7 @@ pub(super) fn small(options: &Options) -> Vec<CompletionMaskCase> {
 /// Fewer tokens, smaller ids, and the plainest ids of each meaning or of none, for all tokens of an
 /// id or for one.
 pub(super) fn simpler(case: &CompletionMaskCase, options: &Options) -> Vec<CompletionMaskCase> {
-    let mut candidates = grid::simpler::<CompletionMask>(case);
+    let mut candidates = rows::simpler::<CompletionMask>(case);
     if case.tokens.len() > FEW {
         return candidates;
     }

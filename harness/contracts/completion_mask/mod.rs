@@ -23,17 +23,26 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The input of `completion-mask`.
@@ -128,8 +137,8 @@ impl Options {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -182,42 +191,37 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct CompletionMask;
 
-impl Contract for CompletionMask {
+impl Definition for CompletionMask {
     type Case = CompletionMaskCase;
     type Output = CompletionMaskOutput;
     type Options = Options;
+}
 
+impl Contract for CompletionMask {
     const ID: &'static str = "completion-mask";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
     const FLAGS: &'static [&'static str] = &["mask"];
+    const AXES: Axes = Axes::new(&[("tokens", "NT"), ("mask", "NT")]).may_be_empty(&['T']);
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, options, _| generate::draw(u, options),
+        corners: |options, _| generate::corners(options),
+        valid: |case, _, _| generate::valid(case),
+        classes: generate::classes,
+        reference: |case, options, _| reference::mask(case, options).into(),
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        _: Dtype,
-    ) -> arbitrary::Result<CompletionMaskCase> {
-        generate::draw(u, options)
-    }
 
-    fn corners(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
-        generate::corners(options)
-    }
 
     fn small(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
         generate::small(options)
     }
 
-    fn valid(case: &CompletionMaskCase, _: &Options, _: Dtype) -> Result<(), String> {
-        generate::valid(case)
-    }
 
     fn simpler(case: &CompletionMaskCase, options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
         generate::simpler(case, options)
-    }
-
-    fn measure(case: &CompletionMaskCase) -> Measure {
-        grid::measure::<Self>(case)
     }
 
     fn shapes(case: &CompletionMaskCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
@@ -228,34 +232,17 @@ impl Contract for CompletionMask {
         oracle::mask(case, options)
     }
 
-    fn reference(case: &CompletionMaskCase, options: &Options, _: Dtype) -> CompletionMaskOutput {
-        reference::mask(case, options).into()
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
 
     fn samples(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
         generate::samples(options)
     }
-}
-
-impl Grid for CompletionMask {
-    const AXES: &'static [(&'static str, &'static str)] = &[("tokens", "NT"), ("mask", "NT")];
-    const MAY_BE_EMPTY: &'static [char] = &['T'];
 }
 
 impl Rows for CompletionMask {}
@@ -263,7 +250,7 @@ impl Rows for CompletionMask {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Options as _;
+    use crate::contract::options::Options as _;
 
     #[test]
     fn a_list_without_an_end_is_refused() {

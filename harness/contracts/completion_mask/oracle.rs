@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use super::{CompletionMaskCase, Options, Unfinished};
-use crate::tolerance::{Expected, Number};
+use crate::numeric::tolerance::{Expected, Number};
 
 /// How many tokens of a row count; they are its first ones.
 pub(super) fn length(row: &[i64], options: &Options) -> usize {

@@ -4,8 +4,8 @@ use ndarray::{Array2, Axis};
 
 use super::oracle::EPSILON;
 use super::{Gae, GaeCase, GaeOutput, Options, reference};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::masked::MaskedTokens;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::numeric::conventions::MaskedTokens;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<Gae>> {

@@ -3,13 +3,18 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
+use crate::generate::masks;
+use crate::laws;
+use crate::contract::rows;
 use super::{Gae, GaeCase, Options};
-use crate::contract::{Class, Contract};
-use crate::draw::{AWKWARD, normal, one, repeating, uniform};
-use crate::grid;
-use crate::laws::Masked;
-use crate::masked::{self, EmptyMask, MaskedValues};
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
+use crate::generate::axes;
+use crate::contract::rows::Masked;
+use crate::numeric::conventions;
+use crate::numeric::conventions::{EmptyMask, MaskedValues};
+use crate::value::place::Dtype;
 
 /// The largest reward or value: a failed reward model, a critic that diverges.
 const LARGEST: f64 = 1e3;
@@ -24,9 +29,9 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<Gae>(case)?;
+    rows::check_axes::<Gae>(case)?;
     let fields = [("rewards", &case.rewards), ("values", &case.values)];
-    masked::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)?;
+    masks::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)?;
     if options.empty_mask == EmptyMask::Avoid && options.too_few(case) {
         return Err("fewer than two tokens to whiten, and `empty_mask` is `avoid`".to_owned());
     }
@@ -41,12 +46,12 @@ pub(super) fn valid(
 }
 
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options, dtype: Dtype) -> Result<GaeCase> {
-    let mut shape = masked::shape(u)?;
+    let mut shape = masks::shape(u)?;
     let avoid = options.whiten && options.empty_mask == EmptyMask::Avoid;
     if avoid && shape == (1, 1) {
         shape = (1, 2);
     }
-    let mut mask = masked::mask(u, shape, options.holes)?;
+    let mut mask = masks::mask(u, shape, options.holes)?;
     if avoid && mask.iter().filter(|kept| **kept).count() < 2 {
         mask.fill(true);
     }
@@ -58,7 +63,7 @@ pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options, dtype: Dtype) ->
         for (x, kept) in array.iter_mut().zip(&mask) {
             *x = match kept {
                 true => x.clamp(-largest, largest),
-                false => masked::poison(u, options.masked_values, Gae::POISON)?,
+                false => masks::poison(u, options.masked_values, Gae::POISON)?,
             };
         }
     }
@@ -183,7 +188,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GaeCase> {
         }
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(Gae::measure);
@@ -201,7 +206,7 @@ fn tokens(case: &GaeCase) -> impl Iterator<Item = Vec<(f64, f64)>> {
 pub(super) fn classes() -> Vec<Class<Gae>> {
     let always: fn(&Options, Dtype) -> bool = |_, _| true;
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
-    let mut classes = masked::classes::<Gae>();
+    let mut classes = laws::masks::classes::<Gae>();
     classes.extend([
         class(
             "outcome-reward",

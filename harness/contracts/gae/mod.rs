@@ -21,18 +21,27 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::{Masked, Rows};
-use crate::masked::{EmptyMask, MaskedOutput, MaskedTokens, MaskedValues};
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::{Masked, Rows};
+use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedTokens, MaskedValues};
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `gae`.
@@ -106,8 +115,8 @@ impl Options {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -139,49 +148,46 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct Gae;
 
-impl Contract for Gae {
+impl Definition for Gae {
     type Case = GaeCase;
     type Output = GaeOutput;
     type Options = Options;
+}
 
+impl Contract for Gae {
     const ID: &'static str = "gae";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[
+        ("rewards", "NT"),
+        ("values", "NT"),
+        ("mask", "NT"),
+        ("advantages", "NT"),
+        ("returns", "NT"),
+    ]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::gae,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<GaeCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<GaeCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<GaeCase> {
         // A spread of 0.01 tells ε inside the root from ε beside it.
         let rewards: &[f64] = if options.whiten { &[0.0, 1.0, 0.01] } else { &[0.0, 1.0, 2.0] };
         let palette = [("rewards", rewards), ("values", &[0.0, 0.0, 1.0, 2.0][..])];
-        grid::small::<Self>(&palette, options, dtype)
+        rows::small::<Self>(&palette, options, dtype)
     }
 
     fn refuses(case: &GaeCase, options: &Options) -> bool {
         options.empty_mask == EmptyMask::Refuse && options.too_few(case)
     }
 
-    fn valid(case: &GaeCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &GaeCase, _: &Options, _: Dtype) -> Vec<GaeCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &GaeCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &GaeCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         let shape = case.rewards.shape().to_vec();
@@ -192,35 +198,13 @@ impl Contract for Gae {
         oracle::gae(case, options, dtype)
     }
 
-    fn reference(case: &GaeCase, options: &Options, dtype: Dtype) -> GaeOutput {
-        reference::gae(case, options, dtype)
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for Gae {
-    const AXES: &'static [(&'static str, &'static str)] = &[
-        ("rewards", "NT"),
-        ("values", "NT"),
-        ("mask", "NT"),
-        ("advantages", "NT"),
-        ("returns", "NT"),
-    ];
 }
 
 impl Rows for Gae {

@@ -3,9 +3,10 @@
 use ndarray::Array2;
 
 use super::{GaeCase, Options};
-use crate::masked::{EmptyMask, MaskedTokens, outside};
-use crate::place::Dtype;
-use crate::tolerance::{Expected, Number, SAFETY, discounted, summed};
+use crate::numeric::conventions::{EmptyMask, MaskedTokens};
+use crate::numeric::tolerance::outside;
+use crate::value::place::Dtype;
+use crate::numeric::tolerance::{Expected, Number, SAFETY, discounted, summed};
 
 /// The constant inside the root of the deviation.
 pub(super) const EPSILON: f64 = 1e-8;

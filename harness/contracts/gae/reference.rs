@@ -5,8 +5,8 @@ use ndarray::Array2;
 
 use super::oracle::EPSILON;
 use super::{GaeCase, GaeOutput, Options};
-use crate::masked::{EmptyMask, MaskedTokens};
-use crate::place::Dtype;
+use crate::numeric::conventions::{EmptyMask, MaskedTokens};
+use crate::value::place::Dtype;
 
 /// Advantages and returns, computed in the arithmetic of the dtype.
 pub(super) fn gae(case: &GaeCase, options: &Options, dtype: Dtype) -> GaeOutput {

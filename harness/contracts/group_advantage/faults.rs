@@ -6,8 +6,8 @@ use super::{
     Baseline, EpsilonMode, GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, Options,
     Scale, Singleton, members, reference,
 };
-use crate::fault::{Behaviour, Fault, misbehaviours};
-use crate::place::Dtype;
+use crate::contract::fault::{Behaviour, Fault, misbehaviours};
+use crate::value::place::Dtype;
 
 type Function = fn(&GroupAdvantageCase, &Options, Dtype) -> GroupAdvantageOutput;
 

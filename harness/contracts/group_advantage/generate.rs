@@ -7,11 +7,11 @@ use super::{
     Baseline, GroupAdvantage, GroupAdvantageCase, Layout, Options, Scale, Singleton, Unscored,
     members, oracle,
 };
-use crate::contract::Class;
-use crate::draw::{AWKWARD, chance, normal, one, uniform};
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::{Measure, complexity, simpler_numbers};
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, chance, normal, one, uniform};
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::{Measure, complexity, simpler_numbers};
 
 pub(super) fn valid(
     case: &GroupAdvantageCase,
@@ -81,7 +81,7 @@ fn repaired(
 ) -> Option<GroupAdvantageCase> {
     let [lo, hi] = options.reward_range;
     case.rewards.mapv_inplace(|r| if r.is_nan() { r } else { r.clamp(lo, hi) });
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     valid(&case, options, dtype).is_ok().then_some(case)
 }
 

@@ -17,18 +17,26 @@ pub(super) mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::Grid;
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::pick::Pick;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::generate::pick::Pick;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `group-advantage`.
@@ -169,8 +177,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -207,30 +215,29 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct GroupAdvantage;
 
-impl Contract for GroupAdvantage {
+impl Definition for GroupAdvantage {
     type Case = GroupAdvantageCase;
     type Output = GroupAdvantageOutput;
     type Options = Options;
+}
 
+impl Contract for GroupAdvantage {
     const ID: &'static str = "group-advantage";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("rewards", "N"), ("groups", "N"), ("advantages", "N")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::advantages,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<GroupAdvantageCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<GroupAdvantageCase> {
-        generate::corners(options, dtype)
-    }
 
-    fn valid(case: &GroupAdvantageCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
 
     fn simpler(case: &GroupAdvantageCase, options: &Options, _: Dtype) -> Vec<GroupAdvantageCase> {
         generate::simpler(case, options)
@@ -248,34 +255,13 @@ impl Contract for GroupAdvantage {
         oracle::advantages(case, options)
     }
 
-    fn reference(
-        case: &GroupAdvantageCase,
-        options: &Options,
-        dtype: Dtype,
-    ) -> GroupAdvantageOutput {
-        reference::advantages(case, options, dtype)
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for GroupAdvantage {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("rewards", "N"), ("groups", "N"), ("advantages", "N")];
 }
 
 impl Rows for GroupAdvantage {

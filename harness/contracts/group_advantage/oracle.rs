@@ -5,8 +5,8 @@ use ndarray::{Array1, Dimension};
 use super::{
     Baseline, EpsilonMode, GroupAdvantageCase, Options, Scale, Singleton, Unscored, members,
 };
-use crate::coverage;
-use crate::tolerance::{Expected, Number};
+use crate::contract::coverage;
+use crate::numeric::tolerance::{Expected, Number};
 
 /// A reward, and what is known of its rounding.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use super::{
     Baseline, EpsilonMode, GroupAdvantageCase, GroupAdvantageOutput, Options, Scale, Singleton,
     members,
 };
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// The advantages, computed in the arithmetic of the dtype.
 pub(super) fn advantages(

@@ -8,9 +8,9 @@ use ndarray::{Array2, Axis};
 use super::{
     Estimator, Gradient, KlEstimate, KlEstimateCase, KlEstimateOutput, Options, reference,
 };
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
-use crate::tape::{Tape, Var};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
+use crate::numeric::tape::{Tape, Var};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<KlEstimate>> {
@@ -69,7 +69,7 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
             "{}",
             &[|case, options, dtype| {
                 let mut rounded = case.clone();
-                crate::contract::round(&mut rounded, Dtype::Bf16);
+                crate::value::record::round(&mut rounded, Dtype::Bf16);
                 tokens(&rounded, options, dtype, |t| {
                     t.finished(t.estimate(t.options.estimator, t.clamped(in_bf16(t.log_ratio()))))
                 })

@@ -3,12 +3,15 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
+use crate::generate::masks;
+use crate::contract::rows;
 use super::{Estimator, KlEstimate, KlEstimateCase, Options, oracle};
-use crate::contract::{Class, Contract};
-use crate::draw::{normal, one, uniform};
-use crate::grid;
-use crate::masked;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{normal, one, uniform};
+use crate::generate::axes;
+use crate::numeric::conventions;
+use crate::value::place::Dtype;
 
 /// The largest magnitude of a log-probability.
 const LARGEST: f64 = 500.0;
@@ -18,7 +21,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<KlEstimate>(case)?;
+    rows::check_axes::<KlEstimate>(case)?;
     for ((at, log_prob), reference) in case.log_probs.indexed_iter().zip(&case.ref_log_probs) {
         token(*log_prob, *reference, options, dtype)
             .map_err(|why| format!("at [{}, {}] {why}", at.0, at.1))?;
@@ -57,7 +60,7 @@ pub(super) fn draw(
     options: &Options,
     dtype: Dtype,
 ) -> Result<KlEstimateCase> {
-    let shape = masked::shape(u)?;
+    let shape = masks::shape(u)?;
     let pattern = u.choose_index(7)?;
     let limit = options.extreme_ratios.limit(dtype);
     let c = options.log_ratio_clamp.unwrap_or(20.0);
@@ -130,17 +133,17 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<KlEstimateCase> {
         case(steps(3, shape), steps(7, shape));
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(KlEstimate::measure);
-    cases.dedup_by(|a, b| crate::record::same_bits(a, b));
+    cases.dedup_by(|a, b| crate::value::record::same_bits(a, b));
     cases
 }
 
 pub(super) fn small(options: &Options, dtype: Dtype) -> Vec<KlEstimateCase> {
     let values = [0.0, -1.0, -2.0];
-    grid::small::<KlEstimate>(&[("log_probs", &values), ("ref_log_probs", &values)], options, dtype)
+    rows::small::<KlEstimate>(&[("log_probs", &values), ("ref_log_probs", &values)], options, dtype)
 }
 
 /// Whether some token's log-ratio is such.

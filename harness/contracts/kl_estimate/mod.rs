@@ -19,17 +19,26 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::one;
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::one;
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `kl-estimate`.
@@ -143,8 +152,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -180,43 +189,34 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct KlEstimate;
 
-impl Contract for KlEstimate {
+impl Definition for KlEstimate {
     type Case = KlEstimateCase;
     type Output = KlEstimateOutput;
     type Options = Options;
+}
 
+impl Contract for KlEstimate {
     const ID: &'static str = "kl-estimate";
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["log_probs"];
+    const AXES: Axes = Axes::new(&[("log_probs", "NT"), ("ref_log_probs", "NT"), ("kl", "NT"), ("grad_log_probs", "NT")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::kl,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<KlEstimateCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<KlEstimateCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<KlEstimateCase> {
         generate::small(options, dtype)
     }
 
-    fn valid(case: &KlEstimateCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &KlEstimateCase, _: &Options, _: Dtype) -> Vec<KlEstimateCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &KlEstimateCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &KlEstimateCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("kl", case.log_probs.shape().to_vec())]
@@ -230,9 +230,6 @@ impl Contract for KlEstimate {
         oracle::gradient(case, options, dtype)
     }
 
-    fn reference(case: &KlEstimateCase, options: &Options, dtype: Dtype) -> KlEstimateOutput {
-        reference::kl(case, options, dtype)
-    }
 
     fn wants_gradient(options: &Options) -> bool {
         options.gradient != Gradient::None
@@ -242,26 +239,12 @@ impl Contract for KlEstimate {
         options.gradient == Gradient::Value
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for KlEstimate {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("log_probs", "NT"), ("ref_log_probs", "NT"), ("kl", "NT"), ("grad_log_probs", "NT")];
 }
 
 impl Rows for KlEstimate {}

@@ -3,9 +3,9 @@
 use ndarray::Array2;
 
 use super::{Estimator, Gradient, KlEstimateCase, Options};
-use crate::coverage;
-use crate::place::Dtype;
-use crate::tolerance::{Expected, Number};
+use crate::contract::coverage;
+use crate::value::place::Dtype;
+use crate::numeric::tolerance::{Expected, Number};
 
 /// The estimate at one log-ratio, before its clamp.
 pub(super) fn value(estimator: Estimator, d: f64) -> f64 {

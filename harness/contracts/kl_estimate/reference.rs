@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use super::{Estimator, Gradient, KlEstimateCase, KlEstimateOutput, Options};
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// The estimates and their gradient, computed in the arithmetic of the dtype.
 pub(super) fn kl(case: &KlEstimateCase, options: &Options, dtype: Dtype) -> KlEstimateOutput {

@@ -3,8 +3,8 @@
 use std::f64::consts::PI;
 
 use super::{LengthPenalty, LengthPenaltyCase, LengthPenaltyOutput, Options, Shape, reference};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<LengthPenalty>> {

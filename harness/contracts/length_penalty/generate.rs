@@ -4,13 +4,16 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, arr1};
 
+use crate::generate::masks;
+use crate::contract::rows;
 use super::oracle::penalty;
 use super::{LengthPenalty, LengthPenaltyCase, Options};
-use crate::contract::{Class, Contract};
-use crate::draw::{chance, one};
-use crate::grid;
-use crate::masked;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{chance, one};
+use crate::generate::axes;
+use crate::numeric::conventions;
+use crate::value::place::Dtype;
 
 /// No completion is longer than this many limits, and this many tokens.
 const LIMITS: i64 = 4;
@@ -26,7 +29,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<LengthPenalty>(case)?;
+    rows::check_axes::<LengthPenalty>(case)?;
     for (row, length) in case.lengths.indexed_iter() {
         if !(0..=longest(options)).contains(length) {
             let most = longest(options);
@@ -57,7 +60,7 @@ pub(super) fn draw(
     options: &Options,
     dtype: Dtype,
 ) -> Result<LengthPenaltyCase> {
-    let (rows, columns) = masked::shape(u)?;
+    let (rows, columns) = masks::shape(u)?;
     let count = if chance(u, 128)? { rows } else { rows * columns };
     let bends = bends(options);
     let longest = longest(options);

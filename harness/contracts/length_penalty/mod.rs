@@ -24,17 +24,26 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::one;
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::one;
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `length-penalty`.
@@ -111,8 +120,8 @@ options! {
 /// The longest limit: lengths around it are exact in f32.
 const LONGEST: i64 = 1 << 20;
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -158,42 +167,33 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct LengthPenalty;
 
-impl Contract for LengthPenalty {
+impl Definition for LengthPenalty {
     type Case = LengthPenaltyCase;
     type Output = LengthPenaltyOutput;
     type Options = Options;
+}
 
+impl Contract for LengthPenalty {
     const ID: &'static str = "length-penalty";
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("lengths", "N"), ("rewards", "N")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: |case, options, dtype| reference::length_penalty(case, options, dtype).into(),
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<LengthPenaltyCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<LengthPenaltyCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<LengthPenaltyCase> {
         generate::small(options, dtype)
     }
 
-    fn valid(case: &LengthPenaltyCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &LengthPenaltyCase, _: &Options, _: Dtype) -> Vec<LengthPenaltyCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &LengthPenaltyCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &LengthPenaltyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("rewards", case.lengths.shape().to_vec())]
@@ -203,29 +203,13 @@ impl Contract for LengthPenalty {
         oracle::length_penalty(case, options)
     }
 
-    fn reference(case: &LengthPenaltyCase, options: &Options, dtype: Dtype) -> LengthPenaltyOutput {
-        reference::length_penalty(case, options, dtype).into()
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for LengthPenalty {
-    const AXES: &'static [(&'static str, &'static str)] = &[("lengths", "N"), ("rewards", "N")];
 }
 
 impl Rows for LengthPenalty {}

@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 use super::{LengthPenaltyCase, Options, Shape};
-use crate::tolerance::{Expected, Number};
+use crate::numeric::tolerance::{Expected, Number};
 
 /// What the definition gives.
 pub(super) fn length_penalty(case: &LengthPenaltyCase, options: &Options) -> Vec<Expected> {

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use ndarray::Array1;
 
 use super::{LengthPenaltyCase, Options, Shape};
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// The penalties, computed in the arithmetic of the dtype.
 pub(super) fn length_penalty(

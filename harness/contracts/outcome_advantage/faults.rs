@@ -11,8 +11,8 @@ use super::{
     kept, outcomes, reference, spread,
 };
 use crate::contract::Contract;
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
 
 /// The faults of `group-advantage` that are faults here too, with their variants.
 macro_rules! inherited {

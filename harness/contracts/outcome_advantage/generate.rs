@@ -3,18 +3,21 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, Array2};
 
+use crate::generate::masks;
+use crate::laws;
+use crate::contract::rows;
 use super::super::group_advantage::{GroupAdvantageCase, generate as group};
 use super::{
     Baseline, Layout, Options, OutcomeAdvantage, OutcomeAdvantageCase, Scale, Singleton, Unscored,
     groups, is_empty, kept, oracle, outcomes,
 };
-use crate::contract::Class;
-use crate::draw::one;
-use crate::grid;
-use crate::laws::{Masked, Rows};
-use crate::masked;
-use crate::place::Dtype;
-use crate::tolerance::Tolerance;
+use crate::contract::class::Class;
+use crate::generate::draw::one;
+use crate::generate::axes;
+use crate::contract::rows::{Masked, Rows};
+use crate::numeric::conventions;
+use crate::value::place::Dtype;
+use crate::numeric::tolerance::Tolerance;
 
 /// The largest magnitude of a reward that counts.
 fn largest(options: &Options, dtype: Dtype) -> f64 {
@@ -26,7 +29,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<OutcomeAdvantage>(case)?;
+    rows::check_axes::<OutcomeAdvantage>(case)?;
     // A reward that counts may be NaN where rows may be unscored.
     let mut rewards = case.token_rewards.clone();
     if options.unscored == Unscored::Exclude {
@@ -38,7 +41,7 @@ pub(super) fn valid(
     }
     let fields = [("token_rewards", &rewards)];
     let most = largest(options, dtype);
-    masked::check(&case.mask, options.holes, &fields, options.masked_values, most)?;
+    masks::check(&case.mask, options.holes, &fields, options.masked_values, most)?;
     let [lo, hi] = options.reward_range;
     for row in (0..case.groups.len()).filter(|row| !is_empty(case, *row)) {
         let outcome: f64 = kept(case, row).sum();
@@ -96,7 +99,7 @@ pub(super) fn draw(
     let rows = batch.rewards.len();
     let widths = if rows > 12 { [2, 1, 3, 2, 1, 3] } else { [2, 1, rows, 3, 5, 12] };
     let shape = (rows, one(u, &widths)?);
-    let mask = masked::mask(u, shape, options.holes)?;
+    let mask = masks::mask(u, shape, options.holes)?;
     let style = u.choose_index(6)?;
     let part = one(u, &[1.0, -1.0, 0.5, 0.1, 2.0, -3.0])?;
     let most = largest(options, dtype);
@@ -144,23 +147,23 @@ pub(super) fn draw(
     }
     for (reward, kept) in token_rewards.iter_mut().zip(&mask) {
         if !*kept {
-            *reward = masked::poison(u, options.masked_values, OutcomeAdvantage::POISON)?;
+            *reward = masks::poison(u, options.masked_values, OutcomeAdvantage::POISON)?;
         }
     }
     let mut case = OutcomeAdvantageCase { token_rewards, mask, groups: batch.groups.clone() };
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     if valid(&case, options, dtype).is_ok() {
         return Ok(case);
     }
     // Without its mask the batch is as good as the one of group-advantage.
     let mut case = columns(&batch.rewards.to_vec(), &batch.groups.to_vec());
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     if valid(&case, options, dtype).is_ok() {
         return Ok(case);
     }
     let [lo, hi] = options.reward_range;
     let mut case = columns(&[(lo + hi) / 2.0, hi], &[0, 0]);
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     Ok(case)
 }
 
@@ -257,7 +260,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<OutcomeAdvantageCa
         }
         cases.push(columns(&[nan, nan, 0.0, 1.0], &[0, 0, 1, 1]));
     }
-    if options.masked_values == masked::MaskedValues::Any {
+    if options.masked_values == conventions::MaskedValues::Any {
         for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut case = columns(&[0.0, 1.0], &[0, 0]);
             case.token_rewards = ndarray::arr2(&[[0.0, poison], [1.0, 0.0]]);
@@ -266,10 +269,10 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<OutcomeAdvantageCa
         }
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
-    cases.sort_by_cached_key(grid::measure::<OutcomeAdvantage>);
+    cases.sort_by_cached_key(rows::measure::<OutcomeAdvantage>);
     cases
 }
 
@@ -305,7 +308,7 @@ pub(super) fn simpler(case: &OutcomeAdvantageCase, options: &Options) -> Vec<Out
         let unscored = case.token_rewards.mapv(|_| f64::NAN);
         candidates.push(OutcomeAdvantageCase { token_rewards: unscored, ..case.clone() });
     }
-    candidates.extend(grid::simpler::<OutcomeAdvantage>(case));
+    candidates.extend(rows::simpler::<OutcomeAdvantage>(case));
     candidates
 }
 
@@ -342,7 +345,7 @@ pub(super) fn classes() -> Vec<Class<OutcomeAdvantage>> {
         options.singleton != Singleton::Avoid && !undefined
     };
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
-    let mut classes = masked::classes::<OutcomeAdvantage>();
+    let mut classes = laws::masks::classes::<OutcomeAdvantage>();
     for class in &mut classes {
         if class.id == "one-row" {
             class.generated = lonely;

@@ -19,20 +19,30 @@ use ndarray::{Array2, Ix1, Ix2};
 
 pub use super::group_advantage::{Baseline, EpsilonMode, Layout, Scale, Singleton, Unscored};
 
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
 use super::group_advantage::{self, GroupAdvantage, GroupAdvantageCase, members};
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::{Masked, Rows};
-use crate::masked::{MaskedOutput, MaskedValues};
-use crate::pick::Pick;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::{Masked, Rows};
+use crate::numeric::conventions::{MaskedOutput, MaskedValues};
+use crate::generate::pick::Pick;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `outcome-advantage`.
@@ -149,17 +159,17 @@ impl Options {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
     fn check(&self) -> Result<(), (&'static str, String)> {
-        crate::contract::Options::check(&self.as_declared())
+        crate::contract::options::Options::check(&self.as_declared())
     }
 
     fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let both = <group_advantage::Options as crate::contract::Options>::draw(u)?;
+        let both = <group_advantage::Options as crate::contract::options::Options>::draw(u)?;
         Ok(Options {
             baseline: both.baseline,
             scale: both.scale,
@@ -183,34 +193,33 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct OutcomeAdvantage;
 
-impl Contract for OutcomeAdvantage {
+impl Definition for OutcomeAdvantage {
     type Case = OutcomeAdvantageCase;
     type Output = OutcomeAdvantageOutput;
     type Options = Options;
+}
 
+impl Contract for OutcomeAdvantage {
     const ID: &'static str = "outcome-advantage";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("token_rewards", "NT"), ("mask", "NT"), ("groups", "N"), ("advantages", "NT")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::advantages,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<OutcomeAdvantageCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<OutcomeAdvantageCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<OutcomeAdvantageCase> {
-        grid::small::<Self>(&[("token_rewards", &[0.0, 1.0, 2.0])], options, dtype)
+        rows::small::<Self>(&[("token_rewards", &[0.0, 1.0, 2.0])], options, dtype)
     }
 
-    fn valid(case: &OutcomeAdvantageCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
 
     fn simpler(
         case: &OutcomeAdvantageCase,
@@ -218,10 +227,6 @@ impl Contract for OutcomeAdvantage {
         _: Dtype,
     ) -> Vec<OutcomeAdvantageCase> {
         generate::simpler(case, options)
-    }
-
-    fn measure(case: &OutcomeAdvantageCase) -> Measure {
-        grid::measure::<Self>(case)
     }
 
     fn shapes(case: &OutcomeAdvantageCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
@@ -232,34 +237,13 @@ impl Contract for OutcomeAdvantage {
         oracle::advantages(case, options)
     }
 
-    fn reference(
-        case: &OutcomeAdvantageCase,
-        options: &Options,
-        dtype: Dtype,
-    ) -> OutcomeAdvantageOutput {
-        reference::advantages(case, options, dtype)
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for OutcomeAdvantage {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("token_rewards", "NT"), ("mask", "NT"), ("groups", "N"), ("advantages", "NT")];
 }
 
 impl Rows for OutcomeAdvantage {

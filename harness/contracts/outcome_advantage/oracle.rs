@@ -2,8 +2,8 @@
 
 use super::super::group_advantage::oracle::{Reward, of, sums_exactly};
 use super::{EmptyRows, Options, OutcomeAdvantageCase, groups, is_empty, kept, spread};
-use crate::masked::outside;
-use crate::tolerance::{Expected, Number, summed};
+use crate::numeric::tolerance::outside;
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// What the definition gives.
 pub(super) fn advantages(case: &OutcomeAdvantageCase, options: &Options) -> Vec<Expected> {

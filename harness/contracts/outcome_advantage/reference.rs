@@ -9,7 +9,7 @@ use super::{
     EmptyRows, Options, OutcomeAdvantageCase, OutcomeAdvantageOutput, groups, is_empty, kept,
     spread,
 };
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// The advantages, computed in the arithmetic of the dtype.
 pub(super) fn advantages(

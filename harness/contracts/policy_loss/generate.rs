@@ -3,17 +3,23 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, ArrayD, Axis, IxDyn};
 
+use crate::generate::masks;
+use crate::laws;
+use crate::contract::rows;
 use super::{
     AdvantageShape, Advantages, ExtremeRatios, Options, PolicyLoss, PolicyLossCase, Ratio, flat,
     oracle,
 };
-use crate::contract::{Class, Contract, round};
-use crate::draw::{chance, one, uniform};
-use crate::grid;
-use crate::laws::Masked;
-use crate::masked::{self, EmptyMask, MaskedValues};
-use crate::pick::Pick;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::value::record::round;
+use crate::generate::draw::{chance, one, uniform};
+use crate::generate::axes;
+use crate::contract::rows::Masked;
+use crate::numeric::conventions;
+use crate::numeric::conventions::{EmptyMask, MaskedValues};
+use crate::generate::pick::Pick;
+use crate::value::place::Dtype;
 
 /// The largest magnitude of a log-probability and of an advantage that count.
 const LARGEST: f64 = 1e3;
@@ -39,7 +45,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<PolicyLoss>(case)?;
+    rows::check_axes::<PolicyLoss>(case)?;
     let dimensions = match options.advantage_shape {
         AdvantageShape::Token => 2,
         AdvantageShape::Row => 1,
@@ -57,7 +63,7 @@ pub(super) fn valid(
     let mut fields = vec![("log_probs", &case.log_probs), ("old_log_probs", &case.old_log_probs)];
     fields.extend(by_token.as_ref().map(|array| ("advantages", array)));
     fields.extend(case.ref_log_probs.as_ref().map(|array| ("ref_log_probs", array)));
-    masked::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)?;
+    masks::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)?;
     for (name, array) in fields {
         for ((at, x), kept) in array.indexed_iter().zip(&case.mask) {
             let positive = *kept && name != "advantages" && *x > ABOVE_ZERO;
@@ -110,7 +116,7 @@ pub(super) fn draw(
     options: &Options,
     dtype: Dtype,
 ) -> Result<PolicyLossCase> {
-    let shape = masked::shape(u)?;
+    let shape = masks::shape(u)?;
     draw_shaped(u, options, dtype, shape)
 }
 
@@ -142,7 +148,7 @@ pub(super) fn draw_shaped(
 ) -> Result<PolicyLossCase> {
     let (rows, width) = shape;
     let count = rows * width;
-    let mut mask = masked::mask(u, shape, options.holes)?;
+    let mut mask = masks::mask(u, shape, options.holes)?;
     if width > 6 && chance(u, 24)? {
         // Few tokens of many, at the end of long rows.
         mask = Array2::from_shape_fn(shape, |(_, token)| token + 1 == width);
@@ -518,7 +524,7 @@ pub(super) fn classes() -> Vec<Class<PolicyLoss>> {
     };
     let always: fn(&Options, Dtype) -> bool = |_, _| true;
     let bounded: fn(&Options, Dtype) -> bool = |options, _| options.bounds().0 > 0.0;
-    let mut classes = masked::classes::<PolicyLoss>();
+    let mut classes = laws::masks::classes::<PolicyLoss>();
     classes.extend([
         class(
             "on-policy",

@@ -20,19 +20,28 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array0, Array2, Ix0, Ix2, IxDyn};
 
-use crate::aggregate::Aggregate;
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::{Masked, Rows};
-use crate::masked::{EmptyMask, EmptyRows, MaskedValues};
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::{Masked, Rows};
+use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `policy-loss`.
@@ -248,8 +257,8 @@ impl Options {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -344,43 +353,41 @@ impl PolicyLoss {
     }
 }
 
-impl Contract for PolicyLoss {
+impl Definition for PolicyLoss {
     type Case = PolicyLossCase;
     type Output = PolicyLossOutput;
     type Options = Options;
+}
 
+impl Contract for PolicyLoss {
     const ID: &'static str = "policy-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["log_probs"];
+    const AXES: Axes = Axes::new(&[
+        ("log_probs", "NT"),
+        ("old_log_probs", "NT"),
+        ("advantages", "NT"),
+        ("mask", "NT"),
+        ("ref_log_probs", "NT"),
+        ("grad_log_probs", "NT"),
+    ]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::policy_loss,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<PolicyLossCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<PolicyLossCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<PolicyLossCase> {
         generate::small(options, dtype)
     }
 
-    fn valid(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &PolicyLossCase, _: &Options, _: Dtype) -> Vec<PolicyLossCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &PolicyLossCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(_: &PolicyLossCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("loss", Vec::new())]
@@ -398,9 +405,6 @@ impl Contract for PolicyLoss {
         oracle::gradient(case, options, dtype)
     }
 
-    fn reference(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLossOutput {
-        reference::policy_loss(case, options, dtype)
-    }
 
     fn wants_gradient(_: &Options) -> bool {
         true
@@ -414,32 +418,12 @@ impl Contract for PolicyLoss {
         }
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for PolicyLoss {
-    const AXES: &'static [(&'static str, &'static str)] = &[
-        ("log_probs", "NT"),
-        ("old_log_probs", "NT"),
-        ("advantages", "NT"),
-        ("mask", "NT"),
-        ("ref_log_probs", "NT"),
-        ("grad_log_probs", "NT"),
-    ];
 }
 
 impl Rows for PolicyLoss {}

@@ -6,10 +6,10 @@
 use ndarray::{Array2, ArrayD, IxDyn};
 
 use super::{Advantages, ApproxKl, KlEstimator, Objective, Options, PolicyLossCase, Ratio, flat};
-use crate::coverage;
-use crate::masked::EmptyMask;
-use crate::place::Dtype;
-use crate::tolerance::{Expected, Number, summed};
+use crate::contract::coverage;
+use crate::numeric::conventions::EmptyMask;
+use crate::value::place::Dtype;
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// How many unit roundoffs of its magnitude, and of its exponent's error, a ratio may be off for
 /// it to be unclear on which side of a bound it lies.
@@ -445,8 +445,8 @@ mod tests {
 
     use super::super::{AdvantageShape, ClipBounds};
     use super::*;
-    use crate::aggregate::Aggregate;
-    use crate::masked::EmptyRows;
+    use crate::numeric::aggregate::Aggregate;
+    use crate::numeric::conventions::EmptyRows;
 
     fn case(x: &Array2<f64>, advantages: &Array2<f64>, mask: &Array2<bool>) -> PolicyLossCase {
         PolicyLossCase {

@@ -8,9 +8,9 @@ use super::{
     Advantages, ApproxKl, KlEstimator, Objective, Options, PolicyLossCase, PolicyLossOutput, Ratio,
     flat,
 };
-use crate::aggregate::Aggregate;
-use crate::masked::{EmptyMask, EmptyRows};
-use crate::place::Dtype;
+use crate::numeric::aggregate::Aggregate;
+use crate::numeric::conventions::{EmptyMask, EmptyRows};
+use crate::value::place::Dtype;
 
 /// Loss, metrics and gradient, computed in the arithmetic of the dtype.
 ///

@@ -2,7 +2,7 @@
 
 use super::learner::{Learner, Reference};
 use super::{Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {

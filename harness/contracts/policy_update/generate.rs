@@ -4,11 +4,12 @@ use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, Axis, arr0, arr1};
 
 use super::{Options, PolicyUpdate, PolicyUpdateCase, softmax};
-use crate::contract::{Class, round};
-use crate::draw::{AWKWARD, normal, one, uniform};
-use crate::grid;
-use crate::place::Dtype;
-use crate::shrink::{Measure, complexity, simpler_numbers};
+use crate::contract::class::Class;
+use crate::value::record::round;
+use crate::generate::draw::{AWKWARD, normal, one, uniform};
+use crate::generate::axes;
+use crate::value::place::Dtype;
+use crate::generate::measure::{Measure, complexity, simpler_numbers};
 
 /// The largest logit.
 const LARGEST_LOGIT: f64 = 50.0;
@@ -218,7 +219,7 @@ pub(super) fn measure(case: &PolicyUpdateCase) -> Measure {
         rate => complexity(rate),
     };
     let (steps, seed) = (case.steps[()].unsigned_abs(), case.seed[()].unsigned_abs());
-    let [.., early] = grid::costs(case);
+    let [.., early] = axes::costs(case);
     Measure(vec![case.logits.len() as u64, numbers, rate, steps, seed, early])
 }
 

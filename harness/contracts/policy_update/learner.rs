@@ -4,7 +4,7 @@
 use ndarray::Array1;
 
 use super::{Options, PolicyUpdateCase, PolicyUpdateOutput, softmax};
-use crate::pick::Pick;
+use crate::generate::pick::Pick;
 
 /// The arms sampled in one step, and their rewards.
 pub(super) struct Sampled<'a> {
@@ -148,9 +148,9 @@ fn drawn(policy: &[f64], chance: &mut Pick) -> usize {
 mod tests {
     use super::super::{PolicyUpdate, expected_reward, generate};
     use super::*;
-    use crate::place::{Dtype, Place};
+    use crate::value::place::{Dtype, Place};
     use crate::report::Status;
-    use crate::stream;
+    use crate::engine::stream;
 
     type Advantages = fn(&Sampled<'_>) -> Vec<f64>;
 
@@ -187,7 +187,7 @@ mod tests {
     fn right_learners_of_every_kind_pass() {
         let passes = |learn: Box<dyn FnMut(&PolicyUpdateCase) -> PolicyUpdateOutput + Send>| {
             let mut learn = learn;
-            let check = crate::check::<PolicyUpdate>(move |case| learn(case)).without_corpora();
+            let check = crate::engine::check::<PolicyUpdate>(move |case| learn(case)).without_corpora();
             for report in check.places([Place::CPU_F32]).report().unwrap() {
                 let found: Vec<&String> = report.findings.iter().map(|one| &one.found).collect();
                 assert_eq!(report.status, Status::Pass, "{found:?}");

@@ -18,14 +18,19 @@ mod trials;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::draw::one;
-use crate::fault::Fault;
-use crate::invariant::Invariant;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{options, record};
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::generate::draw::one;
+use crate::contract::fault::Fault;
+use crate::contract::invariant::Invariant;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `policy-update`.
@@ -89,8 +94,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -118,30 +123,28 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyUpdate;
 
-impl Contract for PolicyUpdate {
+impl Definition for PolicyUpdate {
     type Case = PolicyUpdateCase;
     type Output = PolicyUpdateOutput;
     type Options = Options;
+}
 
+impl Contract for PolicyUpdate {
     const ID: &'static str = "policy-update";
     const STAGE: Stage = Stage::Update;
     const DOC: &'static str = include_str!("mod.rs");
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, _, dtype| generate::draw(u, dtype),
+        corners: |_, dtype| generate::corners(dtype),
+        valid: |case, _, _| generate::valid(case),
+        classes: generate::classes,
+        reference: |case, options, _| learner::Learner::default().learn(case, options),
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        _: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<PolicyUpdateCase> {
-        generate::draw(u, dtype)
-    }
 
-    fn corners(_: &Options, dtype: Dtype) -> Vec<PolicyUpdateCase> {
-        generate::corners(dtype)
-    }
 
-    fn valid(case: &PolicyUpdateCase, _: &Options, _: Dtype) -> Result<(), String> {
-        generate::valid(case)
-    }
 
     fn simpler(case: &PolicyUpdateCase, _: &Options, _: Dtype) -> Vec<PolicyUpdateCase> {
         generate::simpler(case)
@@ -160,21 +163,9 @@ impl Contract for PolicyUpdate {
         Vec::new()
     }
 
-    fn reference(case: &PolicyUpdateCase, options: &Options, _: Dtype) -> PolicyUpdateOutput {
-        learner::Learner::default().learn(case, options)
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
 }
 
 /// The probabilities of some logits.

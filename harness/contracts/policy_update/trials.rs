@@ -9,7 +9,7 @@
 //! rejected or not by that.
 
 use crate::contracts::policy_update::{PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
-use crate::invariant::{Probe, Stop};
+use crate::contract::probe::{Probe, Stop};
 
 /// The probability of a false alarm at one look.
 const ALPHA: f64 = 1e-14;
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_share_that_is_allowed_passes_and_a_larger_one_does_not() {
-        let mut pick = crate::pick::Pick::seeded(7);
+        let mut pick = crate::generate::pick::Pick::seeded(7);
         let mut rejected = |share: f64| {
             let runs = (0..400).filter(|_| {
                 let run = || Ok((pick.below(1000) < (1000.0 * share) as usize, 0.0));
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn two_kinds_of_one_distribution_are_not_apart() {
-        let mut pick = crate::pick::Pick::seeded(3);
+        let mut pick = crate::generate::pick::Pick::seeded(3);
         let mut number = move || pick.below(1000) as f64 / 1000.0;
         for _ in 0..400 {
             assert_eq!(apart(0.02, |_| Ok(number())), Ok(None));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_goes_to_both_sides_is_not_one_sided() {
-        let mut pick = crate::pick::Pick::seeded(5);
+        let mut pick = crate::generate::pick::Pick::seeded(5);
         let mut number = move || pick.below(1000) as f64 / 500.0 - 1.0;
         for _ in 0..400 {
             assert_eq!(one_sided(|| Ok(number())), Ok(None));

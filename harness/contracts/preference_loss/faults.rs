@@ -8,9 +8,9 @@ use ndarray::{Array1, arr0};
 use super::{
     Kind, Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput, Reduction, reference,
 };
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
-use crate::tape::{Tape, Var};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
+use crate::numeric::tape::{Tape, Var};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
@@ -287,7 +287,7 @@ pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
             "{}",
             &[|case, options, dtype| {
                 let mut rounded = case.clone();
-                crate::contract::round(&mut rounded, Dtype::Bf16);
+                crate::value::record::round(&mut rounded, Dtype::Bf16);
                 reference::loss(&rounded, options, dtype)
             }],
         ),

@@ -3,11 +3,13 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::Array1;
 
+use crate::contract::rows;
 use super::{Kind, Options, PreferenceLoss, PreferenceLossCase, oracle};
-use crate::contract::{Class, Contract};
-use crate::draw::{AWKWARD, chance, normal, one, uniform};
-use crate::grid;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, chance, normal, one, uniform};
+use crate::generate::axes;
+use crate::value::place::Dtype;
 
 /// The largest magnitude of a log-probability: a completion of a thousand unlikely tokens.
 const LARGEST: f64 = 1e4;
@@ -23,7 +25,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<PreferenceLoss>(case)?;
+    rows::check_axes::<PreferenceLoss>(case)?;
     let fields = [&case.policy_chosen, &case.policy_rejected, &case.ref_chosen, &case.ref_rejected];
     if let Some(x) = fields.into_iter().flatten().find(|x| x.is_nan() || x.abs() > LARGEST) {
         return Err(format!("the log-probability {x} is not within ±{LARGEST}"));
@@ -148,18 +150,18 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<PreferenceLossCase
         .collect();
     cases.push(of_pairs(&many));
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(PreferenceLoss::measure);
-    cases.dedup_by(|a, b| crate::record::same_bits(a, b));
+    cases.dedup_by(|a, b| crate::value::record::same_bits(a, b));
     cases
 }
 
 pub(super) fn small(options: &Options, dtype: Dtype) -> Vec<PreferenceLossCase> {
     let values = [0.0, 0.0, -1.0];
     let fields = ["policy_chosen", "policy_rejected", "ref_chosen", "ref_rejected"];
-    grid::small::<PreferenceLoss>(&fields.map(|field| (field, &values[..])), options, dtype)
+    rows::small::<PreferenceLoss>(&fields.map(|field| (field, &values[..])), options, dtype)
 }
 
 /// Whether βΔ - γ of some pair is such.

@@ -19,17 +19,26 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `preference-loss`.
@@ -169,8 +178,8 @@ impl Options {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -216,43 +225,44 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct PreferenceLoss;
 
-impl Contract for PreferenceLoss {
+impl Definition for PreferenceLoss {
     type Case = PreferenceLossCase;
     type Output = PreferenceLossOutput;
     type Options = Options;
+}
 
+impl Contract for PreferenceLoss {
     const ID: &'static str = "preference-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["policy_chosen", "policy_rejected"];
+    const AXES: Axes = Axes::new(&[
+        ("policy_chosen", "P"),
+        ("policy_rejected", "P"),
+        ("ref_chosen", "P"),
+        ("ref_rejected", "P"),
+        ("losses", "P"),
+        ("chosen_rewards", "P"),
+        ("rejected_rewards", "P"),
+        ("grad_policy_chosen", "P"),
+        ("grad_policy_rejected", "P"),
+    ]).rows('P');
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::loss,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<PreferenceLossCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<PreferenceLossCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<PreferenceLossCase> {
         generate::small(options, dtype)
     }
 
-    fn valid(case: &PreferenceLossCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &PreferenceLossCase, _: &Options, _: Dtype) -> Vec<PreferenceLossCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &PreferenceLossCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &PreferenceLossCase, options: &Options) -> Vec<(&'static str, Vec<usize>)> {
         let shape = match options.reduction {
@@ -274,48 +284,17 @@ impl Contract for PreferenceLoss {
         oracle::gradient(case, options, dtype)
     }
 
-    fn reference(
-        case: &PreferenceLossCase,
-        options: &Options,
-        dtype: Dtype,
-    ) -> PreferenceLossOutput {
-        reference::loss(case, options, dtype)
-    }
 
     fn wants_gradient(_: &Options) -> bool {
         true
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for PreferenceLoss {
-    const AXES: &'static [(&'static str, &'static str)] = &[
-        ("policy_chosen", "P"),
-        ("policy_rejected", "P"),
-        ("ref_chosen", "P"),
-        ("ref_rejected", "P"),
-        ("losses", "P"),
-        ("chosen_rewards", "P"),
-        ("rejected_rewards", "P"),
-        ("grad_policy_chosen", "P"),
-        ("grad_policy_rejected", "P"),
-    ];
-    const ROW: char = 'P';
 }
 
 impl Rows for PreferenceLoss {

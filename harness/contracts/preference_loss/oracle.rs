@@ -3,8 +3,8 @@
 use ndarray::{Array1, arr0};
 
 use super::{Kind, Options, PreferenceLossCase, Reduction};
-use crate::place::Dtype;
-use crate::tolerance::{Expected, Number, summed};
+use crate::value::place::Dtype;
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// log(1 + e^x).
 pub(super) fn softplus(x: f64) -> f64 {

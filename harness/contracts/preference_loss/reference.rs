@@ -3,7 +3,7 @@
 use ndarray::{Array1, arr0};
 
 use super::{Kind, Options, PreferenceLossCase, PreferenceLossOutput, Reduction};
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// The losses, their gradients and the implicit rewards, in the arithmetic of the dtype.
 pub(super) fn loss(

@@ -3,9 +3,9 @@
 use ndarray::Array2;
 
 use super::{Options, Returns, ReturnsCase, ReturnsOutput, reference};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::masked::MaskedTokens;
-use crate::place::Dtype;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::numeric::conventions::MaskedTokens;
+use crate::value::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<Returns>> {

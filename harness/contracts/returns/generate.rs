@@ -3,26 +3,30 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
+use crate::generate::masks;
+use crate::laws;
+use crate::contract::rows;
 use super::{Options, Returns, ReturnsCase};
-use crate::contract::{Class, Contract};
-use crate::draw::{AWKWARD, normal, one, repeating, uniform};
-use crate::grid;
-use crate::laws::Masked;
-use crate::masked;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
+use crate::generate::axes;
+use crate::contract::rows::Masked;
+use crate::numeric::conventions;
+use crate::value::place::Dtype;
 
 /// The largest reward: a failed reward model, an extreme penalty.
 const LARGEST: f64 = 1e3;
 
 pub(super) fn valid(case: &ReturnsCase, options: &Options) -> std::result::Result<(), String> {
-    grid::check_axes::<Returns>(case)?;
+    rows::check_axes::<Returns>(case)?;
     let fields = [("rewards", &case.rewards)];
-    masked::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)
+    masks::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)
 }
 
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<ReturnsCase> {
-    let shape = masked::shape(u)?;
-    let mask = masked::mask(u, shape, options.holes)?;
+    let shape = masks::shape(u)?;
+    let mask = masks::mask(u, shape, options.holes)?;
     let pattern = u.choose_index(6)?;
     let last: Vec<Option<usize>> =
         mask.rows().into_iter().map(|row| row.iter().rposition(|kept| *kept)).collect();
@@ -47,7 +51,7 @@ pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<Return
     }
     for (reward, kept) in rewards.iter_mut().zip(&mask) {
         if !*kept {
-            *reward = masked::poison(u, options.masked_values, Returns::POISON)?;
+            *reward = masks::poison(u, options.masked_values, Returns::POISON)?;
         }
     }
     Ok(ReturnsCase { rewards, mask })
@@ -78,14 +82,14 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
     case(arr2(&[[LARGEST, -LARGEST, LARGEST]]), arr2(&[[o, o, o]]));
     case(arr2(&[[0.1, 0.2, 0.3], [1.0, -1.0, 2.0], [3.0, 0.5, -2.0]]), arr2(&[[o; 3]; 3]));
     case(Array2::from_elem((1, 32), 0.1), Array2::from_elem((1, 32), o));
-    if options.masked_values == masked::MaskedValues::Any {
+    if options.masked_values == conventions::MaskedValues::Any {
         for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             case(arr2(&[[1.0, poison]]), arr2(&[[o, x]]));
             case(arr2(&[[1.0, poison, 1.0]]), arr2(&[[o, x, o]]));
         }
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options).is_ok()
     });
     cases.sort_by_cached_key(Returns::measure);
@@ -94,7 +98,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
 
 pub(super) fn classes() -> Vec<Class<Returns>> {
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
-    let mut classes = masked::classes::<Returns>();
+    let mut classes = laws::masks::classes::<Returns>();
     classes.extend([
         class(
             "outcome-reward",

@@ -17,18 +17,27 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::{Masked, Rows};
-use crate::masked::{MaskedOutput, MaskedTokens, MaskedValues};
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::{Masked, Rows};
+use crate::numeric::conventions::{MaskedOutput, MaskedTokens, MaskedValues};
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `returns`.
@@ -83,8 +92,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -112,42 +121,33 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct Returns;
 
-impl Contract for Returns {
+impl Definition for Returns {
     type Case = ReturnsCase;
     type Output = ReturnsOutput;
     type Options = Options;
+}
 
+impl Contract for Returns {
     const ID: &'static str = "returns";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("rewards", "NT"), ("mask", "NT"), ("returns", "NT")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, options, _| generate::draw(u, options),
+        corners: generate::corners,
+        valid: |case, options, _| generate::valid(case, options),
+        classes: generate::classes,
+        reference: |case, options, dtype| reference::returns(case, options, dtype).into(),
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        _: Dtype,
-    ) -> arbitrary::Result<ReturnsCase> {
-        generate::draw(u, options)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
-        grid::small::<Self>(&[("rewards", &[0.0, 1.0, 2.0])], options, dtype)
+        rows::small::<Self>(&[("rewards", &[0.0, 1.0, 2.0])], options, dtype)
     }
 
-    fn valid(case: &ReturnsCase, options: &Options, _: Dtype) -> Result<(), String> {
-        generate::valid(case, options)
-    }
-
-    fn simpler(case: &ReturnsCase, _: &Options, _: Dtype) -> Vec<ReturnsCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &ReturnsCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &ReturnsCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("returns", case.rewards.shape().to_vec())]
@@ -157,30 +157,13 @@ impl Contract for Returns {
         oracle::returns(case, options)
     }
 
-    fn reference(case: &ReturnsCase, options: &Options, dtype: Dtype) -> ReturnsOutput {
-        reference::returns(case, options, dtype).into()
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for Returns {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("rewards", "NT"), ("mask", "NT"), ("returns", "NT")];
 }
 
 impl Rows for Returns {}

@@ -3,8 +3,9 @@
 use ndarray::Array2;
 
 use super::{Options, ReturnsCase};
-use crate::masked::{MaskedTokens, outside};
-use crate::tolerance::{Expected, discounted};
+use crate::numeric::conventions::MaskedTokens;
+use crate::numeric::tolerance::outside;
+use crate::numeric::tolerance::{Expected, discounted};
 
 /// What the definition gives.
 ///

@@ -3,8 +3,8 @@
 use ndarray::Array2;
 
 use super::{Options, ReturnsCase};
-use crate::masked::MaskedTokens;
-use crate::place::Dtype;
+use crate::numeric::conventions::MaskedTokens;
+use crate::value::place::Dtype;
 
 /// The returns, computed in the arithmetic of the dtype.
 pub(super) fn returns(case: &ReturnsCase, options: &Options, dtype: Dtype) -> Array2<f64> {

@@ -3,7 +3,7 @@
 use super::reference::{Row, rewards, scored, share};
 use super::template::{Template, is_tag};
 use super::{Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<RewardFunction>> {

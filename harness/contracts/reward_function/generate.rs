@@ -3,15 +3,17 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::Array1;
 
+use crate::contract::rows;
 use super::probes::{PLAIN, mentions, wrong_answers};
 use super::template::Template;
 use super::{Options, RewardFunction, RewardFunctionCase};
-use crate::contract::{Class, Contract};
-use crate::draw::{chance, one};
-use crate::grid;
-use crate::shapes::{AnswerFamily, NASTY, Shape, completion, prose};
-use crate::shrink::Measure;
-use crate::strings;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{chance, one};
+use crate::generate::axes;
+use crate::generate::completions::{AnswerFamily, NASTY, Shape, completion, prose};
+use crate::generate::measure::Measure;
+use crate::generate::texts;
 
 /// Gold answers of words that are patterns or punctuation to careless readers.
 const AWKWARD: &[&str] = &["C++", "a.b", "(b)", "x*", "[b]", "1 + 1 = 2", "50%", "b\\d"];
@@ -31,7 +33,7 @@ pub(super) fn valid(
     let odd = case.answers.iter().find(|gold| !gold.trim().is_empty() && !fits(family, gold));
     match odd {
         Some(gold) => {
-            let gold = crate::text::quoted(gold);
+            let gold = crate::value::text::quoted(gold);
             Err(format!("the answer {gold} is none of the declared `answer_family`"))
         }
         None => Ok(()),
@@ -184,7 +186,7 @@ pub(super) fn small(options: &Options) -> Vec<RewardFunctionCase> {
         AnswerFamily::Latex => &["a"],
     });
     golds.retain(|gold| fits(options.answer_family, gold));
-    golds.sort_by_key(|gold| strings::complexity(gold));
+    golds.sort_by_key(|gold| texts::complexity(gold));
     golds.dedup();
     let texts = |gold: &str| {
         let mut texts = vec![String::new(), gold.to_owned(), template.answer_part(gold)];
@@ -214,11 +216,11 @@ pub(super) fn small(options: &Options) -> Vec<RewardFunctionCase> {
 /// Simpler cases; gold answers stay answers.
 pub(super) fn simpler(case: &RewardFunctionCase) -> Vec<RewardFunctionCase> {
     let blank = |case: &RewardFunctionCase| case.answers.iter().any(|gold| gold.trim().is_empty());
-    let mut cases = grid::fewer_rows_or_words::<RewardFunction>(case);
+    let mut cases = rows::fewer_rows_or_words::<RewardFunction>(case);
     for field in [texts_of::<0>, texts_of::<1>, texts_of::<2>] {
         for row in 0..case.completions.len() {
             let texts = field(&mut case.clone())[row].clone();
-            cases.extend(strings::simpler(&texts).into_iter().map(|simpler| {
+            cases.extend(texts::simpler(&texts).into_iter().map(|simpler| {
                 let mut case = case.clone();
                 field(&mut case)[row] = simpler;
                 case
@@ -246,7 +248,7 @@ pub(super) fn measure(case: &RewardFunctionCase) -> Measure {
     let (mut all, mut early) = (0, 0);
     for texts in [&case.prompts, &case.completions, &case.answers] {
         for (row, text) in texts.iter().enumerate() {
-            let cost = strings::complexity(text);
+            let cost = texts::complexity(text);
             all += cost;
             early += cost * (count - row) as u64;
         }

@@ -19,17 +19,25 @@ mod template;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::one;
-use crate::fault::Fault;
-use crate::grid::Grid;
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shapes::AnswerFamily;
-use crate::shrink::Measure;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::one;
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::completions::AnswerFamily;
+use crate::generate::measure::Measure;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 use template::Template;
 
 record! {
@@ -115,8 +123,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -174,26 +182,28 @@ const LARGEST: f64 = 1e4;
 #[derive(Clone, Copy, Debug)]
 pub struct RewardFunction;
 
-impl Contract for RewardFunction {
+impl Definition for RewardFunction {
     type Case = RewardFunctionCase;
     type Output = RewardFunctionOutput;
     type Options = Options;
+}
 
+impl Contract for RewardFunction {
     const ID: &'static str = "reward-function";
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("prompts", "N"), ("completions", "N"), ("answers", "N"), ("rewards", "N")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, options, _| generate::draw(u, options),
+        corners: |options, _| generate::corners(options),
+        valid: |case, options, _| generate::valid(case, options),
+        classes: generate::classes,
+        reference: |case, options, _| reference::rewards(case, options),
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        _: Dtype,
-    ) -> arbitrary::Result<RewardFunctionCase> {
-        generate::draw(u, options)
-    }
 
-    fn corners(options: &Options, _: Dtype) -> Vec<RewardFunctionCase> {
-        generate::corners(options)
-    }
 
     fn small(options: &Options, _: Dtype) -> Vec<RewardFunctionCase> {
         generate::small(options)
@@ -203,9 +213,6 @@ impl Contract for RewardFunction {
         options.unscored == Unscored::Allow
     }
 
-    fn valid(case: &RewardFunctionCase, options: &Options, _: Dtype) -> Result<(), String> {
-        generate::valid(case, options)
-    }
 
     fn simpler(case: &RewardFunctionCase, _: &Options, _: Dtype) -> Vec<RewardFunctionCase> {
         generate::simpler(case)
@@ -219,30 +226,13 @@ impl Contract for RewardFunction {
         vec![("rewards", vec![case.completions.len()])]
     }
 
-    fn reference(case: &RewardFunctionCase, options: &Options, _: Dtype) -> RewardFunctionOutput {
-        reference::rewards(case, options)
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for RewardFunction {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("prompts", "N"), ("completions", "N"), ("answers", "N"), ("rewards", "N")];
 }
 
 impl Rows for RewardFunction {}

@@ -4,12 +4,12 @@ use ndarray::Array1;
 
 use super::template::{Template, is_tag};
 use super::{RewardFunction, RewardFunctionCase};
-use crate::broken;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::pick::Pick;
-use crate::shapes::{AnswerFamily, Shape};
-use crate::text::{quoted, rounded};
-use crate::tolerance::{Number, apart};
+use crate::contract::probe::broken;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::generate::pick::Pick;
+use crate::generate::completions::{AnswerFamily, Shape};
+use crate::value::text::{quoted, rounded};
+use crate::numeric::tolerance::{Number, apart};
 
 /// Reasoning that nothing could be said against.
 pub(super) const PLAIN: &str = "We add them up.";

@@ -1,7 +1,7 @@
 //! Templates: how a well-formed completion looks, cut into what can be left out or repeated.
 
 use super::{Options, RewardFunctionCase};
-use crate::shapes::Markers;
+use crate::generate::completions::Markers;
 
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]

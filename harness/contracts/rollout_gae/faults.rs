@@ -3,7 +3,7 @@
 use ndarray::{Array2, Axis};
 
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput, reference};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<RolloutGae>> {

@@ -3,12 +3,15 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, Array2, arr1, arr2};
 
+use crate::generate::masks;
+use crate::contract::rows;
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase};
-use crate::contract::{Class, Contract};
-use crate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
-use crate::grid;
-use crate::masked;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
+use crate::generate::axes;
+use crate::numeric::conventions;
+use crate::value::place::Dtype;
 
 /// The largest reward or value: an extreme penalty, a critic that diverges.
 const LARGEST: f64 = 1e3;
@@ -24,7 +27,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<RolloutGae>(case)?;
+    rows::check_axes::<RolloutGae>(case)?;
     for (name, array) in [("rewards", &case.rewards), ("values", &case.values)] {
         if let Some(((step, env), x)) =
             array.indexed_iter().find(|(_, x)| x.abs() > LARGEST || x.is_nan())
@@ -58,7 +61,7 @@ pub(super) fn draw(
     options: &Options,
     dtype: Dtype,
 ) -> Result<RolloutGaeCase> {
-    let (envs, steps) = masked::shape(u)?;
+    let (envs, steps) = masks::shape(u)?;
     let mut dones = Array2::from_elem((steps, envs), false);
     let often = one(u, &[64, 0, 128, 255])?;
     let bits = u64::from_le_bytes(u.arbitrary()?);
@@ -166,7 +169,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<RolloutGaeCase> {
         last_dones: arr1(&[o, x]),
     });
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(RolloutGae::measure);

@@ -20,17 +20,27 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix1, Ix2};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::one;
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::one;
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `rollout-gae`.
@@ -103,8 +113,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -151,44 +161,47 @@ impl RolloutGaeCase {
 #[derive(Clone, Copy, Debug)]
 pub struct RolloutGae;
 
-impl Contract for RolloutGae {
+impl Definition for RolloutGae {
     type Case = RolloutGaeCase;
     type Output = RolloutGaeOutput;
     type Options = Options;
+}
 
+impl Contract for RolloutGae {
     const ID: &'static str = "rollout-gae";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[
+        ("rewards", "TE"),
+        ("values", "TE"),
+        ("dones", "TE"),
+        ("last_values", "E"),
+        ("last_dones", "E"),
+        ("advantages", "TE"),
+        ("returns", "TE"),
+    ]).rows('E');
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::rollout_gae,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<RolloutGaeCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<RolloutGaeCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<RolloutGaeCase> {
         let few: &[f64] = &[0.0, 0.0, 1.0, 2.0];
         let palette = [("rewards", few), ("values", few), ("last_values", few)];
-        grid::small::<Self>(&palette, options, dtype)
+        rows::small::<Self>(&palette, options, dtype)
     }
 
-    fn valid(case: &RolloutGaeCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
 
     fn simpler(case: &RolloutGaeCase, options: &Options, _: Dtype) -> Vec<RolloutGaeCase> {
-        let candidates = grid::simpler::<Self>(case).into_iter();
+        let candidates = rows::simpler::<Self>(case).into_iter();
         candidates.map(|candidate| candidate.agree(options)).collect()
-    }
-
-    fn measure(case: &RolloutGaeCase) -> Measure {
-        grid::measure::<Self>(case)
     }
 
     fn shapes(case: &RolloutGaeCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
@@ -200,39 +213,13 @@ impl Contract for RolloutGae {
         oracle::rollout_gae(case, options)
     }
 
-    fn reference(case: &RolloutGaeCase, options: &Options, dtype: Dtype) -> RolloutGaeOutput {
-        reference::rollout_gae(case, options, dtype)
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for RolloutGae {
-    const AXES: &'static [(&'static str, &'static str)] = &[
-        ("rewards", "TE"),
-        ("values", "TE"),
-        ("dones", "TE"),
-        ("last_values", "E"),
-        ("last_dones", "E"),
-        ("advantages", "TE"),
-        ("returns", "TE"),
-    ];
-
-    const ROW: char = 'E';
 }
 
 impl Rows for RolloutGae {}

@@ -4,7 +4,7 @@
 use ndarray::Array2;
 
 use super::{Options, RolloutGaeCase};
-use crate::tolerance::{Expected, Number, discounted};
+use crate::numeric::tolerance::{Expected, Number, discounted};
 
 /// What the definition gives.
 ///

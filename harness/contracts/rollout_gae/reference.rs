@@ -4,7 +4,7 @@
 use ndarray::Array2;
 
 use super::{DoneConvention, Options, RolloutGaeCase, RolloutGaeOutput};
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// Advantages and returns, computed in the arithmetic of the dtype.
 pub(super) fn rollout_gae(

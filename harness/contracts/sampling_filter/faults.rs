@@ -6,8 +6,8 @@ use ndarray::Axis;
 
 use super::reference::{Row, each_row, filter};
 use super::{Options, Order, SamplingFilter, SamplingFilterCase, SamplingFilterOutput};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<SamplingFilter>> {

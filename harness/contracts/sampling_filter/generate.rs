@@ -5,12 +5,14 @@ use std::f64::consts::LN_2;
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, ArrayView1, arr2};
 
+use crate::contract::rows;
 use super::oracle::Row;
 use super::{Options, SamplingFilter, SamplingFilterCase};
-use crate::contract::{Class, Contract};
-use crate::draw::{AWKWARD, chance, normal, one};
-use crate::grid;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, chance, normal, one};
+use crate::generate::axes;
+use crate::value::place::Dtype;
 
 /// The largest magnitude of a logit, and of one over the temperature.
 const LARGEST: f64 = 1e4;
@@ -26,7 +28,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<SamplingFilter>(case)?;
+    rows::check_axes::<SamplingFilter>(case)?;
     if case.logits.ncols() < 2 {
         return Err("a vocabulary of one token, expected V ≥ 2".to_owned());
     }
@@ -55,7 +57,7 @@ pub(super) fn draw(
     }
     let logits = Array2::from_shape_vec((rows, size), logits).expect("N·V logits");
     let mut case = SamplingFilterCase { logits };
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     let fits = valid(&case, options, dtype).is_ok();
     Ok(if fits { case } else { SamplingFilterCase { logits: Array2::zeros((rows, size)) } })
 }
@@ -201,7 +203,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase
         cases.push(SamplingFilterCase { logits });
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(SamplingFilter::measure);

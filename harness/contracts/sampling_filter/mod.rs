@@ -23,17 +23,27 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::one;
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::one;
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The input of `sampling-filter`.
@@ -100,8 +110,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -164,42 +174,33 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct SamplingFilter;
 
-impl Contract for SamplingFilter {
+impl Definition for SamplingFilter {
     type Case = SamplingFilterCase;
     type Output = SamplingFilterOutput;
     type Options = Options;
+}
 
+impl Contract for SamplingFilter {
     const ID: &'static str = "sampling-filter";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("logits", "NV"), ("probs", "NV")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: |case, options, dtype| reference::filter(case, options, dtype).into(),
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<SamplingFilterCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase> {
-        grid::small::<Self>(&[("logits", &[0.0, 1.0, -1.0, 2.0, 3.0])], options, dtype)
+        rows::small::<Self>(&[("logits", &[0.0, 1.0, -1.0, 2.0, 3.0])], options, dtype)
     }
 
-    fn valid(case: &SamplingFilterCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &SamplingFilterCase, _: &Options, _: Dtype) -> Vec<SamplingFilterCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &SamplingFilterCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &SamplingFilterCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("probs", case.logits.shape().to_vec())]
@@ -209,33 +210,13 @@ impl Contract for SamplingFilter {
         oracle::probs(case, options, dtype)
     }
 
-    fn reference(
-        case: &SamplingFilterCase,
-        options: &Options,
-        dtype: Dtype,
-    ) -> SamplingFilterOutput {
-        reference::filter(case, options, dtype).into()
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for SamplingFilter {
-    const AXES: &'static [(&'static str, &'static str)] = &[("logits", "NV"), ("probs", "NV")];
 }
 
 impl Rows for SamplingFilter {}

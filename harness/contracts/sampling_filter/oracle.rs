@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use ndarray::{Array2, ArrayView1};
 
 use super::{Options, Order, SamplingFilterCase};
-use crate::place::Dtype;
-use crate::tolerance::{Expected, Number, SAFETY, summed};
+use crate::value::place::Dtype;
+use crate::numeric::tolerance::{Expected, Number, SAFETY, summed};
 
 /// Vocabularies of this many logits of 0 have exact probabilities in every arithmetic, by way of
 /// logarithms too: exp(-ln 8) is not 1/8 in f64, exp(-ln 4) and exp(-ln 16) are exact.
@@ -235,7 +235,7 @@ mod tests {
     const NONE: f64 = f64::NEG_INFINITY;
 
     fn options(yaml: &str) -> Options {
-        crate::yaml::parse(yaml).unwrap()
+        crate::value::yaml::parse(yaml).unwrap()
     }
 
     fn row(logits: &[f64], yaml: &str) -> Row {

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2};
 
 use super::{Options, Order, SamplingFilterCase};
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// One row on its way through the filters, in the arithmetic of the dtype.
 pub(super) struct Row<'a> {

@@ -1,7 +1,7 @@
 //! Known wrong behaviours of `token-decoder`: real bugs, and conventions mistaken for others.
 
 use super::{Options, TokenDecoder, TokenDecoderCase, TokenDecoderOutput, reference};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<TokenDecoder>> {

@@ -4,11 +4,14 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
+use crate::generate::masks;
+use crate::contract::rows;
 use super::{Options, Side, TokenDecoder, TokenDecoderCase, oracle};
-use crate::contract::{Class, Contract};
-use crate::draw::{chance, one};
-use crate::grid;
-use crate::masked;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{chance, one};
+use crate::generate::axes;
+use crate::numeric::conventions;
 
 /// The most tokens of a case.
 const TOKENS: usize = 4096;
@@ -17,7 +20,7 @@ const TOKENS: usize = 4096;
 const FEW_PIECES: usize = 28;
 
 pub(super) fn valid(case: &TokenDecoderCase, options: &Options) -> std::result::Result<(), String> {
-    grid::check_axes::<TokenDecoder>(case)?;
+    rows::check_axes::<TokenDecoder>(case)?;
     if case.tokens.len() > TOKENS {
         return Err(format!("{} tokens, expected {TOKENS} at the most", case.tokens.len()));
     }
@@ -34,7 +37,7 @@ fn halves(options: &Options) -> Vec<i64> {
 }
 
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<TokenDecoderCase> {
-    let (rows, columns) = masked::shape(u)?;
+    let (rows, columns) = masks::shape(u)?;
     let (plain, halves) = (options.plain(), halves(options));
     let mut tokens = Array2::from_elem((rows, columns), options.pad);
     for mut row in tokens.rows_mut() {
@@ -132,7 +135,7 @@ pub(super) fn small(options: &Options) -> Vec<TokenDecoderCase> {
 
 /// Simpler cases: as for every grid, and lower ids of the vocabulary.
 pub(super) fn simpler(case: &TokenDecoderCase, options: &Options) -> Vec<TokenDecoderCase> {
-    let mut cases = grid::simpler::<TokenDecoder>(case);
+    let mut cases = rows::simpler::<TokenDecoder>(case);
     if case.tokens.len() <= FEW_PIECES {
         for (at, id) in case.tokens.indexed_iter() {
             let lower = options.vocabulary.range(..*id).map(|(lower, _)| *lower);
@@ -150,8 +153,8 @@ pub(super) fn classes() -> Vec<Class<TokenDecoder>> {
     fn any(case: &TokenDecoderCase, is: impl Fn(&[i64]) -> bool) -> bool {
         case.tokens.rows().into_iter().any(|row| is(&row.to_vec()))
     }
-    let always: fn(&Options, crate::place::Dtype) -> bool = |_, _| true;
-    let split: fn(&Options, crate::place::Dtype) -> bool = |options, _| !halves(options).is_empty();
+    let always: fn(&Options, crate::value::place::Dtype) -> bool = |_, _| true;
+    let split: fn(&Options, crate::value::place::Dtype) -> bool = |options, _| !halves(options).is_empty();
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
     vec![
         class(

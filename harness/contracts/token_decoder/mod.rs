@@ -45,17 +45,26 @@ use std::collections::BTreeMap;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1, Ix2};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::ExpectedTexts;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::ExpectedTexts;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `token-decoder`.
@@ -160,8 +169,8 @@ fn vocabulary(pieces: &[&[u8]]) -> Vocabulary {
     (0..).zip(pieces).collect()
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -184,7 +193,7 @@ impl crate::contract::Options for Options {
             }
             plain += 1;
             if alphabet::bytes(piece).is_none() {
-                let piece = crate::text::quoted(piece);
+                let piece = crate::value::text::quoted(piece);
                 let message =
                     format!("{id} is {piece}, expected the alphabet of byte-level pieces");
                 return Err(("vocabulary", message));
@@ -244,41 +253,37 @@ impl Options {
 #[derive(Clone, Copy, Debug)]
 pub struct TokenDecoder;
 
-impl Contract for TokenDecoder {
+impl Definition for TokenDecoder {
     type Case = TokenDecoderCase;
     type Output = TokenDecoderOutput;
     type Options = Options;
+}
 
+impl Contract for TokenDecoder {
     const ID: &'static str = "token-decoder";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("tokens", "NT"), ("texts", "N")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: |u, options, _| generate::draw(u, options),
+        corners: |options, _| generate::corners(options),
+        valid: |case, options, _| generate::valid(case, options),
+        classes: generate::classes,
+        reference: |case, options, _| { let rows = case.tokens.rows().into_iter();
+        rows.map(|row| reference::text(&row.to_vec(), options)).collect::<Vec<_>>().into() },
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        _: Dtype,
-    ) -> arbitrary::Result<TokenDecoderCase> {
-        generate::draw(u, options)
-    }
 
-    fn corners(options: &Options, _: Dtype) -> Vec<TokenDecoderCase> {
-        generate::corners(options)
-    }
 
     fn small(options: &Options, _: Dtype) -> Vec<TokenDecoderCase> {
         generate::small(options)
     }
 
-    fn valid(case: &TokenDecoderCase, options: &Options, _: Dtype) -> Result<(), String> {
-        generate::valid(case, options)
-    }
 
     fn simpler(case: &TokenDecoderCase, options: &Options, _: Dtype) -> Vec<TokenDecoderCase> {
         generate::simpler(case, options)
-    }
-
-    fn measure(case: &TokenDecoderCase) -> Measure {
-        grid::measure::<Self>(case)
     }
 
     fn shapes(case: &TokenDecoderCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
@@ -291,30 +296,13 @@ impl Contract for TokenDecoder {
         vec![ExpectedTexts { field: "texts", texts }]
     }
 
-    fn reference(case: &TokenDecoderCase, options: &Options, _: Dtype) -> TokenDecoderOutput {
-        let rows = case.tokens.rows().into_iter();
-        rows.map(|row| reference::text(&row.to_vec(), options)).collect::<Vec<_>>().into()
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for TokenDecoder {
-    const AXES: &'static [(&'static str, &'static str)] = &[("tokens", "NT"), ("texts", "N")];
 }
 
 impl Rows for TokenDecoder {}

@@ -1,7 +1,7 @@
 //! The definition of `token-decoder`: the bytes of the pieces, one after the other, as text.
 
 use super::Options;
-use crate::tolerance::Wanted;
+use crate::numeric::tolerance::Wanted;
 
 /// What is expected of one row.
 pub(super) fn text(row: &[i64], options: &Options) -> Wanted {

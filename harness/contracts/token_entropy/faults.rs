@@ -8,9 +8,9 @@ use ndarray::{Array2, Array3, Axis};
 use super::{
     NegInf, Options, TokenEntropy, TokenEntropyCase, TokenEntropyOutput, reference, vocabulary,
 };
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
-use crate::tape::{Tape, Var};
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
+use crate::numeric::tape::{Tape, Var};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<TokenEntropy>> {

@@ -3,11 +3,13 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array3, ArrayView1};
 
+use crate::contract::rows;
 use super::{NegInf, Options, TokenEntropy, TokenEntropyCase, positions, vocabulary};
-use crate::contract::{Class, Contract};
-use crate::draw::{AWKWARD, chance, normal, one};
-use crate::grid;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, chance, normal, one};
+use crate::generate::axes;
+use crate::value::place::Dtype;
 
 /// The largest magnitude of a logit over the temperature. Beyond it the two forms of the entropy
 /// have no digit in common.
@@ -21,7 +23,7 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<TokenEntropy>(case)?;
+    rows::check_axes::<TokenEntropy>(case)?;
     if vocabulary(case) < 2 {
         return Err("a vocabulary of one token, expected V ≥ 2".to_owned());
     }
@@ -51,7 +53,7 @@ pub(super) fn draw(
     }
     let logits = Array3::from_shape_vec((rows, columns, size), logits).expect("N·T·V logits");
     let mut case = TokenEntropyCase { logits };
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     let fits = valid(&case, options, dtype).is_ok();
     Ok(if fits { case } else { TokenEntropyCase { logits: Array3::zeros(case.logits.dim()) } })
 }
@@ -175,7 +177,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> 
         cases.push(TokenEntropyCase { logits });
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(TokenEntropy::measure);

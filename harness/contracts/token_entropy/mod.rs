@@ -18,17 +18,27 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The input of `token-entropy`.
@@ -94,8 +104,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -121,43 +131,34 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct TokenEntropy;
 
-impl Contract for TokenEntropy {
+impl Definition for TokenEntropy {
     type Case = TokenEntropyCase;
     type Output = TokenEntropyOutput;
     type Options = Options;
+}
 
+impl Contract for TokenEntropy {
     const ID: &'static str = "token-entropy";
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["logits"];
+    const AXES: Axes = Axes::new(&[("logits", "NTV"), ("entropy", "NT"), ("grad_logits", "NTV")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::entropy,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<TokenEntropyCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> {
-        grid::small::<Self>(&[("logits", &[0.0, 0.0, 1.0, -1.0, 2.0])], options, dtype)
+        rows::small::<Self>(&[("logits", &[0.0, 0.0, 1.0, -1.0, 2.0])], options, dtype)
     }
 
-    fn valid(case: &TokenEntropyCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &TokenEntropyCase, _: &Options, _: Dtype) -> Vec<TokenEntropyCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &TokenEntropyCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(case: &TokenEntropyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         let (rows, columns, _) = case.logits.dim();
@@ -172,34 +173,17 @@ impl Contract for TokenEntropy {
         oracle::gradient(case, options)
     }
 
-    fn reference(case: &TokenEntropyCase, options: &Options, dtype: Dtype) -> TokenEntropyOutput {
-        reference::entropy(case, options, dtype)
-    }
 
     fn wants_gradient(options: &Options) -> bool {
         options.gradient
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for TokenEntropy {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("logits", "NTV"), ("entropy", "NT"), ("grad_logits", "NTV")];
 }
 
 impl Rows for TokenEntropy {}

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3, ArrayView1};
 
 use super::{NegInf, Options, TokenEntropyCase, positions, vocabulary};
-use crate::tolerance::{Expected, Number, summed};
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// The distribution at one position.
 struct Distribution {

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3};
 
 use super::{NegInf, Options, TokenEntropyCase, TokenEntropyOutput, positions};
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// The entropies and their gradient, computed in the arithmetic of the dtype.
 pub(super) fn entropy(

@@ -12,8 +12,8 @@ use self::behaviour::{
 };
 use super::generate::argmax;
 use super::{TokenLogProbs, columns, scored};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
@@ -619,8 +619,9 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
 mod tests {
     use super::super::{Options, TokenLogProbsCase};
     use super::*;
-    use crate::contract::{Contract, Options as _};
-    use crate::stream;
+    use crate::contract::Contract;
+    use crate::contract::options::Options as _;
+    use crate::engine::stream;
 
     /// Diagnosis tries every fault under the options of the component, whatever they are.
     #[test]

@@ -6,11 +6,11 @@ use ndarray::{Array2, Array3, Axis};
 use super::{
     Options, Shift, TokenLogProbs, TokenLogProbsCase, columns, position, scored, vocabulary,
 };
-use crate::contract::Class;
-use crate::draw::{AWKWARD, chance, extreme, normal, one};
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::{Measure, complexity, simpler_numbers};
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, chance, extreme, normal, one};
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::{Measure, complexity, simpler_numbers};
 
 pub(super) fn valid(
     case: &TokenLogProbsCase,
@@ -256,7 +256,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<TokenLogProbsCase>
         alone(&mut cases, &steps, &[0, size as i64 - 1]);
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases
@@ -629,7 +629,7 @@ pub(super) fn classes() -> Vec<Class<TokenLogProbs>> {
 mod tests {
     use super::*;
     use crate::contract::Contract;
-    use crate::stream;
+    use crate::engine::stream;
 
     fn each_setting(test: impl Fn(&Options, Dtype)) {
         for (dtype, _) in Dtype::ALL {
@@ -690,7 +690,7 @@ mod tests {
         fails: &dyn Fn(&TokenLogProbsCase) -> bool,
     ) -> TokenLogProbsCase {
         let options = Options::default();
-        crate::shrink::minimise::<TokenLogProbs>(from, &options, Dtype::F32, |case| {
+        crate::engine::shrink::minimise::<TokenLogProbs>(from, &options, Dtype::F32, |case| {
             Some(fails(case))
         })
         .case

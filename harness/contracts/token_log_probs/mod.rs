@@ -18,17 +18,25 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::Grid;
-use crate::invariant::Invariant;
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{choice, options, record};
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::contract::invariant::Invariant;
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::choice::choice;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `token-log-probs`.
@@ -104,8 +112,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -131,31 +139,30 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct TokenLogProbs;
 
-impl Contract for TokenLogProbs {
+impl Definition for TokenLogProbs {
     type Case = TokenLogProbsCase;
     type Output = TokenLogProbsOutput;
     type Options = Options;
+}
 
+impl Contract for TokenLogProbs {
     const ID: &'static str = "token-log-probs";
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["logits"];
+    const AXES: Axes = Axes::new(&[("logits", "NTV"), ("tokens", "NT"), ("log_probs", "NT"), ("grad_logits", "NTV")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::log_probs,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<TokenLogProbsCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<TokenLogProbsCase> {
-        generate::corners(options, dtype)
-    }
 
-    fn valid(case: &TokenLogProbsCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
 
     fn simpler(case: &TokenLogProbsCase, _: &Options, _: Dtype) -> Vec<TokenLogProbsCase> {
         generate::simpler(case)
@@ -177,34 +184,17 @@ impl Contract for TokenLogProbs {
         oracle::gradient(case, options)
     }
 
-    fn reference(case: &TokenLogProbsCase, options: &Options, dtype: Dtype) -> TokenLogProbsOutput {
-        reference::log_probs(case, options, dtype)
-    }
 
     fn wants_gradient(options: &Options) -> bool {
         options.gradient
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for TokenLogProbs {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("logits", "NTV"), ("tokens", "NT"), ("log_probs", "NT"), ("grad_logits", "NTV")];
 }
 
 impl Rows for TokenLogProbs {}

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Array3};
 
 use super::{Options, TokenLogProbsCase, columns, position, scored, vocabulary};
-use crate::tolerance::{Expected, Number, summed};
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// The logarithm of a position's normaliser, in two parts that are never added: so that a
 /// log-probability near 0 keeps its digits.

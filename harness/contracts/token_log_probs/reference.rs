@@ -4,7 +4,7 @@ use ndarray::{Array2, Array3};
 use num_traits::Float;
 
 use super::{Options, TokenLogProbsCase, TokenLogProbsOutput, columns, position, scored};
-use crate::place::Dtype;
+use crate::value::place::Dtype;
 
 /// The log-probabilities and their gradient, computed in the arithmetic of the dtype.
 pub(super) fn log_probs(

@@ -4,11 +4,11 @@ use ndarray::{Array2, arr0};
 
 use super::reference::{self, Token, aggregated, error, made_of};
 use super::{Errors, Options, ValueLoss, ValueLossCase, ValueLossOutput, is_empty};
-use crate::aggregate::Aggregate;
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::masked::{EmptyMask, EmptyRows};
-use crate::place::Dtype;
-use crate::tape::Var;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::numeric::conventions::{EmptyMask, EmptyRows};
+use crate::value::place::Dtype;
+use crate::numeric::tape::Var;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<ValueLoss>> {

@@ -3,13 +3,17 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
+use crate::generate::masks;
+use crate::laws;
+use crate::contract::rows;
 use super::{EmptyMask, Errors, Options, ValueLoss, ValueLossCase, is_empty, oracle};
-use crate::contract::{Class, Contract};
-use crate::draw::{AWKWARD, normal, one, repeating, uniform};
-use crate::grid;
-use crate::laws::Masked;
-use crate::masked;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
+use crate::generate::axes;
+use crate::contract::rows::Masked;
+use crate::numeric::conventions;
+use crate::value::place::Dtype;
 
 /// The largest value, old value and return; less at f16, where its square must fit.
 fn largest(dtype: Dtype) -> f64 {
@@ -21,11 +25,11 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<ValueLoss>(case)?;
+    rows::check_axes::<ValueLoss>(case)?;
     let fields =
         [("values", &case.values), ("old_values", &case.old_values), ("returns", &case.returns)];
     let most = largest(dtype);
-    masked::check(&case.mask, options.holes, &fields, options.masked_values, most)?;
+    masks::check(&case.mask, options.holes, &fields, options.masked_values, most)?;
     if options.empty_mask == EmptyMask::Avoid && is_empty(case) {
         return Err("no token counts".to_owned());
     }
@@ -41,8 +45,8 @@ pub(super) fn draw(
     options: &Options,
     dtype: Dtype,
 ) -> Result<ValueLossCase> {
-    let shape = masked::shape(u)?;
-    let mask = masked::mask(u, shape, options.holes)?;
+    let shape = masks::shape(u)?;
+    let mask = masks::mask(u, shape, options.holes)?;
     let cells = shape.0 * shape.1;
     let pattern = u.choose_index(6)?;
     let most = largest(dtype);
@@ -85,10 +89,10 @@ pub(super) fn draw(
     let ValueLossCase { values, old_values, returns, .. } = &mut case;
     for (at, _) in mask.indexed_iter().filter(|(_, kept)| !**kept) {
         for field in [&mut *values, &mut *old_values, &mut *returns] {
-            field[at] = masked::poison(u, options.masked_values, ValueLoss::POISON)?;
+            field[at] = masks::poison(u, options.masked_values, ValueLoss::POISON)?;
         }
     }
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     if valid(&case, options, dtype).is_ok() {
         return Ok(case);
     }
@@ -138,14 +142,14 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<ValueLossCase> {
     batch(arr2(&[[0.1, 0.2, 0.3], [1.0, -1.0, 2.0], [3.0, 0.5, -2.0]]), arr2(&[[o; 3]; 3]));
     batch(Array2::from_elem((1, 32), 0.1), Array2::from_elem((1, 32), o));
     batch(arr2(&[[largest(dtype)]]), arr2(&[[o]]));
-    if options.masked_values == masked::MaskedValues::Any {
+    if options.masked_values == conventions::MaskedValues::Any {
         for poison in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let zeros = arr2(&[[0.0, poison]]);
             case(arr2(&[[1.0, poison]]), zeros.clone(), zeros, arr2(&[[o, x]]));
         }
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(ValueLoss::measure);
@@ -161,7 +165,7 @@ pub(super) fn classes() -> Vec<Class<ValueLoss>> {
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
     let always: fn(&Options, Dtype) -> bool = |_, _| true;
     let clips: fn(&Options, Dtype) -> bool = |options, _| options.clip.is_some();
-    let mut classes = masked::classes::<ValueLoss>();
+    let mut classes = laws::masks::classes::<ValueLoss>();
     classes.extend([
         class(
             "at-the-target",

@@ -18,19 +18,28 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
-use crate::aggregate::Aggregate;
-use crate::contract::{Class, Contract, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
 use crate::laws;
-use crate::masked::{EmptyMask, EmptyRows, MaskedValues};
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{options, record};
+use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `value-loss`.
@@ -100,8 +109,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -137,27 +146,35 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct ValueLoss;
 
-impl Contract for ValueLoss {
+impl Definition for ValueLoss {
     type Case = ValueLossCase;
     type Output = ValueLossOutput;
     type Options = Options;
+}
 
+impl Contract for ValueLoss {
     const ID: &'static str = "value-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["values"];
+    const AXES: Axes = Axes::new(&[
+        ("values", "NT"),
+        ("old_values", "NT"),
+        ("returns", "NT"),
+        ("mask", "NT"),
+        ("grad_values", "NT"),
+    ]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::loss,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<ValueLossCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<ValueLossCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<ValueLossCase> {
         let palettes: [(&str, &[f64]); 3] = [
@@ -165,24 +182,13 @@ impl Contract for ValueLoss {
             ("old_values", &[0.0, 1.0]),
             ("returns", &[0.0, 1.0, -1.0]),
         ];
-        grid::small::<Self>(&palettes, options, dtype)
+        rows::small::<Self>(&palettes, options, dtype)
     }
 
     fn refuses(case: &ValueLossCase, options: &Options) -> bool {
         options.empty_mask == EmptyMask::Refuse && is_empty(case)
     }
 
-    fn valid(case: &ValueLossCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
-
-    fn simpler(case: &ValueLossCase, _: &Options, _: Dtype) -> Vec<ValueLossCase> {
-        grid::simpler::<Self>(case)
-    }
-
-    fn measure(case: &ValueLossCase) -> Measure {
-        grid::measure::<Self>(case)
-    }
 
     fn shapes(_: &ValueLossCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("loss", Vec::new())]
@@ -196,39 +202,17 @@ impl Contract for ValueLoss {
         oracle::gradient(case, options, dtype)
     }
 
-    fn reference(case: &ValueLossCase, options: &Options, dtype: Dtype) -> ValueLossOutput {
-        reference::loss(case, options, dtype)
-    }
 
     fn wants_gradient(_: &Options) -> bool {
         true
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
 
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for ValueLoss {
-    const AXES: &'static [(&'static str, &'static str)] = &[
-        ("values", "NT"),
-        ("old_values", "NT"),
-        ("returns", "NT"),
-        ("mask", "NT"),
-        ("grad_values", "NT"),
-    ];
 }
 
 impl laws::Rows for ValueLoss {

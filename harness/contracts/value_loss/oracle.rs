@@ -3,10 +3,10 @@
 use ndarray::{Array2, arr0};
 
 use super::{Errors, Options, ValueLossCase};
-use crate::coverage;
-use crate::masked::EmptyMask;
-use crate::place::Dtype;
-use crate::tolerance::{Expected, Number, summed};
+use crate::contract::coverage;
+use crate::numeric::conventions::EmptyMask;
+use crate::value::place::Dtype;
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// The weight of each token in the loss; `None` where no token counts.
 fn weights(case: &ValueLossCase, options: &Options) -> Option<Array2<f64>> {
@@ -84,8 +84,8 @@ mod tests {
     use ndarray::arr2;
 
     use super::*;
-    use crate::aggregate::Aggregate;
-    use crate::masked::EmptyRows;
+    use crate::numeric::aggregate::Aggregate;
+    use crate::numeric::conventions::EmptyRows;
 
     fn token(value: f64, old: f64, target: f64) -> ValueLossCase {
         ValueLossCase {

@@ -4,10 +4,10 @@
 use ndarray::{Array2, arr0};
 
 use super::{Options, ValueLossCase, ValueLossOutput, is_empty};
-use crate::aggregate::Aggregate;
-use crate::masked::{EmptyMask, EmptyRows};
-use crate::place::Dtype;
-use crate::tape::{Tape, Var};
+use crate::numeric::aggregate::Aggregate;
+use crate::numeric::conventions::{EmptyMask, EmptyRows};
+use crate::value::place::Dtype;
+use crate::numeric::tape::{Tape, Var};
 
 /// A token that counts.
 #[derive(Clone, Copy)]

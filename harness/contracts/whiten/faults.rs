@@ -6,10 +6,10 @@ use super::{
     EpsilonMode, Options, Whiten, WhitenCase, WhitenOutput, is_few, protected, reference, sets,
     statistics,
 };
-use crate::contract::RowInfluence;
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::masked::EmptyMask;
-use crate::place::Dtype;
+use crate::contract::options::RowInfluence;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::numeric::conventions::EmptyMask;
+use crate::value::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<Whiten>> {

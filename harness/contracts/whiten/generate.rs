@@ -3,13 +3,18 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
+use crate::generate::masks;
+use crate::laws;
+use crate::contract::rows;
 use super::{EmptyMask, Options, Whiten, WhitenCase, has_few, is_few, sets, statistics};
-use crate::contract::{Class, Contract, RowInfluence};
-use crate::draw::{AWKWARD, normal, one, repeating, uniform};
-use crate::grid;
-use crate::laws::Masked;
-use crate::masked;
-use crate::place::Dtype;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::options::RowInfluence;
+use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
+use crate::generate::axes;
+use crate::contract::rows::Masked;
+use crate::numeric::conventions;
+use crate::value::place::Dtype;
 
 /// The largest value: an extreme reward among advantages.
 const LARGEST: f64 = 1e3;
@@ -19,9 +24,9 @@ pub(super) fn valid(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    grid::check_axes::<Whiten>(case)?;
+    rows::check_axes::<Whiten>(case)?;
     let fields = [("values", &case.values)];
-    masked::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)?;
+    masks::check(&case.mask, options.holes, &fields, options.masked_values, LARGEST)?;
     if options.empty_mask == EmptyMask::Avoid && has_few(case, options) {
         return Err("fewer tokens than a deviation needs".to_owned());
     }
@@ -45,8 +50,8 @@ pub(super) fn draw(
     options: &Options,
     dtype: Dtype,
 ) -> Result<WhitenCase> {
-    let shape = masked::shape(u)?;
-    let mask = masked::mask(u, shape, options.holes)?;
+    let shape = masks::shape(u)?;
+    let mask = masks::mask(u, shape, options.holes)?;
     let pattern = u.choose_index(7)?;
     let base = if pattern == 6 { uniform(u, -10.0, 10.0)? } else { one(u, &AWKWARD)? };
     let values = repeating(u, shape.0 * shape.1, |u| {
@@ -63,11 +68,11 @@ pub(super) fn draw(
     let mut values = Array2::from_shape_vec(shape, values).expect("N·T values");
     for (value, kept) in values.iter_mut().zip(&mask) {
         if !*kept {
-            *value = masked::poison(u, options.masked_values, Whiten::POISON)?;
+            *value = masks::poison(u, options.masked_values, Whiten::POISON)?;
         }
     }
     let mut case = WhitenCase { values, mask };
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     if valid(&case, options, dtype).is_ok() {
         return Ok(case);
     }
@@ -83,7 +88,7 @@ pub(super) fn draw(
         }),
         mask: Array2::from_elem((shape.0, shape.1.max(2)), true),
     };
-    crate::contract::round(&mut case, dtype);
+    crate::value::record::round(&mut case, dtype);
     Ok(case)
 }
 
@@ -119,14 +124,14 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<WhitenCase> {
     case(arr2(&[[9.0, 9.001, 9.002]]), arr2(&[[o, o, o]]));
     case(arr2(&[[0.0, LARGEST]]), arr2(&[[o, o]]));
     case(arr2(&[[0.0, 1.0, 0.0], [0.0, 2.0, 0.0], [3.0, 0.0, 0.0]]), arr2(&[[o; 3]; 3]));
-    if options.masked_values == masked::MaskedValues::Any {
+    if options.masked_values == conventions::MaskedValues::Any {
         for poison in [f64::INFINITY, f64::NAN, f64::NEG_INFINITY] {
             case(arr2(&[[poison]]), arr2(&[[x]]));
             case(arr2(&[[0.0, 1.0, poison]]), arr2(&[[o, o, x]]));
         }
     }
     cases.retain_mut(|case| {
-        crate::contract::round(case, dtype);
+        crate::value::record::round(case, dtype);
         valid(case, options, dtype).is_ok()
     });
     cases.sort_by_cached_key(Whiten::measure);
@@ -137,7 +142,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<WhitenCase> {
 pub(super) fn simpler(case: &WhitenCase) -> Vec<WhitenCase> {
     let nothing = WhitenCase { values: arr2(&[[0.0]]), mask: arr2(&[[false]]) };
     let mut candidates = vec![nothing];
-    candidates.extend(grid::simpler::<Whiten>(case));
+    candidates.extend(rows::simpler::<Whiten>(case));
     if case.values.ncols() == 1 {
         candidates.push(WhitenCase {
             values: case.values.t().as_standard_layout().into_owned(),
@@ -172,7 +177,7 @@ pub(super) fn classes() -> Vec<Class<Whiten>> {
         contains,
         generated,
     };
-    let mut classes = masked::classes::<Whiten>();
+    let mut classes = laws::masks::classes::<Whiten>();
     for class in &mut classes {
         // A row by itself may be too short for a deviation, where that is not generated.
         if ["one-column", "one-token-of-several"].contains(&class.id) {

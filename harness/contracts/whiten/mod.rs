@@ -20,18 +20,28 @@ use ndarray::{Array2, Ix2};
 
 pub use super::group_advantage::EpsilonMode;
 
-use crate::contract::{Class, Contract, RowInfluence, Stage};
-use crate::cuts::Cuts;
-use crate::draw::{chance, one};
-use crate::fault::Fault;
-use crate::grid::{self, Grid};
-use crate::invariant::Invariant;
+use crate::contract::cuts::along_axes;
+use crate::generate::axes::Axes;
+use crate::contract::Parts;
+use crate::contract::definition::Definition;
+use crate::contract::rows;
+use crate::contract::Contract;
+use crate::contract::class::Class;
+use crate::contract::options::RowInfluence;
+use crate::contract::stage::Stage;
+use crate::contract::cuts::Cuts;
+use crate::generate::draw::{chance, one};
+use crate::contract::fault::Fault;
+use crate::contract::rows::Grid;
+use crate::generate::axes;
+use crate::contract::invariant::Invariant;
 use crate::laws;
-use crate::masked::{EmptyMask, MaskedOutput, MaskedValues};
-use crate::place::Dtype;
-use crate::shrink::Measure;
-use crate::tolerance::Expected;
-use crate::{options, record};
+use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedValues};
+use crate::value::place::Dtype;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::Expected;
+use crate::contract::options::options;
+use crate::value::record::record;
 
 record! {
     /// The inputs of `whiten`.
@@ -96,8 +106,8 @@ options! {
     }
 }
 
-impl crate::contract::Options for Options {
-    fn docs() -> Vec<crate::contract::OptionDoc> {
+impl crate::contract::options::Options for Options {
+    fn docs() -> Vec<crate::contract::options::OptionDoc> {
         Self::option_docs()
     }
 
@@ -131,45 +141,40 @@ impl crate::contract::Options for Options {
 #[derive(Clone, Copy, Debug)]
 pub struct Whiten;
 
-impl Contract for Whiten {
+impl Definition for Whiten {
     type Case = WhitenCase;
     type Output = WhitenOutput;
     type Options = Options;
+}
 
+impl Contract for Whiten {
     const ID: &'static str = "whiten";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const AXES: Axes = Axes::new(&[("values", "NT"), ("mask", "NT"), ("whitened", "NT")]);
+    const PARTS: Parts<Self> = Parts {
+        draw: generate::draw,
+        corners: generate::corners,
+        valid: generate::valid,
+        classes: generate::classes,
+        reference: reference::whitened,
+        invariants: invariants::all,
+        faults: faults::all,
+    };
 
-    fn draw(
-        u: &mut Unstructured<'_>,
-        options: &Options,
-        dtype: Dtype,
-    ) -> arbitrary::Result<WhitenCase> {
-        generate::draw(u, options, dtype)
-    }
 
-    fn corners(options: &Options, dtype: Dtype) -> Vec<WhitenCase> {
-        generate::corners(options, dtype)
-    }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<WhitenCase> {
-        grid::small::<Self>(&[("values", &[0.0, 1.0, 2.0])], options, dtype)
+        rows::small::<Self>(&[("values", &[0.0, 1.0, 2.0])], options, dtype)
     }
 
     fn refuses(case: &WhitenCase, options: &Options) -> bool {
         options.empty_mask == EmptyMask::Refuse && has_few(case, options)
     }
 
-    fn valid(case: &WhitenCase, options: &Options, dtype: Dtype) -> Result<(), String> {
-        generate::valid(case, options, dtype)
-    }
 
     fn simpler(case: &WhitenCase, _: &Options, _: Dtype) -> Vec<WhitenCase> {
         generate::simpler(case)
-    }
-
-    fn measure(case: &WhitenCase) -> Measure {
-        grid::measure::<Self>(case)
     }
 
     fn shapes(case: &WhitenCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
@@ -180,30 +185,13 @@ impl Contract for Whiten {
         oracle::whitened(case, options)
     }
 
-    fn reference(case: &WhitenCase, options: &Options, dtype: Dtype) -> WhitenOutput {
-        reference::whitened(case, options, dtype)
+
+    fn cuts() -> Option<&'static dyn Cuts> {
+        Some(along_axes::<Self>())
     }
 
-    fn cuts() -> Option<Cuts<Self>> {
-        Some(Cuts::along_axes())
-    }
 
-    fn invariants() -> Vec<Invariant<Self>> {
-        invariants::all()
-    }
 
-    fn faults() -> Vec<Fault<Self>> {
-        faults::all()
-    }
-
-    fn classes() -> Vec<Class<Self>> {
-        generate::classes()
-    }
-}
-
-impl Grid for Whiten {
-    const AXES: &'static [(&'static str, &'static str)] =
-        &[("values", "NT"), ("mask", "NT"), ("whitened", "NT")];
 }
 
 impl laws::Rows for Whiten {

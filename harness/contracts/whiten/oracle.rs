@@ -3,9 +3,10 @@
 use ndarray::Array2;
 
 use super::{Options, WhitenCase, is_few, protected, sets, statistics};
-use crate::contract::RowInfluence;
-use crate::masked::{EmptyMask, outside};
-use crate::tolerance::{Expected, Number, summed};
+use crate::contract::options::RowInfluence;
+use crate::numeric::conventions::EmptyMask;
+use crate::numeric::tolerance::outside;
+use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// What the definition gives.
 ///

@@ -6,8 +6,8 @@ use ndarray::Array2;
 use num_traits::Float;
 
 use super::{EpsilonMode, Options, WhitenCase, WhitenOutput, is_few, sets};
-use crate::masked::EmptyMask;
-use crate::place::Dtype;
+use crate::numeric::conventions::EmptyMask;
+use crate::value::place::Dtype;
 
 /// The whitened values, computed in the arithmetic of the dtype.
 pub(super) fn whitened(case: &WhitenCase, options: &Options, dtype: Dtype) -> WhitenOutput {

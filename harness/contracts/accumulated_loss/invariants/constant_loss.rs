@@ -17,27 +17,23 @@
 
 use super::super::{AccumulatedLoss, Options};
 use super::{bound, number, with_tokens};
-use crate::aggregate::Aggregate;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::masked::EmptyRows;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::numeric::conventions::EmptyRows;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::Aggregation, &[
     "count-of-one-sub-step",
     "divided-again-by-micro-batches",
     "micro-batches-summed",
     "short-last-window",
     "masked-tokens-in-the-denominator",
-];
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    is_mean(options)
-}
+], check).under(|options| is_mean(options));
 
 /// Whether the weights of all tokens add up to 1.
 pub(super) fn is_mean(options: &Options) -> bool {
@@ -48,7 +44,7 @@ pub(super) fn is_mean(options: &Options) -> bool {
     }
 }
 
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     let constant = *probe.pick.one(&[1.0, -2.0, 0.5, 3.0]);
     let mut flat = probe.case.clone();

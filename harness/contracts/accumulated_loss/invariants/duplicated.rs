@@ -16,20 +16,15 @@
 
 use super::super::{AccumulatedLoss, Options};
 use super::{same_loss, with_tokens};
-use crate::aggregate::Aggregate;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] =
-    &["divisor-min-for-max", "micro-batches-summed", "short-last-window"];
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::Aggregation, &["divisor-min-for-max", "micro-batches-summed", "short-last-window"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     let mut twice = probe.case.clone();
     twice.micro_batches.extend(probe.case.micro_batches.iter().cloned());

@@ -18,22 +18,17 @@ use ndarray::Array2;
 
 use super::super::{AccumulatedLoss, MicroBatch, Options};
 use super::{same_loss, with_tokens};
-use crate::aggregate::Aggregate;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::masked::EmptyRows;
-use crate::place::Place;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::numeric::conventions::EmptyRows;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] =
-    &["mean-of-micro-batch-means", "divided-again-by-micro-batches"];
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::StabilityConstant, &["mean-of-micro-batch-means", "divided-again-by-micro-batches"], check).under(|options| { let of_tokens = matches!(options.aggregate, Aggregate::TokenMean | Aggregate::TokenSum);
+    of_tokens || options.empty_rows == EmptyRows::Skip });
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    let of_tokens = matches!(options.aggregate, Aggregate::TokenMean | Aggregate::TokenSum);
-    of_tokens || options.empty_rows == EmptyRows::Skip
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     let mut more = probe.case.clone();
     let at = probe.pick.below(more.micro_batches.len() + 1);

@@ -17,26 +17,23 @@
 use super::super::{AccumulatedLoss, Options, gradient_field};
 use super::constant_loss::is_mean;
 use super::with_tokens;
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::GradientFlow, &[
     "only-the-last-micro-batch",
     "gradient-zeroed-each-micro-batch",
     "divided-after-backward",
     "divided-again-by-micro-batches",
-];
+], check).under(|options| is_mean(options)).needs_gradient();
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    is_mean(options)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     let returned = probe.gradient_output()?;
     let gradients = &returned.output.grad_micro_batches;

@@ -17,19 +17,15 @@
 use super::super::generate::POISON;
 use super::super::{AccumulatedLoss, Options};
 use super::{same_loss, with_tokens};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::masked::MaskedValues;
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::numeric::conventions::MaskedValues;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &["mask-ignored"];
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::MaskingAlignment, &["mask-ignored"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     if probe.case.micro_batches.iter().all(|part| part.mask.iter().all(|kept| *kept)) {
         return Err(Stop::Vacuous);

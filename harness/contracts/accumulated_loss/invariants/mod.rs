@@ -1,11 +1,13 @@
 //! What must hold of `accumulated-loss`: the laws that apply, and one file for each of its own.
 
 use super::{AccumulatedLoss, AccumulatedLossCase, AccumulatedLossOutput, tokens};
-use crate::invariant::{Invariant, Outcome, Probe, Stop};
-use crate::masked::EmptyMask;
-use crate::text::pair;
-use crate::tolerance::apart;
-use crate::{broken, laws};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::numeric::conventions::EmptyMask;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
+use crate::laws;
+use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<AccumulatedLoss>> {
@@ -21,17 +23,14 @@ pub(super) fn all() -> Vec<Invariant<AccumulatedLoss>> {
             "gradient-zeroed-each-micro-batch",
             "divided-after-backward",
         ]),
-        laws::refuses::law(|options: &super::Options, _| options.empty_mask == EmptyMask::Refuse)
+        laws::refuses::law(|options: &super::Options| options.empty_mask == EmptyMask::Refuse)
             .catching(&["epsilon-in-the-denominator"]),
     ]);
-    all.extend(own().into_iter().map(|invariant| {
-        let needs_gradient = invariant.id == "gradient-sums-to-one";
-        Invariant { needs_gradient, ..invariant }
-    }));
+    all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     AccumulatedLoss;
     partition,
     constant_loss,

@@ -16,24 +16,19 @@
 
 use super::super::{AccumulatedLoss, AccumulatedLossCase, Options};
 use super::{same_loss, with_tokens};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] =
-    &["last-micro-batch-reported", "count-of-one-sub-step", "cut-to-the-first-width"];
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::Aggregation, &["last-micro-batch-reported", "count-of-one-sub-step", "cut-to-the-first-width"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     let parts = &probe.case.micro_batches;
     let order = probe.pick.shuffled(parts.len());
     let micro_batches: Vec<_> = order.iter().map(|place| parts[*place].clone()).collect();
-    if micro_batches.iter().zip(parts).all(|(new, old)| crate::record::same_bits(new, old)) {
+    if micro_batches.iter().zip(parts).all(|(new, old)| crate::value::record::same_bits(new, old)) {
         return Err(Stop::Vacuous);
     }
     let what = format!("with the micro-batches in the order {order:?}");

@@ -18,19 +18,14 @@ use ndarray::{Axis, Slice};
 use super::super::generate::taken;
 use super::super::{AccumulatedLoss, Options};
 use super::{same_loss, with_tokens};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["mask-ignored", "norm-length-of-the-batch", "masked-tokens-in-the-denominator"];
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::MaskingAlignment, &["mask-ignored", "norm-length-of-the-batch", "masked-tokens-in-the-denominator"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     let mut padded = probe.case.clone();
     let mut columns = Vec::new();

@@ -20,29 +20,26 @@ use ndarray::Axis;
 use super::super::generate::taken;
 use super::super::{AccumulatedLoss, AccumulatedLossCase, Options, gradient_field, joined};
 use super::{same_loss, with_tokens};
-use crate::broken;
-use crate::component::Gradients;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::component::Gradients;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<AccumulatedLoss> =
+    Rule::new(Pitfall::Aggregation, &[
     "mean-of-micro-batch-means",
     "per-rank-means-averaged",
     "divisor-fixed-for-uneven-rows",
     "scaled-twice-in-the-report",
     "averaged-where-summed",
     "last-short-micro-batch-dropped",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;
     let whole = AccumulatedLossCase { micro_batches: vec![joined(probe.case)] };
     let rows = whole.micro_batches[0].mask.nrows();

@@ -15,15 +15,15 @@
 
 use super::super::AnswerExtractor;
 use super::super::oracle::{Reading, answer, readings};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::{found_for, quoted};
-use crate::tolerance::Wanted;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::{found_for, quoted};
+use crate::numeric::tolerance::Wanted;
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<AnswerExtractor> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &[
     "unclosed-answer-taken",
     "whole-text-without-a-tag",
     "empty-for-null",
@@ -31,13 +31,9 @@ pub(super) const CATCHES: &[&str] = &[
     "nothing-for-the-whole",
     "the-word-none",
     "unclosed-box-taken",
-];
+], check);
 
-pub(super) fn applies(_: &super::super::Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
+fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for ((row, text), found) in probe.case.texts.indexed_iter().zip(&returned.output.answers) {

@@ -2,10 +2,11 @@
 
 use super::oracle::{Reading, answer, readings};
 use super::{AnswerExtractor, AnswerExtractorCase};
-use crate::broken;
-use crate::invariant::{Invariant, Outcome, Probe, Stop};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::laws;
-use crate::text::{found_for, quoted};
+use crate::value::text::{found_for, quoted};
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<AnswerExtractor>> {
@@ -28,7 +29,7 @@ pub(super) fn all() -> Vec<Invariant<AnswerExtractor>> {
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     AnswerExtractor;
     recovered,
     piece_of_the_text,

@@ -15,21 +15,16 @@
 
 use super::super::oracle::{answer, settled};
 use super::super::{AnswerExtractor, AnswerExtractorCase, Which};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::{found_for, quoted};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::{found_for, quoted};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] =
-    &["first-answer-taken", "last-answer-taken", "greedy-to-the-last-tag"];
+pub(super) const RULE: Rule<AnswerExtractor> =
+    Rule::new(Pitfall::Configuration, &["first-answer-taken", "last-answer-taken", "greedy-to-the-last-tag"], check);
 
-pub(super) fn applies(_: &super::super::Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
+fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let options = probe.options;
     let mut wanted = Vec::new();
     let mut texts = Vec::new();

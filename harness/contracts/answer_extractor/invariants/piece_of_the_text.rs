@@ -15,21 +15,16 @@
 
 use super::super::AnswerExtractor;
 use super::super::oracle::settled;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::{quoted, quoted_or_null};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::{quoted, quoted_or_null};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] =
-    &["parsed-object-for-its-text", "letters-lowered", "white-space-collapsed", "only-ascii"];
+pub(super) const RULE: Rule<AnswerExtractor> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["parsed-object-for-its-text", "letters-lowered", "white-space-collapsed", "only-ascii"], check);
 
-pub(super) fn applies(_: &super::super::Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
+fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for ((row, text), found) in probe.case.texts.indexed_iter().zip(&returned.output.answers) {

@@ -17,14 +17,14 @@
 
 use super::super::oracle::{answer, settled};
 use super::super::{AnswerExtractor, AnswerExtractorCase};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::{found_for, quoted};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::{found_for, quoted};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<AnswerExtractor> =
+    Rule::new(Pitfall::DecodingStringProcessing, &[
     "two-tags-required",
     "sign-dropped-from-integers",
     "separators-dropped",
@@ -45,13 +45,9 @@ pub(super) const CATCHES: &[&str] = &[
     "box-needs-dollars",
     "numbers-only",
     "first-word-of-the-line",
-];
+], check);
 
-pub(super) fn applies(_: &super::super::Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
+fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let options = probe.options;
     let answers = probe.case.texts.iter().filter_map(|text| settled(text, options));
     let (answers, texts): (Vec<&str>, Vec<String>) = answers

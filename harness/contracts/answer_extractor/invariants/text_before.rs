@@ -15,13 +15,12 @@
 //! torchtune #2604: an XML parser for prose. TinyZero 1c17832: the last line is taken first.
 
 use super::super::AnswerExtractor;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] =
-    &["xml-parser-for-prose", "only-at-the-start", "hashes-at-the-start-of-a-line"];
+pub(super) const RULE: Rule<AnswerExtractor> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["xml-parser-for-prose", "only-at-the-start", "hashes-at-the-start-of-a-line"], check);
 
 /// What is said before.
 const BEFORE: &[&str] = &[
@@ -37,11 +36,7 @@ const BEFORE: &[&str] = &[
     "$x$ \\frac{1}{2} ",
 ];
 
-pub(super) fn applies(_: &super::super::Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
+fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let before = *probe.pick.one(BEFORE);
     super::unchanged(probe, "before", before, |text| [before, text].concat())
 }

@@ -15,18 +15,14 @@
 //! TinyZero 1c17832: a trailing line end leaves an empty last line to search.
 
 use super::super::AnswerExtractor;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &["only-at-the-end", "last-line-before-the-marker"];
+pub(super) const RULE: Rule<AnswerExtractor> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["only-at-the-end", "last-line-before-the-marker"], check);
 
-pub(super) fn applies(_: &super::super::Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
+fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let after = *probe.pick.one(&["\n", " ", "\n\n", "\r\n", " \n\t"]);
     super::unchanged(probe, "after", after, |text| [text, after].concat())
 }

@@ -15,21 +15,16 @@
 //! vLLM #3016: the length of the stop string cut off whether or not it is there.
 
 use super::super::{CompletionDecoder, Options, Think, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::found_for;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::found_for;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] =
-    &["stop-string-cut-although-absent", "artefacts-removed-once-each"];
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["stop-string-cut-although-absent", "artefacts-removed-once-each"], check).under(|options| options.think != Think::StripAlways);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.think != Think::StripAlways
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let completions = probe.case.completions.iter();
     if completions.map(|text| oracle::pieces(text, probe.options)).any(|known| known.is_none()) {
         return Err(Stop::Vacuous);

@@ -14,21 +14,16 @@
 //! `skip_special_tokens=True` with `<answer>` among the special tokens.
 
 use super::super::{CompletionDecoder, Options, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::quoted;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::quoted;
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] =
-    &["kept-markers-removed-as-special", "all-tags-removed", "cut-at-the-first-artefact"];
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &["kept-markers-removed-as-special", "all-tags-removed", "cut-at-the-first-artefact"], check).under(|options| !options.keep.is_empty());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    !options.keep.is_empty()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for (row, completion) in probe.case.completions.iter().enumerate() {

@@ -15,25 +15,21 @@
 //! written for.
 
 use super::super::{CompletionDecoder, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::quoted;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::quoted;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &[
     "one-of-several-stops-removed",
     "artefacts-removed-at-the-end-only",
     "only-one-artefact-known",
     "artefacts-removed-once-each",
-];
+], check).under(|options| !options.artefacts.is_empty());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    !options.artefacts.is_empty()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for (row, text) in returned.output.texts.iter().enumerate() {

@@ -14,22 +14,17 @@
 //! ROLL a0ea3540: a tag of reasoning anywhere blanks the text. Texts blanked for want of a marker.
 
 use super::super::{CompletionDecoder, Options, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::quoted;
-use crate::tolerance::is_white;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::quoted;
+use crate::numeric::tolerance::is_white;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] =
-    &["any-think-tag-blanks-the-answer", "blank-without-markers", "blank-without-a-closing-tag"];
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["any-think-tag-blanks-the-answer", "blank-without-markers", "blank-without-a-closing-tag"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;
     let blank = |text: &str| text.chars().all(is_white);
     let mut checked = false;

@@ -14,20 +14,16 @@
 //! Closing tags added to truncated completions; letters made small.
 
 use super::super::{CompletionDecoder, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::quoted;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::quoted;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &["lower-case"];
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["lower-case"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;
     for (row, completion) in probe.case.completions.iter().enumerate() {
         let text = &returned.output.texts[row];

@@ -15,21 +15,16 @@
 //! answer.
 
 use super::super::{CompletionDecoder, Options, Think};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::found_for;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::found_for;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] =
-    &["any-think-tag-blanks-the-answer", "block-opened-in-the-prompt-kept"];
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["any-think-tag-blanks-the-answer", "block-opened-in-the-prompt-kept"], check).under(|options| options.think != Think::Keep);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.think != Think::Keep
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let [open, close] = &probe.options.think_tags;
     let Options { artefacts, think_tags, .. } = probe.options;
     let mut both = [probe.case.clone(), probe.case.clone()];
@@ -48,7 +43,7 @@ pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
         if after != before {
             broken!(
                 "for the completion {}, texts[{row}] is {} as without the opening tag",
-                crate::text::quoted(&in_the_completion.completions[row]),
+                crate::value::text::quoted(&in_the_completion.completions[row]),
                 found_for(Some(after), Some(before)),
             );
         }

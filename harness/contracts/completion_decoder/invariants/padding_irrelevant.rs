@@ -14,24 +14,20 @@
 //! Only trailing padding removed; everything from the first end token on lost.
 
 use super::super::{CompletionDecoder, Options, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::found_for;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::found_for;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &[
     "artefacts-removed-at-the-end-only",
     "cut-at-the-first-artefact",
     "one-of-several-stops-removed",
-];
+], check).under(|options| !options.artefacts.is_empty());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    !options.artefacts.is_empty()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let [left, right] = [probe.pick.below(3), probe.pick.below(3)];
     let artefact = probe.pick.one(&probe.options.artefacts).clone();
     let mut padded = probe.case.clone();

@@ -14,15 +14,15 @@
 //! Texts blanked for want of a tag; `encode('ascii', 'ignore')`; white space collapsed.
 
 use super::super::{CompletionDecoder, Options, Think};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::found_for;
-use crate::tolerance::Wanted;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::found_for;
+use crate::numeric::tolerance::Wanted;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &[
     "blank-without-markers",
     "blank-without-a-closing-tag",
     "beyond-ascii-dropped",
@@ -36,13 +36,9 @@ pub(super) const CATCHES: &[&str] = &[
     "stop-string-cut-although-absent",
     "outer-white-space-lost",
     "answer-part-only",
-];
+], check).under(|options| options.think != Think::StripAlways);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.think != Think::StripAlways
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;
     let Options { artefacts, think_tags, trim, .. } = probe.options;
     let mut checked = false;

@@ -15,28 +15,24 @@
 //! their content left.
 
 use super::super::{CompletionDecoder, Options, Think};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::quoted;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::quoted;
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionDecoder> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &[
     "reasoning-kept-as-content",
     "tags-removed-reasoning-kept",
     "think-block-without-line-ends",
     "first-closing-tag-taken",
-];
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.think != Think::Keep
-}
+], check).under(|options| options.think != Think::Keep);
 
 /// What stands in the reasoning, and nowhere else.
 const THOUGHT: &str = "@thought@";
 
-pub(super) fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let Options { artefacts, think_tags: [open, close], think, .. } = probe.options;
     let mut thoughtful = probe.case.clone();
     for text in &mut thoughtful.completions {

@@ -18,19 +18,14 @@ use ndarray::Array2;
 
 use super::super::{CompletionMask, CompletionMaskCase, Options, Unfinished};
 use super::{expect_flag, expect_kept, rows};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["no-eos-taken-for-the-first-token", "eos-at-the-first-token-overlooked"];
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::MaskingAlignment, &["no-eos-taken-for-the-first-token", "eos-at-the-first-token-overlooked"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let options = probe.options;
     let before = probe.finite_output()?;
     let (count, columns) = probe.case.tokens.dim();

@@ -16,19 +16,15 @@
 
 use super::super::{CompletionMask, Options};
 use super::expect_same;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::record::one_line;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::record::one_line;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["only-one-eos-id"];
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::Configuration, &["only-one-eos-id"], check).under(|options| options.eos.iter().any(|id| *id != options.eos[0]));
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.eos.iter().any(|id| *id != options.eos[0])
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let before = probe.finite_output()?;
     let eos = &probe.options.eos;
     let step = 1 + probe.pick.below(eos.len() - 1);

@@ -16,25 +16,21 @@
 
 use super::super::{CompletionMask, Options};
 use super::{expect_same, rows};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::record::one_line;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::record::one_line;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::MaskingAlignment, &[
     "mask-by-token-value",
     "last-eos-ends-the-row",
     "up-to-the-second-eos",
     "no-eos-id-never-stops",
     "eos-test-on-the-last-column",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let before = probe.finite_output()?;
     let mut changed = probe.case.clone();
     let options = probe.options;

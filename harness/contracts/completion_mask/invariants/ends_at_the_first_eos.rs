@@ -17,12 +17,12 @@
 
 use super::super::{CompletionMask, Options};
 use super::{expect_flag, rows};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::MaskingAlignment, &[
     "final-eos-dropped-when-pad-is-eos",
     "every-eos-is-padding",
     "no-eos-id-never-stops",
@@ -34,13 +34,9 @@ pub(super) const CATCHES: &[&str] = &[
     "one-token-past-the-eos",
     "only-the-last-run-of-eos",
     "eos-id-hard-coded",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let mut checked = false;
     let returned = probe.finite_output()?;
     for (row, tokens, first) in rows(probe.case, probe.options) {

@@ -3,10 +3,11 @@
 use ndarray::Array2;
 
 use super::{CompletionMask, CompletionMaskCase, Options};
-use crate::broken;
-use crate::invariant::{Invariant, Outcome};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::Outcome;
 use crate::laws;
-use crate::text::number;
+use crate::value::text::number;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<CompletionMask>> {
@@ -21,7 +22,7 @@ pub(super) fn all() -> Vec<Invariant<CompletionMask>> {
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     CompletionMask;
     zero_or_one,
     prefix,

@@ -14,26 +14,22 @@
 //! OpenRLHF de254567, 9d8b3fda and 01b8a23d: holes at the pads and ends inside a completion.
 
 use super::super::{CompletionMask, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::number;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::number;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::MaskingAlignment, &[
     "mask-by-token-value",
     "every-eos-is-padding",
     "pads-inside-masked",
     "padding-mask-returned",
     "right-aligned",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let returned = probe.finite_output()?;
     let mask = &returned.output.mask;
     if mask.ncols() < 2 {

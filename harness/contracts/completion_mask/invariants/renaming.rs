@@ -17,20 +17,15 @@
 use super::super::generate::lookalikes;
 use super::super::{CompletionMask, Options};
 use super::expect_same;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::record::one_line;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::record::one_line;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] =
-    &["ids-compared-in-bf16", "ids-in-sixteen-bits", "pad-id-hard-coded", "eos-id-hard-coded"];
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["ids-compared-in-bf16", "ids-in-sixteen-bits", "pad-id-hard-coded", "eos-id-hard-coded"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let before = probe.finite_output()?;
     let mut words = lookalikes(probe.options);
     words.extend([0, 1, 2, 3, 7, 50_255, 199_999]);

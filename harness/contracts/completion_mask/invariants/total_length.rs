@@ -17,21 +17,16 @@
 use super::super::oracle::length;
 use super::super::{CompletionMask, Options};
 use super::rows;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::number;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::number;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] =
-    &["eos-left-out", "final-eos-dropped-when-pad-is-eos", "one-length-for-the-batch"];
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::Aggregation, &["eos-left-out", "final-eos-dropped-when-pad-is-eos", "one-length-for-the-batch"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let found = probe.finite_output()?.output.mask.sum();
     let lengths = rows(probe.case, probe.options).map(|(_, row, _)| length(&row, probe.options));
     let expected: usize = lengths.sum();

@@ -17,12 +17,12 @@
 
 use super::super::{CompletionMask, Options, Unfinished};
 use super::{expect_flag, rows};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::Configuration, &[
     "unfinished-row-counts-pads",
     "unfinished-rows-kept",
     "unfinished-rows-dropped",
@@ -30,13 +30,9 @@ pub(super) const CATCHES: &[&str] = &[
     "last-token-of-unfinished-rows-lost",
     "pad-taken-for-an-eos",
     "pad-id-hard-coded",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let Options { pad, unfinished, .. } = *probe.options;
     let returned = probe.finite_output()?;
     let mut checked = false;

@@ -14,20 +14,16 @@
 //! `1 − cumsum(eos)` that is not clamped, and goes below 0 behind the second end.
 
 use super::super::{CompletionMask, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::number;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::number;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &["negative-behind-the-second-eos"];
+pub(super) const RULE: Rule<CompletionMask> =
+    Rule::new(Pitfall::MaskingAlignment, &["negative-behind-the-second-eos"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
+fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let returned = probe.finite_output()?;
     let mask = &returned.output.mask;
     for ((row, token), flag) in mask.indexed_iter() {

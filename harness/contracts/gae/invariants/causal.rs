@@ -15,21 +15,17 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["recursion-from-the-start", "values-one-step-early"];
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["recursion-from-the-start", "values-one-step-early"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let mut places = Vec::new();
     for (row, tokens) in tokens(probe.case).iter().enumerate() {
         for at in 1..tokens.len() {

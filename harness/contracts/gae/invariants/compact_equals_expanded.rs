@@ -14,27 +14,23 @@
 //! ### Bugs it has caught
 //! verl #7278, in the recursion for returns: the first turn gets 0 because the row starts anew.
 
+use crate::contract::rows;
 use super::super::{Gae, GaeCase, Options};
 use super::tokens;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::grid;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::laws::Rows;
-use crate::masked::MaskedTokens;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::generate::axes;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::numeric::conventions::MaskedTokens;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["reset-at-observation", "time-passes-at-masked-tokens", "pad-value-as-the-next"];
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::MaskingAlignment, &["reset-at-observation", "time-passes-at-masked-tokens", "pad-value-as-the-next"], check).under(|options| options.masked == MaskedTokens::Skip);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.masked == MaskedTokens::Skip
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let row = probe.pick.below(probe.case.mask.nrows());
     let kept = tokens(probe.case).swap_remove(row);
     if kept.is_empty() || kept.len() == probe.case.mask.ncols() {
@@ -42,7 +38,7 @@ pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     }
     let before = probe.output()?;
     let alone: GaeCase = Gae::take(probe.case, &[row]);
-    let compact = grid::select::<Gae, _>(&alone, 'T', &kept);
+    let compact = rows::select::<Gae, _>(&alone, 'T', &kept);
     let after = probe.call(&compact)?;
     let fields = [
         ("advantages", &before.output.advantages, &after.advantages),

@@ -15,21 +15,18 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::masked::{MaskedTokens, has_hole};
-use crate::place::Place;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::generate::masks::has_hole;
+use crate::numeric::conventions::MaskedTokens;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &["values-one-step-early", "bootstrap-with-the-last-value"];
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::MaskingAlignment, &["values-one-step-early", "bootstrap-with-the-last-value"], check).under(|options| !options.whiten);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    !options.whiten
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let Options { gamma, lam, masked, .. } = *probe.options;
     let has_gap = |row: usize| has_hole(probe.case.mask.row(row));
     let rows: Vec<(usize, Vec<usize>)> = tokens(probe.case)
@@ -64,7 +61,7 @@ pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
             broken!(
                 "with the rewards ahead as values of row {row}, advantages[{row}, {token}] is {}, \
                  expected 0 ± {allowed:.1e}",
-                crate::text::rounded(found)
+                crate::value::text::rounded(found)
             );
         }
     }

@@ -16,24 +16,20 @@
 use ndarray::{Array2, ArrayD};
 
 use super::super::{Gae, GaeOutput, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["td-error-clipped", "whitened-unasked"];
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["td-error-clipped", "whitened-unasked"], check);
 
 /// An output field.
 type Field = fn(&GaeOutput) -> &Array2<f64>;
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let before = probe.output()?;
     let mut doubled = probe.case.clone();
     let [mut rewards_only, mut values_only] = [probe.case.clone(), probe.case.clone()];

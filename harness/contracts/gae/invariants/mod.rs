@@ -1,14 +1,13 @@
 //! What must hold of `gae`: the laws that apply, and one file for each of its own.
 
 use super::{Gae, GaeCase, Options};
-use crate::invariant::Invariant;
+use crate::contract::invariant::Invariant;
 use crate::laws;
-use crate::masked::EmptyMask;
+use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<Gae>> {
-    let mut all = laws::universal();
-    all[4] = laws::finite::law().catching(&["gives-nan", "one-token-unbiased-deviation"]);
+    let mut all = laws::universal_and(&[("finite", &["one-token-unbiased-deviation"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "gamma-not-applied",
@@ -23,7 +22,7 @@ pub(super) fn all() -> Vec<Invariant<Gae>> {
         laws::row_split::law().catching(&["carry-crosses-rows", "whitened-unasked"]),
         laws::padding::law().catching(&["pad-value-as-the-next", "whitened-over-padding"]),
         laws::masked_poison::law().catching(&["pad-value-as-the-next"]),
-        laws::refuses::law(|options: &Options, _| {
+        laws::refuses::law(|options: &Options| {
             options.whiten && options.empty_mask == EmptyMask::Refuse
         })
         .catching(&["whitened-with-ddof-0"]),
@@ -39,7 +38,7 @@ fn tokens(case: &GaeCase) -> Vec<Vec<usize>> {
     (0..case.mask.nrows()).map(columns).collect()
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     Gae;
     row_end,
     recursion,

@@ -17,16 +17,16 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::masked::MaskedTokens;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::{Number, apart};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::numeric::conventions::MaskedTokens;
+use crate::value::text::pair;
+use crate::numeric::tolerance::{Number, apart};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &[
     "values-one-step-early",
     "rewards-one-step-early",
     "returns-from-stale-advantages",
@@ -34,13 +34,9 @@ pub(super) const CATCHES: &[&str] = &[
     "next-value-not-discounted",
     "carry-decays-without-gamma",
     "masked-tokens-skipped",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let returned = probe.output()?;
     let returns = &returned.output.returns;
     let bounds = probe.bounds("returns");

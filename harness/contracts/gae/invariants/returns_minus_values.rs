@@ -15,26 +15,22 @@
 
 use super::super::oracle::whitened;
 use super::super::{Gae, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::{Number, SAFETY, apart};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::{Number, SAFETY, apart};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &[
     "returns-from-stale-advantages",
     "returns-without-lambda",
     "returns-of-whitened-advantages",
     "not-whitened",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let case = probe.case;
     let places: Vec<(usize, usize)> =
         case.mask.indexed_iter().filter(|(_, kept)| **kept).map(|(at, _)| at).collect();

@@ -15,21 +15,17 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &["pad-value-as-the-next", "bootstrap-with-the-last-value"];
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::MaskingAlignment, &["pad-value-as-the-next", "bootstrap-with-the-last-value"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("returns");
     let mut checked = false;

@@ -15,22 +15,18 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::masked::MaskedTokens;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::numeric::conventions::MaskedTokens;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["lambda-fixed"];
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::Configuration, &["lambda-fixed"], check).under(|options| options.lam == 0.0 && !options.whiten);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.lam == 0.0 && !options.whiten
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("advantages");
     let mut checked = false;

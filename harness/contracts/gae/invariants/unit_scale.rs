@@ -15,31 +15,27 @@
 //! deviation, which must be declared as what it is.
 
 use super::super::{Gae, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<Gae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &[
     "whitened-over-padding",
     "whitened-with-ddof-0",
     "whitened-row-by-row",
     "whitened-without-centring",
     "not-whitened",
-];
+], check).under(|options| options.whiten);
 
 /// Where the definition's own variance is further from 1 than this, ε is a part of it.
 const NEGLIGIBLE: f64 = 1e-6;
 
 /// Where a number may be off by more than this, rounding is a part of the deviation.
 const ROUNDED: f64 = 0.1;
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.whiten
-}
 
 /// Mean and variance, with ddof 1.
 fn moments(numbers: &[f64]) -> (f64, f64) {
@@ -48,7 +44,7 @@ fn moments(numbers: &[f64]) -> (f64, f64) {
     (mean, numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (count - 1.0))
 }
 
-pub(super) fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
+fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     if probe.options.too_few(probe.case) {
         return Err(Stop::Vacuous);
     }

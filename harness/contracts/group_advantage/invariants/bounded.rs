@@ -15,20 +15,16 @@
 
 use super::super::{Baseline, GroupAdvantage, Options, Scale};
 use super::several;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["sum-for-mean"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["sum-for-mean"], check).under(|options| options.baseline == Baseline::Mean && options.scale == Scale::Std);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.baseline == Baseline::Mean && options.scale == Scale::Std
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;
     let bounds = probe.bounds("advantages");
     for (number, rows) in several(probe.case)? {

@@ -17,12 +17,13 @@
 
 use super::super::{Baseline, GroupAdvantage, Options};
 use super::several;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::{Dtype, Place};
-use crate::text::{number as number_text, rounded};
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::place::{Dtype, Place};
+use crate::value::text::{number as number_text, rounded};
+use crate::numeric::tolerance::apart;
 
 /// Larger groups leave larger residues.
 const LARGEST_GROUP: usize = 16;
@@ -30,20 +31,16 @@ const LARGEST_GROUP: usize = 16;
 /// What a group without signal may get.
 const LARGEST_ADVANTAGE: f64 = 0.05;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::StabilityConstant, &[
     "epsilon-missing",
     "residue-of-a-rounded-mean",
     "constant-group-keeps-its-reward",
     "constant-group-gets-one",
     "baseline-missing",
-];
+], check).under(|options| options.baseline != Baseline::None).at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
 
-pub(super) fn applies(options: &Options, place: Place) -> bool {
-    options.baseline != Baseline::None && matches!(place.dtype, Dtype::F32 | Dtype::F64)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for (number, rows) in several(probe.case)? {

@@ -15,22 +15,17 @@
 
 use super::super::{Baseline, EpsilonMode, GroupAdvantage, Options, Scale};
 use super::{deviation, several};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::{pair, rounded};
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::{pair, rounded};
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] =
-    &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::StabilityConstant, &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"], check).under(|options| options.scale == Scale::Std);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.scale == Scale::Std
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;
     let bounds = probe.bounds("advantages");
     let options = probe.options;

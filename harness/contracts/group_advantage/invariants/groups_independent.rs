@@ -15,18 +15,14 @@
 
 use super::super::{GroupAdvantage, Options, Scale, members};
 use super::unchanged_everywhere;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["groups-ignored", "batch-mean-as-baseline"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["groups-ignored", "batch-mean-as-baseline"], check).under(|options| options.scale != Scale::BatchStd);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.scale != Scale::BatchStd
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let groups = members(probe.case);
     if groups.len() < 2 {
         return Err(Stop::Vacuous);

@@ -3,10 +3,12 @@
 use ndarray::{Array1, ArrayD};
 
 use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
-use crate::invariant::{Invariant, Outcome, Stop};
-use crate::text::pair;
-use crate::tolerance::apart;
-use crate::{broken, laws};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Outcome, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
+use crate::laws;
+use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {
@@ -20,7 +22,7 @@ pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     GroupAdvantage;
     zero_sum,
     constant_group,

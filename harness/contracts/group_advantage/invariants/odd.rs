@@ -15,18 +15,14 @@
 
 use super::super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, Options};
 use super::unchanged_everywhere;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["negative-advantages-dropped"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["negative-advantages-dropped"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;
     let negated = GroupAdvantageCase { rewards: -&probe.case.rewards, ..probe.case.clone() };
     let after = probe.call(&negated)?;

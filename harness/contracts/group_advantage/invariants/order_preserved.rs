@@ -15,20 +15,16 @@
 
 use super::super::{GroupAdvantage, Options, Scale};
 use super::several;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["sign-flipped"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check).under(|options| options.scale != Scale::LooStd);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.scale != Scale::LooStd
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;
     let (advantages, rewards) = (&returned.output.advantages, &probe.case.rewards);
     let bounds = probe.bounds("advantages");

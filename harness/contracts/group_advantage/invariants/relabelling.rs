@@ -15,18 +15,14 @@
 
 use super::super::{GroupAdvantage, Layout, Options, members};
 use super::unchanged_everywhere;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["rows-in-group-order"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["rows-in-group-order"], check).under(|options| options.layout == Layout::Any);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.layout == Layout::Any
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;
     let groups = members(probe.case);
     let order = probe.pick.shuffled(groups.len());

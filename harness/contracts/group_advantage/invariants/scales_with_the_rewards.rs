@@ -17,22 +17,18 @@
 
 use super::super::{EpsilonMode, GroupAdvantage, Options, Scale};
 use super::{deviation, several};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::{pair, rounded};
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::{pair, rounded};
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["divided-by-the-variance", "not-divided"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["divided-by-the-variance", "not-divided"], check).under(|options| { options.scale == Scale::None
+        || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add) });
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.scale == Scale::None
-        || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;
     let factor = *probe.pick.one(&[0.5, 0.25, 2.0, 4.0, 0.125]);
     let mut multiplied = probe.case.clone();

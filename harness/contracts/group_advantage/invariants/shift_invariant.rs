@@ -16,19 +16,14 @@
 
 use super::super::{Baseline, GroupAdvantage, Options};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] =
-    &["baseline-missing", "mean-over-std-precedence", "every-row-its-own-group"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["baseline-missing", "mean-over-std-precedence", "every-row-its-own-group"], check).under(|options| options.baseline != Baseline::None);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.baseline != Baseline::None
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;
     let amounts = [1.0, -1.0, 2.0, -4.0, 0.5, 4.0, -8.0, 8.0];
     for _ in 0..3 {

@@ -15,20 +15,16 @@
 
 use super::super::{GroupAdvantage, Options};
 use super::several;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["rewards-truncated-to-integers"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["rewards-truncated-to-integers"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;
     let noise = 64.0 * probe.place.dtype.arithmetic().unit_roundoff();
     let smallest = probe.place.dtype.min_positive();

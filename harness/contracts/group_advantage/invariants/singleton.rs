@@ -14,21 +14,16 @@
 //! SB3 #1028: a deviation with ddof 1 over a single row.
 
 use super::super::{Baseline, GroupAdvantage, Options, Singleton, members};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] =
-    &["one-row-unbiased-deviation", "singleton-keeps-its-reward", "singleton-gets-zero"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["one-row-unbiased-deviation", "singleton-keeps-its-reward", "singleton-gets-zero"], check).under(|options| options.baseline != Baseline::None && options.singleton != Singleton::Avoid);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.baseline != Baseline::None && options.singleton != Singleton::Avoid
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.output()?;
     let expected = probe.expected();
     let mut checked = false;

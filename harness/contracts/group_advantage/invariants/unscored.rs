@@ -14,22 +14,18 @@
 //! trl #5773, #5775, #5902: a row of None summed to 0.
 
 use super::super::{GroupAdvantage, Layout, Options, Unscored};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::laws::Rows;
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["unscored-counted-as-zero", "unscored-spoils-its-group"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["unscored-counted-as-zero", "unscored-spoils-its-group"], check).under(|options| options.unscored == Unscored::Exclude);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.unscored == Unscored::Exclude
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let rewards = &probe.case.rewards;
     let scored: Vec<usize> = (0..rewards.len()).filter(|row| !rewards[*row].is_nan()).collect();
     if scored.len() == rewards.len() {

@@ -17,21 +17,17 @@
 
 use super::super::{Baseline, GroupAdvantage, Options, Scale};
 use super::several;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["baseline-missing", "mean-over-std-precedence"];
+pub(super) const RULE: Rule<GroupAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["baseline-missing", "mean-over-std-precedence"], check).under(|options| options.baseline != Baseline::None && options.scale != Scale::LooStd);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.baseline != Baseline::None && options.scale != Scale::LooStd
-}
-
-pub(super) fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;
     let advantages = &returned.output.advantages;
     let bounds = probe.bounds("advantages");

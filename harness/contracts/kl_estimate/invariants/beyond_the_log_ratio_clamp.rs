@@ -15,18 +15,14 @@
 
 use super::super::{KlEstimate, Options};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["log-ratio-clamp-ignored"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::Configuration, &["log-ratio-clamp-ignored"], check).under(|options| options.log_ratio_clamp.is_some());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.log_ratio_clamp.is_some()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let c = probe.place.dtype.round(probe.options.log_ratio_clamp.ok_or(Stop::Vacuous)?);
     let mut at_the_clamp = probe.case.clone();
     let mut moved = false;

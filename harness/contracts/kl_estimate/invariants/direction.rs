@@ -15,20 +15,16 @@
 //! trlx: e^d - 1 - d on samples of the policy.
 
 use super::super::{Estimator, KlEstimate, KlEstimateCase, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["k3-direction-reversed", "k1-direction-reversed"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::LogSpaceSign, &["k3-direction-reversed", "k1-direction-reversed"], check).under(|options| matches!(options.estimator, Estimator::K1 | Estimator::K3));
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    matches!(options.estimator, Estimator::K1 | Estimator::K3)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let KlEstimateCase { log_probs, ref_log_probs } = probe.case.clone();
     if log_probs == ref_log_probs {
         return Err(Stop::Vacuous);

@@ -16,28 +16,24 @@
 
 use super::super::{Estimator, KlEstimate, Options};
 use super::enumerated;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::LogSpaceSign, &[
     "k3-direction-reversed",
     "k1-direction-reversed",
     "estimators-counted-from-zero",
     "weighted-by-the-probability",
-];
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    matches!(options.estimator, Estimator::K1 | Estimator::K3)
+], check).under(|options| { matches!(options.estimator, Estimator::K1 | Estimator::K3)
         && options.log_ratio_clamp.is_none()
-        && options.clamp.is_none()
-}
+        && options.clamp.is_none() });
 
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let vocabulary = enumerated(probe)?;
     let output = probe.call(&vocabulary)?;
     let bounds = probe.bounds_in(&probe.expected_of(&vocabulary), "kl");

@@ -16,26 +16,23 @@
 
 use super::super::{Estimator, Gradient, KlEstimate, Options};
 use super::enumerated;
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &["k1-as-a-loss", "k3-gradient-of-the-reversed-kl"];
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    let free = options.log_ratio_clamp.is_none() && options.clamp.is_none();
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::GradientFlow, &["k1-as-a-loss", "k3-gradient-of-the-reversed-kl"], check).under(|options| { let free = options.log_ratio_clamp.is_none() && options.clamp.is_none();
     match options.gradient {
         Gradient::K2 => true,
         Gradient::Value => options.estimator == Estimator::K2 && free,
         Gradient::None => false,
-    }
-}
+    } }).needs_gradient();
 
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let vocabulary = enumerated(probe)?;
     let returned = probe.call_with(&vocabulary, true)?;
     let Some(gradient) = &returned.output.grad_log_probs else { return Err(Stop::Vacuous) };

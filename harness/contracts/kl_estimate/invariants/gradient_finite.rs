@@ -14,20 +14,16 @@
 //! verl #1779: k3 at log-ratios beyond -88 with a clamp on the result only.
 
 use super::super::{Gradient, KlEstimate, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::number;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::number;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &["k3-overflows"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::GradientFlow, &["k3-overflows"], check).under(|options| options.gradient != Gradient::None).needs_gradient();
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.gradient != Gradient::None
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let returned = probe.gradient_output()?;
     let Some(gradient) = &returned.output.grad_log_probs else { return Err(Stop::Vacuous) };
     if let Some(((row, column), bad)) = gradient.indexed_iter().find(|(_, x)| !x.is_finite()) {

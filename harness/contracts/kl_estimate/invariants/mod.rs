@@ -3,12 +3,14 @@
 use ndarray::{Array2, ArrayD};
 
 use super::{KlEstimate, KlEstimateCase};
-use crate::invariant::{Invariant, Outcome, Probe, Stop};
-use crate::laws::Rows;
-use crate::place::Dtype;
-use crate::text::pair;
-use crate::tolerance::apart;
-use crate::{broken, laws};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::value::place::Dtype;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
+use crate::laws;
+use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<KlEstimate>> {
@@ -34,14 +36,11 @@ pub(super) fn all() -> Vec<Invariant<KlEstimate>> {
         laws::row_permutation::law().catching(&["reference-of-another-row"]),
         laws::row_split::law().catching(&["reference-of-another-row"]),
     ]);
-    all.extend(own().into_iter().map(|invariant| {
-        let needs_gradient = ["gradient-finite", "expected-gradient"].contains(&invariant.id);
-        Invariant { needs_gradient, ..invariant }
-    }));
+    all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     KlEstimate;
     zero_when_equal,
     non_negative,

@@ -14,20 +14,16 @@
 //! slime #2114: -β·kl in the tensor that is logged as the KL.
 
 use super::super::{Estimator, KlEstimate, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["kl-tensor-reused-in-place"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::LogSpaceSign, &["kl-tensor-reused-in-place"], check).under(|options| options.estimator != Estimator::K1);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.estimator != Estimator::K1
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("kl");
     for (((row, column), found), allowed) in returned.output.kl.indexed_iter().zip(&bounds) {

@@ -15,19 +15,14 @@
 
 use super::super::{KlEstimate, Options};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["mean-of-the-row", "reference-off-by-one", "reference-of-another-row"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::MaskingAlignment, &["mean-of-the-row", "reference-off-by-one", "reference-of-another-row"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let (rows, columns) = probe.case.log_probs.dim();
     if rows * columns < 2 {
         return Err(Stop::Vacuous);

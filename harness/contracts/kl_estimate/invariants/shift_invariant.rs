@@ -15,19 +15,14 @@
 
 use super::super::{KlEstimate, Options};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] =
-    &["weighted-by-the-probability", "kl-in-half-precision", "ratio-of-probabilities"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::ProbabilityRatio, &["weighted-by-the-probability", "kl-in-half-precision", "ratio-of-probabilities"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let dtype = probe.place.dtype;
     let mut shifted = probe.case.clone();
     let mut moved = false;

@@ -14,21 +14,17 @@
 //! OpenRLHF #620: a difference of bf16 log-probabilities.
 
 use super::super::{Estimator, KlEstimate, Options, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["minus-one-missing", "kl-in-half-precision"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::StabilityConstant, &["minus-one-missing", "kl-in-half-precision"], check).under(|options| options.estimator == Estimator::K3);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.estimator == Estimator::K3
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("kl");
     let options = probe.options;

@@ -14,20 +14,16 @@
 //! verl #1779: no clamp; slime: a clamp on one of its estimators.
 
 use super::super::{KlEstimate, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["result-clamp-ignored", "result-clamped-above-only"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::Configuration, &["result-clamp-ignored", "result-clamped-above-only"], check).under(|options| options.clamp.is_some());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.clamp.is_some()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let Some([lo, hi]) = probe.options.clamp else { return Err(Stop::Vacuous) };
     let returned = probe.output()?;
     let bounds = probe.bounds("kl");

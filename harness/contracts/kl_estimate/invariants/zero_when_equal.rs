@@ -14,22 +14,17 @@
 //! k3 without its -1; slime #2114: a reward added to the tensor of the KL.
 
 use super::super::{KlEstimate, KlEstimateCase, Options};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] =
-    &["minus-one-missing", "kl-tensor-reused-in-place", "ratio-of-probabilities"];
+pub(super) const RULE: Rule<KlEstimate> =
+    Rule::new(Pitfall::LogSpaceSign, &["minus-one-missing", "kl-tensor-reused-in-place", "ratio-of-probabilities"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
+fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let log_probs = probe.case.log_probs.clone();
     let equal = KlEstimateCase { ref_log_probs: log_probs.clone(), log_probs };
     let output = probe.call(&equal)?;

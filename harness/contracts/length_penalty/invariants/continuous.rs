@@ -14,23 +14,18 @@
 //! A quotient by the limit for one by the buffer; integer division.
 
 use super::super::{LengthPenalty, LengthPenaltyCase, Options, Shape};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] =
-    &["line-over-the-limit", "whole-steps-only", "whole-steps-towards-zero", "beyond-is-free"];
+pub(super) const RULE: Rule<LengthPenalty> =
+    Rule::new(Pitfall::Configuration, &["line-over-the-limit", "whole-steps-only", "whole-steps-towards-zero", "beyond-is-free"], check).under(|options| { let linear = matches!(options.shape, Shape::LinearOverlong | Shape::LinearUnbounded);
+    linear && options.buffer > 0 });
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    let linear = matches!(options.shape, Shape::LinearOverlong | Shape::LinearUnbounded);
-    linear && options.buffer > 0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
+fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
     let Options { max_length, buffer, factor, .. } = *probe.options;
     let knees = [max_length - buffer, max_length];
     let near = |length: i64| knees.iter().find(|knee| (**knee - 1..=**knee).contains(&length));

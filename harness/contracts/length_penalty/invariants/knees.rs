@@ -14,26 +14,22 @@
 //! `<` for `<=`; a buffer behind the limit; a length without its end-of-sequence token.
 
 use super::super::{LengthPenalty, Options, Shape};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<LengthPenalty> =
+    Rule::new(Pitfall::Configuration, &[
     "limit-is-too-long",
     "step-at-the-buffer",
     "line-starts-at-the-limit",
     "line-not-bounded",
     "last-token-not-counted",
     "cosine-of-half-the-limit",
-];
-
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
+], check);
 
 /// Lengths at which the penalty is known without its formula, with what it is there.
 fn known(options: &Options) -> Vec<(i64, f64)> {
@@ -61,7 +57,7 @@ fn known(options: &Options) -> Vec<(i64, f64)> {
     known
 }
 
-pub(super) fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
+fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
     let known = known(probe.options);
     let returned = probe.output()?;
     let bounds = probe.bounds("rewards");

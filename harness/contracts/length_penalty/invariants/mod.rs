@@ -1,13 +1,12 @@
 //! What must hold of `length-penalty`: the laws that apply, and one file for each of its own.
 
 use super::LengthPenalty;
-use crate::invariant::Invariant;
+use crate::contract::invariant::Invariant;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<LengthPenalty>> {
-    let mut all = laws::universal();
-    all[4] = laws::finite::law().catching(&["gives-nan", "division-by-no-buffer"]);
+    let mut all = laws::universal_and(&[("finite", &["division-by-no-buffer"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "length-is-the-span-of-the-mask",
@@ -25,7 +24,7 @@ pub(super) fn all() -> Vec<Invariant<LengthPenalty>> {
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     LengthPenalty;
     never_rises,
     continuous,

@@ -14,21 +14,16 @@
 //! A cosine that is not held at the limit rises again beyond it.
 
 use super::super::{LengthPenalty, LengthPenaltyCase, Options, Shape};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] =
-    &["cosine-beyond-the-limit", "cosine-ends-exchanged", "beyond-is-free", "sign-lost"];
+pub(super) const RULE: Rule<LengthPenalty> =
+    Rule::new(Pitfall::LogSpaceSign, &["cosine-beyond-the-limit", "cosine-ends-exchanged", "beyond-is-free", "sign-lost"], check).under(|options| options.shape != Shape::Cosine || options.min <= options.max);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.shape != Shape::Cosine || options.min <= options.max
-}
-
-pub(super) fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
+fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
     let before = probe.output()?;
     let limit = probe.options.max_length;
     let more = *probe.pick.one(&[1, 2, limit / 4 + 1, limit]);

@@ -15,23 +15,18 @@
 //! NeMo-RL #4061, AReaL #1351: excluded rows counted in mean and deviation.
 
 use super::super::{EmptyRows, Options, OutcomeAdvantage, is_empty};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::laws::Rows;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] =
-    &["excluded-row-in-the-statistics", "excluded-reward-in-the-statistics", "empty-row-left-out"];
+pub(super) const RULE: Rule<OutcomeAdvantage> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["excluded-row-in-the-statistics", "excluded-reward-in-the-statistics", "empty-row-left-out"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let rows = 0..probe.case.groups.len();
     let (empty, others): (Vec<usize>, Vec<usize>) =
         rows.partition(|row| is_empty(probe.case, *row));

@@ -14,27 +14,23 @@
 //! Rewards read at the last token, or at the last column of a padded batch.
 
 use super::super::{Options, OutcomeAdvantage, kept};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::record::same_bits;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::record::same_bits;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<OutcomeAdvantage> =
+    Rule::new(Pitfall::MaskingAlignment, &[
     "outcome-is-the-last-reward",
     "outcome-is-the-last-column",
     "first-token-left-out",
     "outcome-is-the-largest-reward",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let before = probe.finite_output()?;
     let dtype = probe.place.dtype;
     let mut gathered = probe.case.clone();

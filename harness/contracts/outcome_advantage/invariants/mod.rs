@@ -8,14 +8,15 @@ use super::{
     EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, OutcomeAdvantageOutput, Unscored,
     is_empty, kept, outcomes,
 };
-use crate::component::{Call, Component, Failure, Gradients, Returned};
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::Contract;
-use crate::invariant::{Invariant, Memo, Outcome, Probe, Stop};
-use crate::journal::Journal;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Memo, Outcome, Probe, Stop};
+use crate::files::journal::Journal;
 use crate::laws;
-use crate::pick::Pick;
-use crate::place::Place;
-use crate::record::same_bits;
+use crate::generate::pick::Pick;
+use crate::value::place::Place;
+use crate::value::record::same_bits;
 
 /// The invariants of `group-advantage` that hold here on the outcomes, each with the faults that
 /// it must catch.
@@ -71,7 +72,7 @@ pub(super) fn all() -> Vec<Invariant<OutcomeAdvantage>> {
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     OutcomeAdvantage;
     one_for_the_row,
     gathered,
@@ -146,7 +147,7 @@ struct OnOutcomes<'a> {
     component: &'a mut dyn Component<OutcomeAdvantage>,
     journal: Option<&'a mut Journal>,
     calls: &'a mut u64,
-    tolerance: crate::tolerance::Tolerance,
+    tolerance: crate::numeric::tolerance::Tolerance,
     /// Why a call gave nothing.
     stopped: Option<Stop>,
     /// The case and the failure of that call.

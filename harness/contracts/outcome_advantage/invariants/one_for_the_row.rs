@@ -14,25 +14,21 @@
 //! trl 4db63af98: with as many rows as tokens, token t of every row gets the advantage of row t.
 
 use super::super::{Options, OutcomeAdvantage};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<OutcomeAdvantage> =
+    Rule::new(Pitfall::MaskingAlignment, &[
     "row-advantage-along-columns",
     "advantage-at-the-last-token-only",
     "tokens-keep-their-own-reward",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
+fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let returned = probe.output()?;
     let advantages = &returned.output.advantages;
     let bounds = 2.0 * probe.bounds("advantages");

@@ -2,11 +2,12 @@
 
 use ndarray::{Array2, Axis};
 
+use crate::contract::rows;
 use super::super::{Advantages, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::{fault, gradient, right, tokens, with_loss};
-use crate::fault::Fault;
-use crate::grid;
-use crate::place::Dtype;
+use crate::contract::fault::Fault;
+use crate::generate::axes;
+use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![
@@ -151,8 +152,8 @@ fn as_mask(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLoss
     let sum: f64 = places.iter().map(|at| advantages.at(at.0, at.1)).sum();
     let (mut loss, mut slopes) = (0.0, Array2::zeros(case.mask.dim()));
     for (row, token) in &places {
-        let one: PolicyLossCase = grid::select::<PolicyLoss, _>(case, 'N', &[*row]);
-        let one: PolicyLossCase = grid::select::<PolicyLoss, _>(&one, 'T', &[*token]);
+        let one: PolicyLossCase = rows::select::<PolicyLoss, _>(case, 'N', &[*row]);
+        let one: PolicyLossCase = rows::select::<PolicyLoss, _>(&one, 'T', &[*token]);
         let output = right(&one, options, dtype);
         let weight = advantages.at(*row, *token) / (sum + 1e-8);
         loss += weight * output.loss[()];

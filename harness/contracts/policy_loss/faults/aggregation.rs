@@ -2,13 +2,14 @@
 
 use ndarray::Array2;
 
+use crate::contract::rows;
 use super::super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, Ratio};
 use super::{as_if, fault, gradient, right, tokens, with_loss};
-use crate::aggregate::Aggregate;
-use crate::fault::Fault;
-use crate::grid;
-use crate::masked::{EmptyMask, EmptyRows};
-use crate::place::Dtype;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::fault::Fault;
+use crate::generate::axes;
+use crate::numeric::conventions::{EmptyMask, EmptyRows};
+use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![
@@ -274,7 +275,7 @@ fn reweighted(
     let summed = Options { aggregate: Aggregate::TokenSum, ..options.clone() };
     let (mut loss, mut slopes) = (0.0, Array2::zeros(case.mask.dim()));
     for row in (0..case.mask.nrows()).filter(|row| batch.lengths[*row] > 0.0) {
-        let of_row: PolicyLossCase = grid::select::<PolicyLoss, _>(case, 'N', &[row]);
+        let of_row: PolicyLossCase = rows::select::<PolicyLoss, _>(case, 'N', &[row]);
         let output = right(&of_row, &summed, dtype);
         let own = weights.row(row).iter().copied().fold(0.0, f64::max);
         let weight = weight(&batch, row, own);

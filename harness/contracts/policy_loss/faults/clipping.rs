@@ -3,8 +3,8 @@
 use super::super::{ClipBounds, Objective, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::graph::on_tape;
 use super::{as_if, fault, gradient, right, with_loss};
-use crate::fault::Fault;
-use crate::place::Dtype;
+use crate::contract::fault::Fault;
+use crate::value::place::Dtype;
 
 /// No bound at all, in f32 too.
 const FAR: f64 = 1e30;

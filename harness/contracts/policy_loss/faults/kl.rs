@@ -4,9 +4,9 @@ use ndarray::{Array0, Array2};
 
 use super::super::{KlEstimator, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::{fault, gradient, right, tokens};
-use crate::aggregate::Aggregate;
-use crate::fault::Fault;
-use crate::place::Dtype;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::fault::Fault;
+use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![

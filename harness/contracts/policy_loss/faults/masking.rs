@@ -4,9 +4,9 @@ use ndarray::Array2;
 
 use super::super::{AdvantageShape, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::{fault, gradient, right, tokens, with_loss};
-use crate::fault::Fault;
-use crate::masked::EmptyMask;
-use crate::place::Dtype;
+use crate::contract::fault::Fault;
+use crate::numeric::conventions::EmptyMask;
+use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![

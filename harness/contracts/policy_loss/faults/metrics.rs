@@ -4,8 +4,8 @@ use ndarray::Array0;
 
 use super::super::{Advantages, ApproxKl, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::{fault, right, tokens};
-use crate::fault::Fault;
-use crate::place::Dtype;
+use crate::contract::fault::Fault;
+use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     let mut faults = clip_fraction();

@@ -12,8 +12,8 @@ mod ratio;
 use ndarray::{Array0, Array2};
 
 use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, reference};
-use crate::fault::{Behaviour, Fault, Function, misbehaviours};
-use crate::place::Dtype;
+use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::value::place::Dtype;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {

@@ -3,8 +3,8 @@
 use super::super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, Ratio};
 use super::graph::on_tape;
 use super::{as_if, fault, right};
-use crate::fault::Fault;
-use crate::place::Dtype;
+use crate::contract::fault::Fault;
+use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![

@@ -15,24 +15,20 @@
 
 use super::super::{Advantages, Objective, Options, PolicyLoss, Ratio};
 use super::weights;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] = &["minimum-for-maximum", "maximum-left-out"];
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.objective == Objective::PpoClip
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::ProbabilityRatio, &["minimum-for-maximum", "maximum-left-out"], check).under(|options| { options.objective == Objective::PpoClip
         && options.ratio == Ratio::Token
         && options.dual().is_none()
         && options.log_ratio_clamp.is_none()
-        && options.beta == 0.0
-}
+        && options.beta == 0.0 });
 
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let case = probe.case;
     let weights = weights(case, probe.options)?;
     let returned = probe.finite_output()?;

@@ -15,28 +15,24 @@
 //! compared after the minimum, always 0.
 
 use super::super::{Advantages, Options, PolicyLoss};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::ProbabilityRatio, &[
     "clip-fraction-counts-the-unclipped",
     "clip-fraction-ignores-the-sign",
     "clip-fraction-after-the-minimum",
     "clip-fraction-counts-zero-advantages",
     "clip-fraction-counts-the-dual-clip",
     "clip-fraction-diluted-by-padding",
-];
+], check).under(|options| options.counts_clipped());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.counts_clipped()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let case = probe.case;
     let returned = probe.output()?;
     let Some(found) = &returned.output.clip_fraction else { return Err(Stop::Vacuous) };

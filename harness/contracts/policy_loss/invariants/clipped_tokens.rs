@@ -16,14 +16,15 @@
 
 use super::super::{Advantages, Objective, Options, PolicyLoss, Ratio};
 use super::{gradient, weights};
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::ProbabilityRatio, &[
     "minimum-for-maximum",
     "clipping-ignored",
     "maximum-left-out",
@@ -34,13 +35,9 @@ pub(super) const CATCHES: &[&str] = &[
     "dual-clip-ignored",
     "ratio-detached",
     "old-log-probs-are-current",
-];
+], check).under(|options| options.objective == Objective::PpoClip && options.ratio == Ratio::Token && options.beta == 0.0).needs_gradient();
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.objective == Objective::PpoClip && options.ratio == Ratio::Token && options.beta == 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     let weights = weights(case, options)?;
     let returned = probe.gradient_output()?;

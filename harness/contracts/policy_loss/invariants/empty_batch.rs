@@ -14,22 +14,18 @@
 //! NeMo-RL #166, OpenRLHF 0fdee11b, verl e9bcd2ba0: 0/0, or a constant 0 that requires no gradient.
 
 use super::super::{Options, PolicyLoss};
-use crate::broken;
-use crate::component::Gradients;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::masked::EmptyMask;
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::component::Gradients;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::numeric::conventions::EmptyMask;
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["empty-mask-returns-a-constant"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::StabilityConstant, &["empty-mask-returns-a-constant"], check).under(|options| options.empty_mask == EmptyMask::Zero);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.empty_mask == EmptyMask::Zero
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if probe.case.mask.iter().any(|kept| *kept) {
         return Err(Stop::Vacuous);
     }

@@ -16,26 +16,21 @@
 
 use super::super::{Advantages, Objective, Options, PolicyLoss, Ratio};
 use super::loss_bound;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] =
-    &["objective-sign-flipped", "ratio-inverted", "advantages-without-their-sign"];
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.beta == 0.0
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &["objective-sign-flipped", "ratio-inverted", "advantages-without-their-sign"], check).under(|options| { options.beta == 0.0
         && (options.objective == Objective::Reinforce
-            || options.objective == Objective::PpoClip && options.ratio == Ratio::Token)
-}
+            || options.objective == Objective::PpoClip && options.ratio == Ratio::Token) });
 
 /// How much a log-probability is raised; exact in every format.
 const STEP: f64 = 0.125;
 
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     let advantages = Advantages::of(case);
     let (lo, hi) = options.bounds();

@@ -16,21 +16,17 @@
 
 use super::super::{Advantages, Options, PolicyLoss};
 use super::gradient;
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] =
-    &["objective-sign-flipped", "ratio-inverted", "weight-keeps-its-gradient"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &["objective-sign-flipped", "ratio-inverted", "weight-keeps-its-gradient"], check).under(|options| options.beta == 0.0).needs_gradient();
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.beta == 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     if !case.mask.iter().any(|kept| *kept) {
         return Err(Stop::Vacuous);

@@ -15,20 +15,16 @@
 
 use super::super::{Options, PolicyLoss};
 use super::{at_the_reference, loss_bound};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["kl-term-subtracted"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &["kl-term-subtracted"], check).under(|options| options.beta > 0.0 && options.kl_has_a_minimum());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.beta > 0.0 && options.kl_has_a_minimum()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {
         return Err(Stop::Vacuous);
     }

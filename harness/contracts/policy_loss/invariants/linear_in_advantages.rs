@@ -15,21 +15,17 @@
 
 use super::super::{Options, PolicyLoss, PolicyLossCase};
 use super::loss_bound;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["advantages-clipped", "advantages-normalised-again"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["advantages-clipped", "advantages-normalised-again"], check).under(|options| options.beta == 0.0);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.beta == 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {
         return Err(Stop::Vacuous);
     }

@@ -15,21 +15,17 @@
 
 use super::super::{Options, PolicyLoss};
 use super::on_policy;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["approx-kl-averages-the-ratio"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &["approx-kl-averages-the-ratio"], check).under(|options| options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0));
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {
         return Err(Stop::Vacuous);
     }

@@ -3,25 +3,16 @@
 use ndarray::Array2;
 
 use super::{Options, PolicyLoss, PolicyLossCase};
-use crate::component::Returned;
-use crate::invariant::{Invariant, Probe, Stop};
+use crate::contract::component::Returned;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Probe, Stop};
 use crate::laws;
-use crate::masked::EmptyMask;
-use crate::tolerance::Expected;
+use crate::numeric::conventions::EmptyMask;
+use crate::numeric::tolerance::Expected;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<PolicyLoss>> {
-    let mut all = laws::universal();
-    for invariant in &mut all {
-        if invariant.id == "finite" {
-            *invariant = invariant.catching(&[
-                "gives-nan",
-                "empty-row-divides-by-zero",
-                "empty-mask-returns-a-constant",
-                "masked-after-the-arithmetic",
-            ]);
-        }
-    }
+    let mut all = laws::universal_and(&[("finite", &["empty-row-divides-by-zero", "empty-mask-returns-a-constant", "masked-after-the-arithmetic"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "objective-sign-flipped",
@@ -64,17 +55,14 @@ pub(super) fn all() -> Vec<Invariant<PolicyLoss>> {
             .catching(&["row-advantage-along-columns", "advantages-of-another-row"]),
         laws::padding::law().catching(&["norm-by-padded-width", "mean-over-padding"]),
         laws::masked_poison::law().catching(&["mask-ignored", "mask-one-position-early"]),
-        laws::refuses::law::<PolicyLoss>(|options, _| options.empty_mask == EmptyMask::Refuse)
+        laws::refuses::law::<PolicyLoss>(|options| options.empty_mask == EmptyMask::Refuse)
             .catching(&["epsilon-in-the-denominator"]),
     ]);
-    all.extend(own().into_iter().map(|invariant| {
-        let needs_gradient = NEED_GRADIENTS.contains(&invariant.id);
-        Invariant { needs_gradient, ..invariant }
-    }));
+    all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     PolicyLoss;
     on_policy_loss,
     on_policy_gradient,
@@ -94,14 +82,6 @@ crate::invariants! {
     clip_fraction,
     metrics_on_policy,
 }
-
-/// Those that components without gradients cannot keep or break.
-const NEED_GRADIENTS: &[&str] = &[
-    "on-policy-gradient",
-    "gradient-against-the-advantage",
-    "clipped-tokens",
-    "pulls-towards-the-reference",
-];
 
 /// The case where all three policies are one.
 fn on_policy(case: &PolicyLossCase) -> PolicyLossCase {

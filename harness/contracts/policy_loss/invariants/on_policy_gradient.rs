@@ -16,30 +16,27 @@
 
 use super::super::{Advantages, KlEstimator, Objective, Options, PolicyLoss};
 use super::{gradient, on_policy, weights};
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::GradientFlow, &[
     "ratio-detached",
     "fused-path-zero-gradient",
     "gradient-of-the-sum",
     "gradient-doubled",
     "weight-keeps-its-gradient",
     "reinforce-with-the-probability",
-];
-
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    let (_, hi) = options.bounds();
+], check).under(|options| { let (_, hi) = options.bounds();
     let clamped = options.kl_clamp.is_some() && options.beta > 0.0;
-    (options.objective != Objective::Cispo || hi >= 1.0) && !clamped
-}
+    (options.objective != Objective::Cispo || hi >= 1.0) && !clamped }).needs_gradient();
 
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let weights = weights(probe.case, probe.options)?;
     let case = on_policy(probe.case);
     let returned = probe.call_with(&case, true)?;

@@ -16,15 +16,15 @@
 
 use super::super::{Advantages, Objective, Options, PolicyLoss};
 use super::{loss_bound, on_policy, weights};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::Aggregation, &[
     "objective-sign-flipped",
     "sum-of-exponentials-as-ratio",
     "sequence-mean-called-token-mean",
@@ -38,13 +38,9 @@ pub(super) const CATCHES: &[&str] = &[
     "advantages-passed-as-mask",
     "advantages-normalised-again",
     "advantages-without-their-sign",
-];
+], check).under(|options| options.objective == Objective::PpoClip && options.kl_has_a_minimum());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.objective == Objective::PpoClip && options.kl_has_a_minimum()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let weights = weights(probe.case, probe.options)?;
     let (lo, hi) = probe.options.bounds();
     let case = on_policy(probe.case);

@@ -15,21 +15,17 @@
 
 use super::super::{Options, PolicyLoss, PolicyLossCase};
 use super::{gradient, weights};
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ReferenceDrift;
-pub(super) const CATCHES: &[&str] =
-    &["kl-term-subtracted", "kl-coefficient-forced-to-zero", "kl-detached", "kl-of-the-old-policy"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::ReferenceDrift, &["kl-term-subtracted", "kl-coefficient-forced-to-zero", "kl-detached", "kl-of-the-old-policy"], check).under(|options| options.beta > 0.0 && options.kl_has_a_minimum()).needs_gradient();
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.beta > 0.0 && options.kl_has_a_minimum()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     weights(probe.case, probe.options)?;
     let advantages = probe.case.advantages.mapv(|_| 0.0);
     let still = PolicyLossCase { advantages, ..probe.case.clone() };

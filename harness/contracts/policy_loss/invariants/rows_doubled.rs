@@ -16,23 +16,19 @@
 
 use super::super::{Options, PolicyLoss};
 use super::loss_bound;
-use crate::aggregate::Aggregate;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::laws::Rows;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::numeric::aggregate::Aggregate;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] = &["tokens-and-rows-summed", "norm-not-by-rows"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::Aggregation, &["tokens-and-rows-summed", "norm-not-by-rows"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {
         return Err(Stop::Vacuous);
     }

@@ -15,28 +15,25 @@
 
 use super::super::{KlEstimator, Options, PolicyLoss, PolicyLossCase};
 use super::{at_the_reference, loss_bound};
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] = &["exponential-overflows"];
+pub(super) const RULE: Rule<PolicyLoss> =
+    Rule::new(Pitfall::ProbabilityRatio, &["exponential-overflows"], check).under(|options| options.beta == 0.0 || options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0));
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.beta == 0.0 || options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {
         return Err(Stop::Vacuous);
     }
     let still = at_the_reference(probe.case);
     let still = PolicyLossCase { advantages: still.advantages.mapv(|_| 0.0), ..still };
-    let gradients = probe.gradients() == crate::component::Gradients::Returned
-        || probe.gradients() == crate::component::Gradients::Optional;
+    let gradients = probe.gradients() == crate::contract::component::Gradients::Returned
+        || probe.gradients() == crate::contract::component::Gradients::Optional;
     let returned = probe.call_with(&still, gradients)?;
     let allowed = loss_bound(probe, &probe.expected_of(&still));
     let loss = returned.output.loss[()];

@@ -14,24 +14,19 @@
 //! Bonuses for the first index, samplers that never draw the last one.
 
 use super::super::{Options, PolicyUpdate, generate, trials};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] =
-    &["sign-flipped", "advantage-of-another-arm", "last-arm-never-sampled", "first-arm-privileged"];
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["sign-flipped", "advantage-of-another-arm", "last-arm-never-sampled", "first-arm-privileged"], check);
 
 /// How much a logit must gain on another one at least.
 const LEAST: f64 = 0.01;
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let case = probe.case;
     let signal = generate::signal(case, probe.options).ok_or(Stop::Vacuous)?;
     let [best] = signal.best[..] else { return Err(Stop::Vacuous) };

@@ -16,15 +16,14 @@
 //! Options without effect; references that share their weights with the policy.
 
 use super::super::{Options, PolicyUpdate, divergence, generate, trials};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ReferenceDrift;
-pub(super) const CATCHES: &[&str] =
-    &["beta-ignored", "kl-sign-flipped", "reference-shared-with-the-policy"];
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::ReferenceDrift, &["beta-ignored", "kl-sign-flipped", "reference-shared-with-the-policy"], check).under(|options| options.beta > 0.0);
 
 /// The large `beta`, in units of the difference of the rewards.
 const LARGE: f64 = 4.0;
@@ -32,11 +31,7 @@ const LARGE: f64 = 4.0;
 /// How far the steps must be able to go.
 const REACH: f64 = 7.9;
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.beta > 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let case = probe.case;
     let signal = generate::signal(case, probe.options).ok_or(Stop::Vacuous)?;
     if signal.reach < REACH || !probe.reads("beta") {

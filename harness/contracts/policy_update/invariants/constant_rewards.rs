@@ -16,26 +16,22 @@
 //! Entropy bonuses and weight decay left at their defaults, gradients that miss the normaliser.
 
 use super::super::{Options, PolicyUpdate, generate, softmax, trials};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::AdvantageNormalisation, &[
     "entropy-bonus-undeclared",
     "logits-decay",
     "gradient-detached-from-the-normaliser",
     "first-arm-privileged",
     "another-reference",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let case = probe.case;
     if !generate::is_constant(case) {
         return Err(Stop::Vacuous);

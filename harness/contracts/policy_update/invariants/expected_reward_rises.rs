@@ -17,14 +17,14 @@
 //! is better.
 
 use super::super::{Options, PolicyUpdate, expected_reward, generate, trials};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::LogSpaceSign, &[
     "sign-flipped",
     "reward-ignored",
     "advantage-of-another-arm",
@@ -32,16 +32,12 @@ pub(super) const CATCHES: &[&str] = &[
     "update-of-a-copy",
     "most-likely-arm-sampled",
     "last-arm-never-sampled",
-];
+], check);
 
 /// The share of the difference of the rewards by which the expected reward rises at least.
 const LEAST: f64 = 0.01;
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let case = probe.case;
     let signal = generate::signal(case, probe.options).ok_or(Stop::Vacuous)?;
     let before = expected_reward(&case.logits, &case.rewards);

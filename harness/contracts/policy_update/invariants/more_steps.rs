@@ -16,20 +16,16 @@
 use ndarray::arr0;
 
 use super::super::{Options, PolicyUpdate, PolicyUpdateCase, divergence, generate, trials};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["steps-ignored"];
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::Configuration, &["steps-ignored"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let case = probe.case;
     generate::signal(case, probe.options).ok_or(Stop::Vacuous)?;
     let share = probe.options.tolerance;

@@ -17,23 +17,19 @@
 use ndarray::Axis;
 
 use super::super::{Options, PolicyUpdate, PolicyUpdateCase, generate, softmax, trials};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] = &["last-arm-never-sampled", "first-arm-privileged"];
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::Sampling, &["last-arm-never-sampled", "first-arm-privileged"], check);
 
 /// Probabilities nearer to each other than this are the same.
 const NEAR: f64 = 0.02;
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let case = probe.case;
     let signal = generate::signal(case, probe.options).ok_or(Stop::Vacuous)?;
     let order = probe.pick.shuffled(case.logits.len());

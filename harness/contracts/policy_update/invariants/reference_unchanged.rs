@@ -14,25 +14,21 @@
 //! trl #6443: reference values computed again with the trained weights.
 
 use super::super::{Options, PolicyUpdate};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::{Number, apart};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::{Number, apart};
 
-pub(super) const PITFALL: Pitfall = Pitfall::ReferenceDrift;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::ReferenceDrift, &[
     "reference-recomputed-from-the-policy",
     "reference-shared-with-the-policy",
     "another-reference",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let returned = probe.output()?;
     let Some(reference) = &returned.output.ref_logits else { return Err(Stop::Vacuous) };
     if reference.len() != probe.case.logits.len() {

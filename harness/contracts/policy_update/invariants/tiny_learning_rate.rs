@@ -16,23 +16,19 @@
 use ndarray::arr0;
 
 use super::super::{Options, PolicyUpdate, PolicyUpdateCase, generate, trials};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["learning-rate-ignored"];
+pub(super) const RULE: Rule<PolicyUpdate> =
+    Rule::new(Pitfall::Configuration, &["learning-rate-ignored"], check);
 
 /// How far a logit may move against another one, besides rounding.
 const MOST: f64 = 0.01;
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
+fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     generate::signal(probe.case, probe.options).ok_or(Stop::Vacuous)?;
     let rate = probe.place.dtype.round(1e-7);
     let slow = PolicyUpdateCase { learning_rate: arr0(rate), ..probe.case.clone() };

@@ -15,19 +15,14 @@
 
 use super::super::{Kind, Options, PreferenceLoss};
 use super::{equal, losses};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] =
-    &["sign-flipped", "ipo-target-doubled", "reference-ignored", "sum-for-the-mean"];
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "ipo-target-doubled", "reference-ignored", "sum-for-the-mean"], check).under(|options| options.margin == 0.0);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.margin == 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let options = probe.options;
     let mut agreed = probe.case.clone();
     if options.reference_free {

@@ -15,20 +15,16 @@
 
 use super::super::{Options, PreferenceLoss};
 use super::{falls, losses};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["sign-flipped", "chosen-and-rejected-inputs-swapped"];
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "chosen-and-rejected-inputs-swapped"], check).under(|options| falls(options));
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    falls(options)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let (options, dtype) = (probe.options, probe.place.dtype);
     let amount = *probe.pick.one(&[1.0, 4.0, 16.0]);
     let mut raised = probe.case.clone();
@@ -43,7 +39,7 @@ pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     for ((index, before), (after, allowed)) in before.indexed_iter().zip(after.iter().zip(&allowed))
     {
         if after - before > *allowed {
-            let index = crate::text::index(&index);
+            let index = crate::value::text::index(&index);
             let [after, before] = pair(*after, *before);
             broken!(
                 "with policy_chosen raised by {amount}, {name}{index} is {after}, before it was \

@@ -14,20 +14,16 @@
 //! log(sigmoid(z)) for logsigmoid(z).
 
 use super::super::{Options, PreferenceLoss};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::number;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::number;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &["logarithm-of-the-sigmoid"];
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::GradientFlow, &["logarithm-of-the-sigmoid"], check).needs_gradient();
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let returned = probe.gradient_output()?;
     let output = &returned.output;
     let mut checked = false;

@@ -15,20 +15,17 @@
 
 use super::super::{Options, PreferenceLoss};
 use super::falls;
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &["rejected-side-detached", "sign-flipped"];
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::GradientFlow, &["rejected-side-detached", "sign-flipped"], check).needs_gradient();
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let returned = probe.gradient_output()?;
     let output = &returned.output;
     let (Some(chosen), Some(rejected)) = (&output.grad_policy_chosen, &output.grad_policy_rejected)

@@ -17,22 +17,18 @@ use ndarray::Array1;
 
 use super::super::{Options, PreferenceLoss};
 use super::equal;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &[
     "chosen-and-rejected-outputs-swapped",
     "rewards-without-beta",
     "rewards-without-the-reference",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let returned = probe.output()?;
     let (case, beta) = (probe.case, probe.options.beta);
     let of = |policy: &Array1<f64>, reference: &Array1<f64>| beta * (policy - reference);
@@ -53,7 +49,7 @@ pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
         let Some(found) = found else { continue };
         checked = true;
         if found.dim() != expected.dim() {
-            crate::broken!("{name} has shape {:?}, expected {:?}", found.shape(), expected.shape());
+            crate::contract::probe::broken!("{name} has shape {:?}, expected {:?}", found.shape(), expected.shape());
         }
         let allowed = probe.bounds(name);
         equal(&found.clone().into_dyn(), &expected.into_dyn(), &allowed, name)?;

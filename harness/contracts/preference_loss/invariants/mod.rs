@@ -3,20 +3,17 @@
 use ndarray::{Array1, ArrayD};
 
 use super::{Kind, Options, PreferenceLoss, PreferenceLossOutput, Reduction};
-use crate::invariant::{Invariant, Outcome, Stop};
-use crate::laws::outputs;
-use crate::text::pair;
-use crate::tolerance::apart;
-use crate::{broken, laws};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Outcome, Stop};
+use crate::laws::compare::outputs;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
+use crate::laws;
+use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<PreferenceLoss>> {
-    let mut all = laws::universal();
-    for invariant in &mut all {
-        if invariant.id == "finite" {
-            *invariant = invariant.catching(&["gives-nan", "logarithm-of-the-sigmoid"]);
-        }
-    }
+    let mut all = laws::universal_and(&[("finite", &["logarithm-of-the-sigmoid"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "sign-flipped",
@@ -36,14 +33,11 @@ pub(super) fn all() -> Vec<Invariant<PreferenceLoss>> {
         laws::row_permutation::law().catching(&["pairs-misaligned"]),
         laws::row_split::law().catching(&["pairs-misaligned", "margins-averaged-before-the-loss"]),
     ]);
-    all.extend(own().into_iter().map(|invariant| {
-        let needs_gradient = ["gradients-opposite", "gradient-finite"].contains(&invariant.id);
-        Invariant { needs_gradient, ..invariant }
-    }));
+    all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     PreferenceLoss;
     equal_policies,
     non_negative,
@@ -82,7 +76,7 @@ fn equal(
         found.indexed_iter().zip(expected.iter().zip(allowed))
     {
         if apart(*found, *expected, *allowed) {
-            let index = crate::text::index(&index);
+            let index = crate::value::text::index(&index);
             let [found, expected] = pair(*found, *expected);
             broken!("{what}{index} is {found}, expected {expected} ± {allowed:.1e}");
         }

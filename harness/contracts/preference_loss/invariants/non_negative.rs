@@ -15,27 +15,23 @@
 
 use super::super::{Kind, Options, PreferenceLoss};
 use super::losses;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["sign-flipped", "hinge-not-clamped"];
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "hinge-not-clamped"], check).under(|options| options.kind != Kind::Robust || options.label_smoothing == 0.0);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.kind != Kind::Robust || options.label_smoothing == 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let returned = probe.output()?;
     let name = probe.options.output();
     let found = losses(&returned.output, probe.options)?;
     let bounds = probe.bounds(name);
     for ((index, found), allowed) in found.indexed_iter().zip(&bounds) {
         if *found < -allowed {
-            let index = crate::text::index(&index);
+            let index = crate::value::text::index(&index);
             broken!("{name}{index} is {}, expected at least 0 - {allowed:.1e}", rounded(*found));
         }
     }

@@ -15,25 +15,21 @@
 
 use super::super::{Kind, Options, PreferenceLoss, PreferenceLossCase, oracle};
 use super::{equal, losses, reduced};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::LogSpaceSign, &[
     "beta-not-applied",
     "label-smoothing-ignored",
     "label-smoothing-on-the-wrong-side",
     "robust-adds-the-other-side",
     "reference-ignored",
     "reference-added",
-];
+], check).under(|options| matches!(options.kind, Kind::Sigmoid | Kind::Robust) && options.margin == 0.0);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    matches!(options.kind, Kind::Sigmoid | Kind::Robust) && options.margin == 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let (options, case) = (probe.options, probe.case);
     let exchanged = PreferenceLossCase {
         policy_chosen: case.policy_rejected.clone(),

@@ -14,18 +14,14 @@
 
 use super::super::{Options, PreferenceLoss};
 use super::{equal, losses};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["reference-used-although-free"];
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::Configuration, &["reference-used-although-free"], check).under(|options| options.reference_free);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.reference_free
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let options = probe.options;
     let mut other = probe.case.clone();
     other.ref_chosen.mapv_inplace(|_| *probe.pick.one(&[0.0, -1.0, -3.0, -50.0]));

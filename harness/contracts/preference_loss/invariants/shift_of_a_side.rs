@@ -15,19 +15,14 @@
 
 use super::super::{Options, PreferenceLoss};
 use super::{equal, losses};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] =
-    &["reference-ignored", "reference-added", "margin-in-half-precision"];
+pub(super) const RULE: Rule<PreferenceLoss> =
+    Rule::new(Pitfall::ProbabilityRatio, &["reference-ignored", "reference-added", "margin-in-half-precision"], check).under(|options| !options.reference_free);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    !options.reference_free
-}
-
-pub(super) fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let (options, dtype) = (probe.options, probe.place.dtype);
     let amount = *probe.pick.one(&[-1.0, -2.0, -16.0, -64.0, -256.0]);
     let mut shifted = probe.case.clone();

@@ -14,21 +14,17 @@
 //! Sums taken from the start of the row; returns of one row carried into the next.
 
 use super::super::{Options, Returns};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["summed-from-the-start"];
+pub(super) const RULE: Rule<Returns> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["summed-from-the-start"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
+fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let (rows, tokens) = probe.case.rewards.dim();
     let kept = |row: usize, token: usize| probe.case.mask[[row, token]];
     let places: Vec<(usize, usize)> = (0..rows)

@@ -13,26 +13,22 @@
 //! ### Bugs it has caught
 //! verl #7278: the first turn gets a return of 0 because the row starts anew after the gap.
 
+use crate::contract::rows;
 use super::super::{Options, Returns, ReturnsCase};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::grid;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::laws::Rows;
-use crate::masked::MaskedTokens;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::generate::axes;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::numeric::conventions::MaskedTokens;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["return-reset-at-observation", "time-passes-at-masked-tokens"];
+pub(super) const RULE: Rule<Returns> =
+    Rule::new(Pitfall::MaskingAlignment, &["return-reset-at-observation", "time-passes-at-masked-tokens"], check).under(|options| options.masked == MaskedTokens::Skip);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.masked == MaskedTokens::Skip
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
+fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let row = probe.pick.below(probe.case.rewards.nrows());
     let mask = probe.case.mask.row(row);
     let kept: Vec<usize> = (0..mask.len()).filter(|token| mask[*token]).collect();
@@ -41,7 +37,7 @@ pub(super) fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     }
     let before = probe.output()?;
     let alone: ReturnsCase = Returns::take(probe.case, &[row]);
-    let compact = grid::select::<Returns, _>(&alone, 'T', &kept);
+    let compact = rows::select::<Returns, _>(&alone, 'T', &kept);
     let after = probe.call(&compact)?;
     let bounds = 2.0 * probe.bounds("returns");
     for (at, token) in kept.iter().enumerate() {

@@ -13,21 +13,17 @@
 //! Returns divided by the length of their row still pass; a baseline or a clamp inside does not.
 
 use super::super::{Options, Returns};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["rewards-clipped"];
+pub(super) const RULE: Rule<Returns> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["rewards-clipped"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
+fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let before = probe.output()?;
     let mut doubled = probe.case.clone();
     for (reward, kept) in doubled.rewards.iter_mut().zip(&probe.case.mask) {

@@ -15,23 +15,18 @@
 //! verl #7278: the return starts anew after a tool's output.
 
 use super::super::{Options, Returns};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::masked::MaskedTokens;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::numeric::conventions::MaskedTokens;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["return-reset-at-observation", "own-reward-left-out", "summed-from-the-start"];
+pub(super) const RULE: Rule<Returns> =
+    Rule::new(Pitfall::MaskingAlignment, &["return-reset-at-observation", "own-reward-left-out", "summed-from-the-start"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
+fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let returned = probe.output()?;
     let returns = &returned.output.returns;
     let bounds = probe.bounds("returns");

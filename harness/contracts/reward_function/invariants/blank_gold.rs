@@ -16,20 +16,16 @@
 
 use super::super::probes::Question;
 use super::super::{Judges, Options, RewardFunction};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::{quoted, rounded};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::{quoted, rounded};
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &["blank-gold-matches-a-blank-answer"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &["blank-gold-matches-a-blank-answer"], check).under(|options| options.judges == Judges::Correctness);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Correctness
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let (right, _) = question.scores_beside_the_right_one(probe, &[])?;
     let empty = ["", " ", "\n"].map(|answer| question.answered(answer));

@@ -15,18 +15,14 @@
 
 use super::super::probes::{Question, some};
 use super::super::{Judges, Options, RewardFunction};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &["any-candidate-counts", "contained-anywhere"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &["any-candidate-counts", "contained-anywhere"], check).under(|options| options.judges == Judges::Correctness);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Correctness
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let wrong = question.wrong();
     let mut candidates = some(&wrong, 4);

@@ -15,19 +15,15 @@
 use super::super::probes::Question;
 use super::super::template::Template;
 use super::super::{Judges, Options, RewardFunction};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &["duplicate-tags-accepted"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["duplicate-tags-accepted"], check).under(|options| { options.judges == Judges::Format
+        && Template::of(options).closing().is_some_and(|mark| mark.starts_with("</")) });
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Format
-        && Template::of(options).closing().is_some_and(|mark| mark.starts_with("</"))
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let right = question.right();
     let closing = question.template.closing().unwrap_or_default().to_owned();

@@ -16,18 +16,14 @@
 
 use super::super::probes::Question;
 use super::super::{Judges, Options, RewardFunction};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &["contained-the-wrong-way-round"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &["contained-the-wrong-way-round"], check).under(|options| options.judges == Judges::Correctness);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Correctness
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let hacks = ["", " ", "\n"].map(|answer| question.answered(answer));
     question.below_the_right_one(probe, &hacks)

@@ -17,18 +17,14 @@
 
 use super::super::probes::Question;
 use super::super::{Judges, Options, RewardFunction};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &["cross-closed-tags-accepted", "opening-tags-are-enough"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["cross-closed-tags-accepted", "opening-tags-are-enough"], check).under(|options| matches!(options.judges, Judges::Format | Judges::IncrementalFormat));
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    matches!(options.judges, Judges::Format | Judges::IncrementalFormat)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let form = probe.options.judges == Judges::Format;
     let hacks = question.without_a_tag(form);

@@ -14,21 +14,17 @@
 //! GRPO tutorial: the tag count falls without end with what follows the last tag.
 
 use super::super::{Options, RewardFunction};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::{quoted, rounded};
-use crate::tolerance::Number;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::{quoted, rounded};
+use crate::numeric::tolerance::Number;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["score-doubled"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::Configuration, &["score-doubled"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let [lo, hi] = probe.options.range;
     let slack = probe.tolerance.bound(Number::new(lo.abs().max(hi.abs()), 1.0), 1);
     let output = probe.output()?;

@@ -1,7 +1,7 @@
 //! What must hold of `reward-function`: the laws that apply, and one file for each of its own.
 
 use super::RewardFunction;
-use crate::invariant::Invariant;
+use crate::contract::invariant::Invariant;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -23,7 +23,7 @@ pub(super) fn all() -> Vec<Invariant<RewardFunction>> {
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     RewardFunction;
     in_range,
     well_formed_is_the_maximum,

@@ -16,20 +16,16 @@
 
 use super::super::probes::{Question, differ};
 use super::super::{Judges, Options, RewardFunction};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::{quoted, rounded};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::{quoted, rounded};
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &["unclosed-tag-punished"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &["unclosed-tag-punished"], check).under(|options| options.judges == Judges::IncrementalFormat);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::IncrementalFormat
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let count = question.template.marks().len().min(5);
     let texts: Vec<String> = (0..1_usize << count).map(|kept| question.with(kept, count)).collect();

@@ -17,21 +17,16 @@
 use super::super::probes::{Question, differ};
 use super::super::template::Template;
 use super::super::{Judges, Options, RewardFunction};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::{quoted, rounded};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::{quoted, rounded};
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] =
-    &["first-number-wins", "length-rewarded", "markup-breaks-the-parser"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &["first-number-wins", "length-rewarded", "markup-breaks-the-parser"], check).under(|options| options.judges == Judges::Correctness && Template::of(options).reasons());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Correctness && Template::of(options).reasons()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let reasonings = question.reasonings();
     let wrong = question.wrong();

@@ -16,18 +16,14 @@
 use super::super::probes::Question;
 use super::super::template::Template;
 use super::super::{Judges, Options, RewardFunction};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &["multiline-dollar-accepts-a-tail", "tail-accepted"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["multiline-dollar-accepts-a-tail", "tail-accepted"], check).under(|options| options.judges == Judges::Format && Template::of(options).closing().is_some());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Format && Template::of(options).closing().is_some()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let hacks = ["\nI hope this helps!", " I hope this helps!"]
         .map(|tail| question.right().trim_end().to_owned() + tail);

@@ -17,25 +17,21 @@
 
 use super::super::probes::{PLAIN, Question, differ};
 use super::super::{Judges, Options, RewardFunction};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::{quoted, rounded};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::{quoted, rounded};
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &[
     "identity-parser",
     "format-regex-without-dotall",
     "every-tag-counted-again",
     "strips-nothing",
-];
+], check).under(|options| options.judges != Judges::None);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges != Judges::None
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let mut right = vec![PLAIN.to_owned()];
     if probe.options.judges != Judges::Correctness && question.template.reasons() {

@@ -18,12 +18,12 @@
 
 use super::super::probes::Question;
 use super::super::{Judges, Options, RewardFunction};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::RewardDecodingMismatch;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::RewardDecodingMismatch, &[
     "substring-partial-credit",
     "prefix-is-enough",
     "unparsable-gold-scores-full",
@@ -31,13 +31,9 @@ pub(super) const CATCHES: &[&str] = &[
     "gold-taken-for-a-pattern",
     "contained-anywhere",
     "sign-lost",
-];
+], check).under(|options| options.judges == Judges::Correctness);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Correctness
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let hacks: Vec<String> =
         question.wrong().iter().map(|wrong| question.answered(wrong)).collect();

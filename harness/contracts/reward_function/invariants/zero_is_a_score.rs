@@ -16,20 +16,16 @@
 
 use super::super::probes::Question;
 use super::super::{Judges, Options, RewardFunction};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::{quoted, rounded};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::{quoted, rounded};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["zero-score-is-falsy"];
+pub(super) const RULE: Rule<RewardFunction> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["zero-score-is-falsy"], check).under(|options| options.judges == Judges::Correctness);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.judges == Judges::Correctness
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
+fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;
     let wrong: Vec<String> =
         question.wrong().iter().map(|wrong| question.answered(wrong)).collect();

@@ -14,21 +14,17 @@
 //! trl #137, in the recursion over completions: the value of the state before the token's own.
 
 use super::super::{Options, RolloutGae};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["recursion-from-the-start"];
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["recursion-from-the-start"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let (steps, envs) = probe.case.rewards.dim();
     if steps < 2 {
         return Err(Stop::Vacuous);

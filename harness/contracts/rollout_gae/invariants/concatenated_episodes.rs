@@ -13,25 +13,21 @@
 //! ### Bugs it has caught
 //! SB3 #105, CleanRL #494: the next episode leads into the one before.
 
+use crate::contract::rows;
 use super::super::{Options, RolloutGae, RolloutGaeCase};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::grid;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::laws::Rows;
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::generate::axes;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows::Rows;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["done-flag-shifted", "beginnings-read-as-ends", "lambda-term-crosses-episodes"];
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::MaskingAlignment, &["done-flag-shifted", "beginnings-read-as-ends", "lambda-term-crosses-episodes"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let ends = probe.case.ends(probe.options);
     let steps = ends.nrows();
     let places: Vec<(usize, usize)> = ends
@@ -47,7 +43,7 @@ pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let bounds = 2.0 * probe.bounds("advantages");
     let alone: RolloutGaeCase = RolloutGae::take(probe.case, &[env]);
     let part = |steps: std::ops::Range<usize>| {
-        grid::select::<RolloutGae, RolloutGaeCase>(&alone, 'T', &steps.collect::<Vec<_>>())
+        rows::select::<RolloutGae, RolloutGaeCase>(&alone, 'T', &steps.collect::<Vec<_>>())
     };
     let mut first = part(0..end + 1);
     // The first part ended its episode, so what follows is nobody's business.

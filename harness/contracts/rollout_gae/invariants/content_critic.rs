@@ -14,22 +14,17 @@
 //! SB3 #105: an end read one step late gives two TD errors of the size of the value.
 
 use super::super::{Options, RolloutGae};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] =
-    &["done-flag-shifted", "cut-taken-for-an-end", "last-reward-dropped", "dones-ignored"];
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["done-flag-shifted", "cut-taken-for-an-end", "last-reward-dropped", "dones-ignored"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let Options { gamma, lam, .. } = *probe.options;
     let ends = probe.case.ends(probe.options);
     let value = *probe.pick.one(&[1.0, 4.0, -2.0]);

@@ -14,28 +14,24 @@
 //! SB3 #105: flags read one step off. CleanRL #494: one term of two was cut.
 
 use super::super::{Options, RolloutGae};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::MaskingAlignment, &[
     "done-flag-shifted",
     "beginnings-read-as-ends",
     "lambda-term-crosses-episodes",
     "carry-crosses-episodes",
     "value-crosses-episodes",
     "dones-ignored",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let ends = probe.case.ends(probe.options);
     let steps = ends.nrows();
     let places: Vec<(usize, usize)> = ends

@@ -14,22 +14,17 @@
 //! SB3 #183: the last stored value stood for the one that follows.
 
 use super::super::{Options, RolloutGae};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["bootstrap-with-the-last-stored-value", "last-done-ignored", "cut-taken-for-an-end"];
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::MaskingAlignment, &["bootstrap-with-the-last-stored-value", "last-done-ignored", "cut-taken-for-an-end"], check).under(|options| options.gamma > 0.0);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.gamma > 0.0
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let mut changed = probe.case.clone();
     // Small integers, so that their difference is exact in every format.
     let old = changed.last_values.mapv(|_| *probe.pick.one(&[0.0, 1.0, -2.0]));

@@ -13,21 +13,17 @@
 //! Rewards and TD errors clipped by a default that nobody asked for.
 
 use super::super::{Options, RolloutGae};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["td-error-clipped"];
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["td-error-clipped"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let before = probe.output()?;
     let mut doubled = probe.case.clone();
     doubled.rewards *= 2.0;

@@ -15,15 +15,15 @@
 //! CleanRL #494: c stood before one of the two terms only.
 
 use super::super::{Options, RolloutGae};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::{Number, apart};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::{Number, apart};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &[
     "lambda-term-crosses-episodes",
     "carry-crosses-episodes",
     "value-crosses-episodes",
@@ -31,13 +31,9 @@ pub(super) const CATCHES: &[&str] = &[
     "carry-decays-without-gamma",
     "last-reward-dropped",
     "last-step-left-out",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let returned = probe.output()?;
     let returns = &returned.output.returns;
     let bounds = probe.bounds("returns");

@@ -14,21 +14,17 @@
 //! CleanRL #337: returns made of the advantages of the round before.
 
 use super::super::{Options, RolloutGae};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::{Number, apart};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::{Number, apart};
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["returns-from-stale-advantages", "returns-without-lambda"];
+pub(super) const RULE: Rule<RolloutGae> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["returns-from-stale-advantages", "returns-without-lambda"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
+fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("advantages") + probe.bounds("returns");
     for ((step, env), found) in returned.output.advantages.indexed_iter() {

@@ -15,26 +15,22 @@
 
 use super::super::{Options, SamplingFilter};
 use super::rows;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &[
     "top-p-zero-empties-the-support",
     "least-likely-kept",
     "filter-fills-with-a-number",
     "filter-mask-in-sorted-order",
     "top-k-takes-its-last",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;
     let probs = &returned.output.probs;
     let bounds = probe.bounds("probs");

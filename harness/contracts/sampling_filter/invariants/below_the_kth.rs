@@ -18,23 +18,19 @@
 use super::super::oracle::Row;
 use super::super::{Options, SamplingFilter};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &[
     "top-p-of-the-full-distribution",
     "raw-probabilities-returned",
     "filter-fills-with-a-number",
     "top-k-without-effect",
-];
+], check).under(|options| options.top_k.is_some());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.top_k.is_some()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(k) = probe.options.top_k else { return Err(Stop::Vacuous) };
     let k = k.max(probe.options.min_keep) as usize;
     let mut cut = probe.case.clone();

@@ -15,21 +15,16 @@
 
 use super::super::generate::{DOMINANT, lead};
 use super::super::{Options, SamplingFilter};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] =
-    &["temperature-clamped", "temperature-multiplied", "maximum-not-subtracted"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &["temperature-clamped", "temperature-multiplied", "maximum-not-subtracted"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("probs");
     let size = probe.case.logits.ncols() as f64;

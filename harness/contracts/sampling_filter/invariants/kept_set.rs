@@ -20,13 +20,13 @@
 use super::super::oracle::Row;
 use super::super::{Options, SamplingFilter};
 use super::{rows, seen};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &[
     "nucleus-keeps-one-extra",
     "crossing-token-dropped",
     "raw-probabilities-returned",
@@ -41,13 +41,9 @@ pub(super) const CATCHES: &[&str] = &[
     "nucleus-in-vocabulary-order",
     "filter-fills-with-a-number",
     "dust-on-every-token",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.finite_output()?;
     let probs = &returned.output.probs;
     let dtype = probe.place.dtype;

@@ -15,21 +15,16 @@
 
 use super::super::{Options, SamplingFilter};
 use super::{rows, seen};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] =
-    &["min-p-absolute", "min-p-of-the-batch-maximum", "min-p-without-effect"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &["min-p-absolute", "min-p-of-the-batch-maximum", "min-p-without-effect"], check).under(|options| options.min_p.is_some() && options.top_k.is_none() && options.top_p.is_none());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.min_p.is_some() && options.top_k.is_none() && options.top_p.is_none()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(least) = probe.options.min_p else { return Err(Stop::Vacuous) };
     let returned = probe.finite_output()?;
     let dtype = probe.place.dtype;

@@ -4,25 +4,17 @@ use ndarray::{Array2, ArrayD, ArrayView1};
 
 use super::oracle::Row;
 use super::{Options, SamplingFilter, SamplingFilterCase};
-use crate::invariant::{Invariant, Outcome};
-use crate::place::Dtype;
-use crate::text::pair;
-use crate::tolerance::apart;
-use crate::{broken, laws};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::Outcome;
+use crate::value::place::Dtype;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
+use crate::laws;
+use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<SamplingFilter>> {
-    let mut all = laws::universal();
-    for invariant in &mut all {
-        if invariant.id == "finite" {
-            *invariant = invariant.catching(&[
-                "gives-nan",
-                "maximum-not-subtracted",
-                "minus-infinity-gives-nan",
-                "top-p-zero-empties-the-support",
-            ]);
-        }
-    }
+    let mut all = laws::universal_and(&[("finite", &["maximum-not-subtracted", "minus-infinity-gives-nan", "top-p-zero-empties-the-support"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "filtered-but-not-renormalised",
@@ -47,7 +39,7 @@ pub(super) fn all() -> Vec<Invariant<SamplingFilter>> {
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     SamplingFilter;
     sums_to_one,
     within_the_support,

@@ -16,27 +16,23 @@
 
 use super::super::{Options, SamplingFilter};
 use super::rows;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &[
     "temperature-not-applied",
     "temperature-multiplied",
     "temperature-applied-twice",
     "softmax-over-the-rows",
     "maximum-not-subtracted",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("probs");
     let temperature = probe.options.temperature;

@@ -15,19 +15,14 @@
 
 use super::super::{Options, SamplingFilter};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] =
-    &["maximum-not-subtracted", "filter-fills-with-a-number", "softmax-over-the-rows"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::StabilityConstant, &["maximum-not-subtracted", "filter-fills-with-a-number", "softmax-over-the-rows"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let before = probe.finite_output()?;
     let dtype = probe.place.dtype;
     let mut shifted = probe.case.clone();

@@ -16,26 +16,22 @@
 
 use super::super::{Options, SamplingFilter};
 use super::{rows, seen};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &[
     "nucleus-keeps-one-extra",
     "crossing-token-dropped",
     "top-p-without-effect",
     "least-likely-kept",
     "nucleus-in-vocabulary-order",
-];
+], check).under(|options| options.top_p.is_some() && options.top_k.is_none() && options.min_p.is_none());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.top_p.is_some() && options.top_k.is_none() && options.min_p.is_none()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(p) = probe.options.top_p else { return Err(Stop::Vacuous) };
     let returned = probe.finite_output()?;
     let dtype = probe.place.dtype;

@@ -16,22 +16,17 @@
 
 use super::super::{Options, SamplingFilter};
 use super::rows;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::{Number, apart};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::{Number, apart};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] =
-    &["filtered-but-not-renormalised", "softmax-over-the-rows", "dust-on-every-token"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &["filtered-but-not-renormalised", "softmax-over-the-rows", "dust-on-every-token"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;
     let probs = &returned.output.probs;
     let dtype = probe.place.dtype;

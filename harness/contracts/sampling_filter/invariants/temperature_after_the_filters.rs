@@ -17,19 +17,15 @@
 use super::super::oracle::Row;
 use super::super::{Options, Order, SamplingFilter};
 use super::seen;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &["temperature-before-the-filters"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Configuration, &["temperature-before-the-filters"], check).under(|options| options.order == Order::FiltersFirst);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.order == Order::FiltersFirst
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     if !probe.reads("temperature") {
         return Err(Stop::Vacuous);
     }

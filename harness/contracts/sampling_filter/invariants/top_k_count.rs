@@ -17,20 +17,15 @@
 
 use super::super::{Options, SamplingFilter};
 use super::{rows, seen};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Sampling;
-pub(super) const CATCHES: &[&str] =
-    &["top-k-keeps-one-extra", "top-k-takes-its-last", "top-k-without-effect"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Sampling, &["top-k-keeps-one-extra", "top-k-takes-its-last", "top-k-without-effect"], check).under(|options| options.top_k.is_some() && options.top_p.is_none() && options.min_p.is_none());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.top_k.is_some() && options.top_p.is_none() && options.min_p.is_none()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(k) = probe.options.top_k else { return Err(Stop::Vacuous) };
     let k = k.max(probe.options.min_keep) as usize;
     let returned = probe.finite_output()?;

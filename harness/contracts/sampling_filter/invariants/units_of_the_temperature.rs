@@ -16,19 +16,14 @@
 
 use super::super::{Options, Order, SamplingFilter};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] =
-    &["temperature-after-the-filters", "temperature-multiplied", "temperature-clamped"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::Configuration, &["temperature-after-the-filters", "temperature-multiplied", "temperature-clamped"], check).under(|options| options.order == Order::TemperatureFirst);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.order == Order::TemperatureFirst
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     if !probe.reads("temperature") {
         return Err(Stop::Vacuous);
     }

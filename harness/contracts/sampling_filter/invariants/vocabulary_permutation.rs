@@ -17,18 +17,14 @@ use ndarray::Axis;
 
 use super::super::{Options, SamplingFilter, SamplingFilterCase};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &["filter-mask-in-sorted-order", "nucleus-in-vocabulary-order"];
+pub(super) const RULE: Rule<SamplingFilter> =
+    Rule::new(Pitfall::MaskingAlignment, &["filter-mask-in-sorted-order", "nucleus-in-vocabulary-order"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
+fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let before = probe.finite_output()?;
     let size = probe.case.logits.ncols();
     let allowed = 2.0 * probe.bounds("probs");

@@ -14,14 +14,14 @@
 //! `clean_up_tokenization_spaces`, on for years, takes the space before a full stop out.
 
 use super::super::{Options, TokenDecoder, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::found_for;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::found_for;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &[
     "token-by-token",
     "spaces-between-tokens",
     "pieces-for-their-bytes",
@@ -36,13 +36,9 @@ pub(super) const CATCHES: &[&str] = &[
     "names-taken-out-of-the-text",
     "last-token-cut-although-no-eos",
     "first-token-cut",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for (row, tokens) in probe.case.tokens.rows().into_iter().enumerate() {

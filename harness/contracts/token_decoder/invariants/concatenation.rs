@@ -16,27 +16,23 @@
 use ndarray::{Axis, concatenate};
 
 use super::super::{Options, TokenDecoder, TokenDecoderCase, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::found_for;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::found_for;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &[
     "spaces-between-tokens",
     "white-space-trimmed",
     "first-space-lost",
     "cut-at-the-first-eos",
     "last-token-cut-although-no-eos",
     "first-token-cut",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let tokens = &probe.case.tokens;
     let whole = |row: usize| {
         let parts = oracle::parts(&tokens.row(row).to_vec(), probe.options);

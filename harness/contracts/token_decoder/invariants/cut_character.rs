@@ -14,20 +14,16 @@
 //! `errors="strict"` with an `except` that returns an empty text.
 
 use super::super::{Options, TokenDecoder, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::quoted;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::quoted;
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] = &["malformed-loses-the-text", "letters-lost-with-replacements"];
+pub(super) const RULE: Rule<TokenDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["malformed-loses-the-text", "letters-lost-with-replacements"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for (row, tokens) in probe.case.tokens.rows().into_iter().enumerate() {

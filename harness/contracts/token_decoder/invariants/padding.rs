@@ -16,21 +16,16 @@
 use ndarray::{Array2, Axis, concatenate};
 
 use super::super::{Options, TokenDecoder, TokenDecoderCase};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::found_for;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::found_for;
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["special-tokens-kept", "last-token-cut-although-no-eos", "first-token-cut"];
+pub(super) const RULE: Rule<TokenDecoder> =
+    Rule::new(Pitfall::MaskingAlignment, &["special-tokens-kept", "last-token-cut-although-no-eos", "first-token-cut"], check).under(|options| options.skip_special);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.skip_special
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let tokens = &probe.case.tokens;
     let columns = *probe.pick.one(&[1, 2, 5]);
     let pads = Array2::from_elem((tokens.nrows(), columns), probe.options.pad);

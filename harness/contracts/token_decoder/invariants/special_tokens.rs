@@ -16,21 +16,16 @@
 use ndarray::Array2;
 
 use super::super::{Options, TokenDecoder, TokenDecoderCase, oracle};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::{found_for, quoted};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::{found_for, quoted};
 
-pub(super) const PITFALL: Pitfall = Pitfall::DecodingStringProcessing;
-pub(super) const CATCHES: &[&str] =
-    &["special-tokens-kept", "only-pads-skipped", "cut-at-the-first-eos"];
+pub(super) const RULE: Rule<TokenDecoder> =
+    Rule::new(Pitfall::DecodingStringProcessing, &["special-tokens-kept", "only-pads-skipped", "cut-at-the-first-eos"], check).under(|options| options.skip_special);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.skip_special
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let tokens = &probe.case.tokens;
     let special = *probe.pick.one(&probe.options.specials);
     let at = probe.pick.below(tokens.ncols() + 1);

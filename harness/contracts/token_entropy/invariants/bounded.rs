@@ -14,21 +14,16 @@
 //! Σ p·log p without the minus; entropies in bits.
 
 use super::super::{Options, TokenEntropy, vocabulary};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] =
-    &["sign-flipped", "logarithm-in-another-base", "softmax-over-another-axis"];
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "logarithm-in-another-base", "softmax-over-another-axis"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("entropy");
     let most = (vocabulary(probe.case) as f64).ln();

@@ -14,21 +14,18 @@
 //! Normalisers computed without gradient, to save memory.
 
 use super::super::{Options, TokenEntropy, positions};
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &["normaliser-detached", "maximum-not-subtracted"];
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::GradientFlow, &["normaliser-detached", "maximum-not-subtracted"], check).under(|options| options.gradient).needs_gradient();
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.gradient
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.gradient_output()?;
     let Some(gradient) = &returned.output.grad_logits else { return Err(Stop::Vacuous) };
     if gradient.dim() != probe.case.logits.dim() {

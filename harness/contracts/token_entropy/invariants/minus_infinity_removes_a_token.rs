@@ -17,18 +17,14 @@ use ndarray::{Array3, Axis, concatenate};
 
 use super::super::{NegInf, Options, TokenEntropy, TokenEntropyCase};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["minus-infinity-gives-nan"];
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::StabilityConstant, &["minus-infinity-gives-nan"], check).under(|options| options.neg_inf == NegInf::Zero);
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.neg_inf == NegInf::Zero
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let (rows, columns, _) = probe.case.logits.dim();
     let none = Array3::from_elem((rows, columns, 1), f64::NEG_INFINITY);
     let logits = concatenate(Axis(2), &[probe.case.logits.view(), none.view()])

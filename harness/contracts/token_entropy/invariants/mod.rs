@@ -3,23 +3,16 @@
 use ndarray::{Array2, ArrayD};
 
 use super::TokenEntropy;
-use crate::invariant::{Invariant, Outcome};
-use crate::text::pair;
-use crate::tolerance::apart;
-use crate::{broken, laws};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::Outcome;
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
+use crate::laws;
+use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<TokenEntropy>> {
-    let mut all = laws::universal();
-    for invariant in &mut all {
-        if invariant.id == "finite" {
-            *invariant = invariant.catching(&[
-                "gives-nan",
-                "maximum-not-subtracted",
-                "minus-infinity-gives-nan",
-            ]);
-        }
-    }
+    let mut all = laws::universal_and(&[("finite", &["maximum-not-subtracted", "minus-infinity-gives-nan"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "temperature-not-applied",
@@ -36,14 +29,11 @@ pub(super) fn all() -> Vec<Invariant<TokenEntropy>> {
         laws::row_permutation::law().catching(&["rows-left-in-sorted-order"]),
         laws::row_split::law().catching(&["rows-left-in-sorted-order"]),
     ]);
-    all.extend(own().into_iter().map(|invariant| {
-        let needs_gradient = invariant.id == "gradient-sums-to-zero";
-        Invariant { needs_gradient, ..invariant }
-    }));
+    all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     TokenEntropy;
     bounded,
     uniform,

@@ -15,20 +15,16 @@
 
 use super::super::generate::{DOMINANT, lead};
 use super::super::{NegInf, Options, TokenEntropy, positions, vocabulary};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["temperature-multiplied", "maximum-not-subtracted"];
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::StabilityConstant, &["temperature-multiplied", "maximum-not-subtracted"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("entropy");
     let size = vocabulary(probe.case) as f64;

@@ -15,22 +15,17 @@
 
 use super::super::{Options, TokenEntropy};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
 /// What stands in the other positions instead.
 const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["rows-left-in-sorted-order", "shifted-by-one", "softmax-over-another-axis"];
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::MaskingAlignment, &["rows-left-in-sorted-order", "shifted-by-one", "softmax-over-another-axis"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let (rows, columns, _) = probe.case.logits.dim();
     if rows * columns < 2 {
         return Err(Stop::Vacuous);

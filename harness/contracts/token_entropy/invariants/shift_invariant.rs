@@ -17,18 +17,14 @@ use ndarray::Axis;
 
 use super::super::{Options, TokenEntropy};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &["maximum-not-subtracted", "softmax-over-another-axis"];
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::StabilityConstant, &["maximum-not-subtracted", "softmax-over-another-axis"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let before = probe.finite_output()?;
     let dtype = probe.place.dtype;
     let mut shifted = probe.case.clone();

@@ -14,26 +14,22 @@
 //! Means over the vocabulary; entropies in bits; a vocabulary that was trimmed.
 
 use super::super::{NegInf, Options, TokenEntropy, positions};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::LogSpaceSign, &[
     "logarithm-in-another-base",
     "divided-by-its-maximum",
     "mean-over-the-vocabulary",
     "first-or-last-entry-left-out",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("entropy");
     let mut checked = false;

@@ -17,18 +17,14 @@ use ndarray::Axis;
 
 use super::super::{Options, TokenEntropy, TokenEntropyCase, vocabulary};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &["first-or-last-entry-left-out"];
+pub(super) const RULE: Rule<TokenEntropy> =
+    Rule::new(Pitfall::MaskingAlignment, &["first-or-last-entry-left-out"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let before = probe.finite_output()?;
     let size = vocabulary(probe.case);
     let allowed = 2.0 * probe.bounds("entropy");

@@ -19,14 +19,14 @@
 
 use super::super::generate::{DOMINANT, lead};
 use super::super::{Options, TokenLogProbs, position, scored, vocabulary};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::StabilityConstant, &[
     "most-likely-token-scored",
     "least-likely-token-scored",
     "logarithm-of-the-softmax",
@@ -34,13 +34,9 @@ pub(super) const CATCHES: &[&str] = &[
     "probability-clamped",
     "log-probability-clamped",
     "logits-clamped",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("log_probs");
     let (case, options) = (probe.case, probe.options);

@@ -16,15 +16,15 @@
 
 use super::super::{Options, TokenLogProbs, scored};
 use super::{another_token, with_tokens};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Configuration;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::Configuration, &[
     "temperature-not-applied",
     "temperature-multiplied",
     "temperature-applied-twice",
@@ -32,13 +32,9 @@ pub(super) const CATCHES: &[&str] = &[
     "logarithm-in-another-base",
     "averaged-over-the-vocabulary",
     "softcap-applied",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     let before = probe.finite_output()?;
     let asked =

@@ -19,19 +19,14 @@ use ndarray::Axis;
 use super::super::generate::with_vocabulary;
 use super::super::{Options, TokenLogProbs, vocabulary};
 use super::{another_token, unchanged, with_tokens};
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] =
-    &["minus-infinity-replaced-by-a-number", "minus-infinity-gives-nan"];
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::StabilityConstant, &["minus-infinity-replaced-by-a-number", "minus-infinity-gives-nan"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     let size = vocabulary(case);
     if size < 3 {
@@ -46,7 +41,7 @@ pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let kept: Vec<usize> = (0..size).filter(|entry| *entry != removed).collect();
     let without = with_vocabulary(&forbidden, &kept);
     let expected = probe.call(&without)?;
-    if !crate::invariant::is_finite(&expected) {
+    if !crate::contract::probe::is_finite(&expected) {
         return Err(Stop::Vacuous);
     }
     let found = probe.call(&forbidden)?;

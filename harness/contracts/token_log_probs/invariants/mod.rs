@@ -3,24 +3,16 @@
 use ndarray::ArrayD;
 
 use super::{Options, TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput};
-use crate::invariant::{Invariant, Outcome};
-use crate::text::rounded;
-use crate::tolerance::apart;
-use crate::{broken, laws};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::Outcome;
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
+use crate::laws;
+use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<TokenLogProbs>> {
-    let mut all = laws::universal();
-    for invariant in &mut all {
-        if invariant.id == "finite" {
-            *invariant = invariant.catching(&[
-                "gives-nan",
-                "maximum-not-subtracted",
-                "logarithm-of-the-softmax",
-                "minus-infinity-gives-nan",
-            ]);
-        }
-    }
+    let mut all = laws::universal_and(&[("finite", &["maximum-not-subtracted", "logarithm-of-the-softmax", "minus-infinity-gives-nan"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "temperature-not-applied",
@@ -40,14 +32,11 @@ pub(super) fn all() -> Vec<Invariant<TokenLogProbs>> {
             .catching(&["rows-left-in-sorted-order", "tokens-of-another-row"]),
         laws::row_split::law().catching(&["softmax-over-another-axis", "tokens-of-another-row"]),
     ]);
-    all.extend(own().into_iter().map(|invariant| {
-        let needs_gradient = invariant.id == "gradient-sums-to-zero";
-        Invariant { needs_gradient, ..invariant }
-    }));
+    all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     TokenLogProbs;
     non_positive,
     probabilities_sum_to_one,

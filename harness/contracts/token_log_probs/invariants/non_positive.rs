@@ -15,21 +15,16 @@
 //! Cross-entropy taken for its negative; the check that the skill names first.
 
 use super::super::{Options, TokenLogProbs};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] =
-    &["sign-flipped", "probability-for-log-probability", "logit-not-normalised"];
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "probability-for-log-probability", "logit-not-normalised"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("log_probs");
     for (((row, column), found), allowed) in returned.output.log_probs.indexed_iter().zip(&bounds) {

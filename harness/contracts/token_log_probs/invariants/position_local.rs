@@ -14,12 +14,12 @@
 //! trl #2058 and #5905: logits not shifted against the tokens. open-instruct #1549: shifted twice.
 
 use super::super::{Options, TokenLogProbs, TokenLogProbsCase, scored, vocabulary};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
 /// At most this many positions are kept, one after the other.
 const POSITIONS: usize = 3;
@@ -27,8 +27,8 @@ const POSITIONS: usize = 3;
 /// What stands in the other positions instead.
 const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::MaskingAlignment, &[
     "logits-not-shifted",
     "shifted-twice",
     "shifted-although-not-declared",
@@ -37,13 +37,9 @@ pub(super) const CATCHES: &[&str] = &[
     "normaliser-of-another-position",
     "rows-and-columns-swapped",
     "running-sum-over-the-row",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     if case.tokens.len() < 2 {
         return Err(Stop::Vacuous);

@@ -17,31 +17,27 @@
 use super::super::generate::argmax;
 use super::super::{Options, TokenLogProbs, position, scored, vocabulary};
 use super::with_tokens;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
 /// The largest vocabulary that is gone through token by token.
 const LARGEST: usize = 8;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::LogSpaceSign, &[
     "softmax-over-another-axis",
     "normaliser-without-the-scored-token",
     "normalised-over-the-most-likely-tokens",
     "normalised-within-a-shard",
     "logarithm-in-another-base",
     "temperature-applied-to-the-log-probabilities",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     let size = vocabulary(case);
     if size > LARGEST {

@@ -18,23 +18,19 @@ use ndarray::{Array2, Axis};
 
 use super::super::{Options, TokenLogProbs, position};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::StabilityConstant, &[
     "logit-not-normalised",
     "softmax-over-another-axis",
     "normaliser-of-another-position",
     "logits-clamped",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let before = probe.finite_output()?;
     let amounts = [1.0, -1.0, 4.0, -8.0, 64.0, 128.0, -1024.0, 8192.0, 0.5];
     let mut shifted = probe.case.clone();

@@ -16,19 +16,14 @@
 use super::super::generate::with_vocabulary;
 use super::super::{Options, TokenLogProbs, vocabulary};
 use super::unchanged;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
 
-pub(super) const PITFALL: Pitfall = Pitfall::MaskingAlignment;
-pub(super) const CATCHES: &[&str] =
-    &["token-ids-off-by-one", "first-or-last-entry-left-out", "normalised-within-a-shard"];
+pub(super) const RULE: Rule<TokenLogProbs> =
+    Rule::new(Pitfall::MaskingAlignment, &["token-ids-off-by-one", "first-or-last-entry-left-out", "normalised-within-a-shard"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
+fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let before = probe.finite_output()?;
     let size = vocabulary(probe.case);
     // The reversal is the same for every case, so a case that it breaks can be made small.

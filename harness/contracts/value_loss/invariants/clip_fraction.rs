@@ -15,22 +15,17 @@
 //! slime counts |V - V_old| > c; trlx took means of masked arrays.
 
 use super::super::{Options, ValueLoss, is_empty};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::rounded;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::rounded;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] =
-    &["moved-values-counted-as-clipped", "clip-fraction-over-padding"];
+pub(super) const RULE: Rule<ValueLoss> =
+    Rule::new(Pitfall::Aggregation, &["moved-values-counted-as-clipped", "clip-fraction-over-padding"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let returned = probe.output()?;
     let Some(found) = &returned.output.clip_fraction else { return Err(Stop::Vacuous) };
     if is_empty(probe.case) {

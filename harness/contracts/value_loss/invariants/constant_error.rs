@@ -16,15 +16,15 @@
 
 use super::super::{Options, ValueLoss};
 use super::mapped;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::Aggregation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<ValueLoss> =
+    Rule::new(Pitfall::Aggregation, &[
     "half-factor-lost",
     "factor-applied-twice",
     "mean-over-padding",
@@ -32,13 +32,9 @@ pub(super) const CATCHES: &[&str] = &[
     "rows-without-tokens-counted",
     "rows-without-tokens-skipped",
     "normalised-by-the-width",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let Options { aggregate, empty_rows, norm_length, factor, .. } = *probe.options;
     let weights = aggregate.weights(&probe.case.mask, empty_rows, norm_length);
     let Some(weights) = weights else { return Err(Stop::Vacuous) };

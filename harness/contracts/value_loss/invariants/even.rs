@@ -15,21 +15,17 @@
 
 use super::super::{Options, ValueLoss, is_empty};
 use super::mapped;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] = &["clipped-from-above-only"];
+pub(super) const RULE: Rule<ValueLoss> =
+    Rule::new(Pitfall::ProbabilityRatio, &["clipped-from-above-only"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     if is_empty(probe.case) {
         return Err(Stop::Vacuous);
     }

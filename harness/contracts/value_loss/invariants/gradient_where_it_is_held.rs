@@ -14,21 +14,18 @@
 //! Straight-through clamps; clips that are declared and have no effect.
 
 use super::super::{Errors, Options, ValueLoss};
-use crate::broken;
-use crate::contract::{Contract, Pitfall};
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::{number, pair};
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::Contract;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::{number, pair};
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::GradientFlow;
-pub(super) const CATCHES: &[&str] = &["gradient-through-the-clip", "clip-without-effect"];
+pub(super) const RULE: Rule<ValueLoss> =
+    Rule::new(Pitfall::GradientFlow, &["gradient-through-the-clip", "clip-without-effect"], check).under(|options| options.clip.is_some()).needs_gradient();
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.clip.is_some()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let returned = probe.gradient_output()?;
     let Some(gradient) = &returned.output.grad_values else { return Err(Stop::Vacuous) };
     if gradient.dim() != probe.case.mask.dim() {

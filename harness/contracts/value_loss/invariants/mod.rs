@@ -1,22 +1,13 @@
 //! What must hold of `value-loss`: the laws that apply, and one file for each of its own.
 
 use super::{Options, ValueLoss, ValueLossCase};
-use crate::invariant::Invariant;
+use crate::contract::invariant::Invariant;
 use crate::laws;
-use crate::masked::EmptyMask;
+use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
-    let mut all = laws::universal();
-    for invariant in &mut all {
-        if invariant.id == "finite" {
-            *invariant = invariant.catching(&[
-                "gives-nan",
-                "masked-after-the-arithmetic",
-                "no-token-gives-nan",
-            ]);
-        }
-    }
+    let mut all = laws::universal_and(&[("finite", &["masked-after-the-arithmetic", "no-token-gives-nan"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "half-factor-lost",
@@ -36,17 +27,14 @@ pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
         laws::row_permutation::law().catching(&["returns-left-in-sorted-order"]),
         laws::padding::law().catching(&["normalised-by-the-width", "mean-over-padding"]),
         laws::masked_poison::law().catching(&["padding-in-the-loss"]),
-        laws::refuses::law(|options: &Options, _| options.empty_mask == EmptyMask::Refuse)
+        laws::refuses::law(|options: &Options| options.empty_mask == EmptyMask::Refuse)
             .catching(&["epsilon-in-the-denominator"]),
     ]);
-    all.extend(own().into_iter().map(|invariant| {
-        let needs_gradient = invariant.id == "gradient-where-it-is-held";
-        Invariant { needs_gradient, ..invariant }
-    }));
+    all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     ValueLoss;
     zero_at_the_target,
     not_below_the_plain_error,

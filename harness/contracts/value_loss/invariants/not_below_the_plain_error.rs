@@ -15,20 +15,16 @@
 
 use super::super::{Options, ValueLoss, is_empty};
 use super::mapped;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
 
-pub(super) const PITFALL: Pitfall = Pitfall::ProbabilityRatio;
-pub(super) const CATCHES: &[&str] = &["smaller-error", "clipped-error-only"];
+pub(super) const RULE: Rule<ValueLoss> =
+    Rule::new(Pitfall::ProbabilityRatio, &["smaller-error", "clipped-error-only"], check).under(|options| options.clip.is_some());
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    options.clip.is_some()
-}
-
-pub(super) fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
+fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     if is_empty(probe.case) {
         return Err(Stop::Vacuous);
     }

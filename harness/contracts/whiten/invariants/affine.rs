@@ -15,21 +15,17 @@
 
 use super::super::{Options, Whiten};
 use super::whole_sets;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["statistics-per-shard", "rows-by-themselves"];
+pub(super) const RULE: Rule<Whiten> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["statistics-per-shard", "rows-by-themselves"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;
     let whitened = &returned.output.whitened;
     let bounds = probe.bounds("whitened");

@@ -16,25 +16,21 @@
 
 use super::super::{Options, Whiten};
 use super::whole_sets;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::{Dtype, Place};
-use crate::text::{number, rounded};
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::place::{Dtype, Place};
+use crate::value::text::{number, rounded};
+use crate::numeric::tolerance::apart;
 
 /// What a token of a set without signal may get.
 const LARGEST: f64 = 0.05;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] =
-    &["epsilon-missing", "variance-of-squares-unguarded", "mean-never-subtracted"];
+pub(super) const RULE: Rule<Whiten> =
+    Rule::new(Pitfall::StabilityConstant, &["epsilon-missing", "variance-of-squares-unguarded", "mean-never-subtracted"], check).under(|options| options.shift_mean).at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
 
-pub(super) fn applies(options: &Options, place: Place) -> bool {
-    options.shift_mean && matches!(place.dtype, Dtype::F32 | Dtype::F64)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
     for (set, values) in whole_sets(probe.case, probe.options)? {

@@ -16,15 +16,15 @@
 
 use super::super::{Options, Whiten};
 use super::whole_sets;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &[
+pub(super) const RULE: Rule<Whiten> =
+    Rule::new(Pitfall::AdvantageNormalisation, &[
     "statistics-over-padding",
     "mean-added-back",
     "mean-not-added-back",
@@ -32,13 +32,9 @@ pub(super) const CATCHES: &[&str] = &[
     "mean-of-row-means",
     "mean-over-std-precedence",
     "batch-for-row",
-];
+], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;
     let bounds = probe.bounds("whitened");
     for (set, values) in whole_sets(probe.case, probe.options)? {

@@ -1,24 +1,14 @@
 //! What must hold of `whiten`: the laws that apply, and one file for each of its own.
 
 use super::{Options, Whiten, WhitenCase, is_few, sets};
-use crate::invariant::{Invariant, Stop};
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::Stop;
 use crate::laws;
-use crate::masked::EmptyMask;
+use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<Whiten>> {
-    let mut all = laws::universal();
-    for invariant in &mut all {
-        if invariant.id == "finite" {
-            *invariant = invariant.catching(&[
-                "gives-nan",
-                "one-token-unbiased-deviation",
-                "epsilon-missing",
-                "variance-of-squares-unguarded",
-                "masked-after-the-arithmetic",
-            ]);
-        }
-    }
+    let mut all = laws::universal_and(&[("finite", &["one-token-unbiased-deviation", "epsilon-missing", "variance-of-squares-unguarded", "masked-after-the-arithmetic"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "pads-not-zeroed-again",
@@ -30,14 +20,14 @@ pub(super) fn all() -> Vec<Invariant<Whiten>> {
         laws::row_split::law().catching(&["batch-for-row"]),
         laws::padding::law().catching(&["statistics-over-padding"]),
         laws::masked_poison::law().catching(&["statistics-over-padding"]),
-        laws::refuses::law(|options: &Options, _| options.empty_mask == EmptyMask::Refuse)
+        laws::refuses::law(|options: &Options| options.empty_mask == EmptyMask::Refuse)
             .catching(&["biased-for-unbiased-variance"]),
     ]);
     all.extend(own());
     all
 }
 
-crate::invariants! {
+crate::contract::invariant::invariants! {
     Whiten;
     mean,
     variance,

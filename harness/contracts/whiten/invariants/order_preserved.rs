@@ -15,20 +15,16 @@
 
 use super::super::{Options, Whiten};
 use super::whole_sets;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::rounded;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::rounded;
 
-pub(super) const PITFALL: Pitfall = Pitfall::LogSpaceSign;
-pub(super) const CATCHES: &[&str] = &["sign-flipped"];
+pub(super) const RULE: Rule<Whiten> =
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;
     let whitened = &returned.output.whitened;
     let bounds = probe.bounds("whitened");

@@ -16,22 +16,17 @@
 
 use super::super::{Options, Whiten, protected, statistics};
 use super::whole_sets;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] =
-    &["not-divided", "divided-by-the-variance", "epsilon-outside-the-root"];
+pub(super) const RULE: Rule<Whiten> =
+    Rule::new(Pitfall::StabilityConstant, &["not-divided", "divided-by-the-variance", "epsilon-outside-the-root"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let sets = whole_sets(probe.case, probe.options)?;
     let before = probe.output()?;
     let factor = *probe.pick.one(&[0.5, 0.25, 2.0, 4.0]);

@@ -15,21 +15,17 @@
 
 use super::super::{Options, Whiten};
 use super::whole_sets;
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::place::Place;
-use crate::text::pair;
-use crate::tolerance::apart;
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::value::text::pair;
+use crate::numeric::tolerance::apart;
 
-pub(super) const PITFALL: Pitfall = Pitfall::AdvantageNormalisation;
-pub(super) const CATCHES: &[&str] = &["mean-never-subtracted", "mean-over-std-precedence"];
+pub(super) const RULE: Rule<Whiten> =
+    Rule::new(Pitfall::AdvantageNormalisation, &["mean-never-subtracted", "mean-over-std-precedence"], check);
 
-pub(super) fn applies(_: &Options, _: Place) -> bool {
-    true
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let sets = whole_sets(probe.case, probe.options)?;
     let before = probe.output()?;
     let amount = *probe.pick.one(&[1.0, -1.0, 2.0, -4.0, 0.5, 8.0]);

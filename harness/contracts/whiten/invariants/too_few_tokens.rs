@@ -14,22 +14,17 @@
 //! ROLL #475: no token is guarded, one is not.
 
 use super::super::{Options, Whiten, is_few, sets};
-use crate::broken;
-use crate::contract::Pitfall;
-use crate::invariant::{Outcome, Probe, Stop};
-use crate::masked::EmptyMask;
-use crate::place::Place;
-use crate::text::{number, rounded};
+use crate::contract::probe::broken;
+use crate::contract::invariant::Rule;
+use crate::contract::stage::Pitfall;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::numeric::conventions::EmptyMask;
+use crate::value::text::{number, rounded};
 
-pub(super) const PITFALL: Pitfall = Pitfall::StabilityConstant;
-pub(super) const CATCHES: &[&str] =
-    &["one-token-unbiased-deviation", "one-token-keeps-its-value", "one-token-gives-zero"];
+pub(super) const RULE: Rule<Whiten> =
+    Rule::new(Pitfall::StabilityConstant, &["one-token-unbiased-deviation", "one-token-keeps-its-value", "one-token-gives-zero"], check).under(|options| matches!(options.empty_mask, EmptyMask::Zero | EmptyMask::Nan));
 
-pub(super) fn applies(options: &Options, _: Place) -> bool {
-    matches!(options.empty_mask, EmptyMask::Zero | EmptyMask::Nan)
-}
-
-pub(super) fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
+fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;
     let expected = probe.expected();
     let few = sets(probe.case, probe.options);

@@ -1,0 +1,157 @@
+//! Components: one implementation of a contract, wherever it runs.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use ndarray::ArrayD;
+
+use crate::contract::definition::{AnyDefinition, Definition, Erased};
+use crate::value::error::Error;
+use crate::value::place::{Device, Place};
+use crate::value::record::Value;
+
+/// One call of a component.
+pub struct Call<'a, D: Definition = Erased> {
+    /// The inputs, rounded to the place's dtype.
+    pub case: &'a D::Case,
+    /// The options in force.
+    pub options: &'a D::Options,
+    /// Where, and in which format.
+    pub place: Place,
+    /// Whether the gradients of the leaves are asked for.
+    pub gradient: bool,
+}
+
+/// What a call gave.
+pub struct Returned<D: Definition = Erased> {
+    /// The outputs, as f64.
+    pub output: D::Output,
+    /// The inputs that the call changed.
+    pub changed: Vec<String>,
+    /// The leaves that were asked for a gradient and got none; in the output it is 0.
+    pub no_gradient: Vec<String>,
+}
+
+/// A gradient of 0 by name for each leaf that got none: what is not in the graph does not matter.
+pub(crate) fn no_gradients(leaves: &[String], inputs: &[(&str, Value)]) -> HashMap<String, Value> {
+    let zeros = |leaf: &String| {
+        let (_, input) = inputs.iter().find(|(name, _)| name == leaf)?;
+        Some((format!("grad_{leaf}"), Value::Float(ArrayD::zeros(input.shape()))))
+    };
+    leaves.iter().filter_map(zeros).collect()
+}
+
+/// The numbers of an output: flags may come as integers or booleans.
+pub(crate) fn numbers(contract: &dyn AnyDefinition, name: &str, value: Value) -> Value {
+    match value {
+        Value::Int(array) if contract.flags().contains(&name) => {
+            Value::Float(array.mapv(|x| x as f64))
+        }
+        Value::Bool(array) if contract.flags().contains(&name) => {
+            Value::Float(array.mapv(f64::from))
+        }
+        value => value,
+    }
+}
+
+/// One implementation of a contract: of the one whose types it names, or of any.
+pub trait Component<D: Definition = Erased>: Send {
+    /// Calls it.
+    ///
+    /// # Errors
+    /// What went wrong in the component; never what went wrong in shakedown.
+    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<D>, Failure>;
+
+    /// Makes it ready for a place: `Some(why)` where the place is not here.
+    ///
+    /// # Errors
+    /// It does not load.
+    fn prepare(&mut self, place: Place) -> Result<Option<String>, Error> {
+        Ok(match place.device {
+            Device::Cpu => None,
+            Device::Cuda(_) => Some("a component on host arrays runs on the CPU only".to_owned()),
+        })
+    }
+
+    /// The place at which it is checked unless another is asked for.
+    fn home(&self) -> Place {
+        Place::CPU_F32
+    }
+
+    /// How its gradients come about.
+    fn gradients(&self, place: Place) -> Gradients;
+
+    /// Whether it asks for the value of an option, and so follows another one.
+    fn reads(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// How the gradients of a component come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gradients {
+    /// They come back with a call that asks for them; one that is missing is a finding.
+    Returned,
+    /// It may return them; one that is missing is taken by central differences at f64.
+    Optional,
+    /// There are none, for this reason.
+    None(String),
+}
+
+/// A call that gave no usable output: the component raised, hung, died, or answered nonsense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It raised an exception, or panicked.
+    Raised {
+        /// The exception's type and message.
+        message: String,
+        /// The last lines of the traceback, empty where there is none.
+        traceback: String,
+    },
+    /// It did not answer in time.
+    TimedOut {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// Its process ended.
+    Died {
+        /// How: `exit status 3`, `killed by signal 11 (SIGSEGV)`.
+        how: String,
+        /// Whether the next call has to start it anew, which may take seconds.
+        restart: bool,
+    },
+    /// The names, shapes or types of the output are not what the contract promises.
+    Malformed {
+        /// What was expected and what was found.
+        problem: String,
+    },
+}
+
+impl Failure {
+    /// The law that it breaks.
+    pub fn law(&self) -> &'static str {
+        match self {
+            Failure::Raised { .. } => "does-not-raise",
+            Failure::TimedOut { .. } => "within-time-limit",
+            Failure::Died { .. } => "does-not-crash",
+            Failure::Malformed { .. } => "well-formed",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Raised { message, traceback } => {
+                write!(f, "raised {message}")?;
+                if !traceback.is_empty() {
+                    write!(f, "\n{traceback}")?;
+                }
+                Ok(())
+            }
+            Failure::TimedOut { limit_ms } => write!(f, "did not answer within {limit_ms} ms"),
+            Failure::Died { how, .. } => write!(f, "its process ended: {how}"),
+            Failure::Malformed { problem } => f.write_str(problem),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Contracts whose types are known at run time only: the one module that is compiled for each
+//! contract, so that the engine, the files and the command are compiled once.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arbitrary::Unstructured;
+
+use crate::contract::Contract;
+use crate::contract::class::AnyClass;
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
+use crate::contract::cuts::Cuts;
+use crate::contract::definition::AnyDefinition;
+use crate::contract::doc::Doc;
+use crate::contract::fault::{AnyFault, misbehaviours};
+use crate::contract::invariant::AnyInvariant;
+use crate::contract::options::{AnyOptions, OptionDoc, Options};
+use crate::contract::stage::Stage;
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::{Expected, ExpectedTexts};
+use crate::value::error::{Error, nearest};
+use crate::value::place::{Dtype, Place};
+use crate::value::record::{AnyRecord, Field, Misfit, Record as _, Shared, Source, Value, round};
+use crate::value::yaml::{Document, Step};
+
+/// A contract whose types are known at run time only. See the items of [`Contract`] of the same
+/// names; every case that it gives is rounded to its dtype.
+///
+/// # Panics
+/// Every method does if it is given a case, an output or options of another contract.
+pub trait AnyContract: AnyDefinition {
+    /// The documentation.
+    fn doc(&self) -> Doc;
+    /// The options and what they mean.
+    fn option_docs(&self) -> Vec<OptionDoc>;
+    /// The options where nothing is declared.
+    fn default_options(&self) -> Arc<dyn AnyOptions>;
+    /// Options drawn at random, always valid.
+    fn draw_options(&self, u: &mut Unstructured<'_>) -> arbitrary::Result<Arc<dyn AnyOptions>>;
+    /// The options at the end of some steps into a document, which may be out of range; the defaults
+    /// where there are none.
+    ///
+    /// # Errors
+    /// With line, column and the nearest known name.
+    fn read_options(&self, document: &Document, steps: &[Step<'_>]) -> Result<Arc<dyn AnyOptions>, Error>;
+    /// A case made of random bytes.
+    fn draw(
+        &self,
+        u: &mut Unstructured<'_>,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> arbitrary::Result<Shared>;
+    /// The deterministic cases, the smallest first.
+    fn corners(&self, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared>;
+    /// Small cases besides the corners.
+    fn small(&self, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared>;
+    /// Simpler cases, the boldest first.
+    fn simpler(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> Vec<Shared>;
+    /// How complex a case is.
+    fn measure(&self, case: &dyn AnyRecord) -> Measure;
+    /// How large batches are cut.
+    fn cuts(&self) -> Option<&'static dyn Cuts>;
+    /// A few small inputs for a table.
+    fn samples(&self, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared>;
+    /// What the reference gives for a case.
+    fn reference(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Shared;
+    /// What must hold.
+    fn invariants(&self) -> &[AnyInvariant];
+    /// Known wrong behaviours.
+    fn faults(&self) -> &[AnyFault];
+    /// The input classes.
+    fn classes(&self) -> &[AnyClass];
+}
+
+impl dyn AnyContract {
+    /// The invariant of this name.
+    pub fn invariant(&self, id: &str) -> Option<&AnyInvariant> {
+        self.invariants().iter().find(|invariant| invariant.id == id)
+    }
+
+    /// Whether there is an invariant of this name.
+    ///
+    /// # Errors
+    /// The message, with the nearest known name.
+    pub fn check_invariant(&self, id: &str) -> Result<(), String> {
+        if self.invariant(id).is_some() {
+            return Ok(());
+        }
+        let own = self.id();
+        let near = match nearest(id, self.invariants().iter().map(|invariant| invariant.id)) {
+            none if none.is_empty() => format!("; `shakedown list {own}` has them all"),
+            near => near,
+        };
+        Err(format!("unknown invariant `{id}` of `{own}`{near}"))
+    }
+
+    /// The fault of this name.
+    pub fn fault(&self, id: &str) -> Option<&AnyFault> {
+        self.faults().iter().find(|fault| fault.id == id)
+    }
+}
+
+/// A contract with its lists, which are made once.
+struct Typed<C> {
+    invariants: Vec<AnyInvariant>,
+    faults: Vec<AnyFault>,
+    classes: Vec<AnyClass>,
+    of: PhantomData<fn(C)>,
+}
+
+/// The contract `C`, its type known at run time only: one for each contract of the program.
+pub fn of<C: Contract>() -> &'static dyn AnyContract {
+    static KNOWN: Mutex<Option<HashMap<TypeId, &'static dyn AnyContract>>> = Mutex::new(None);
+    let id = TypeId::of::<C>();
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(contract) = known().get_or_insert_default().get(&id) {
+        return *contract;
+    }
+    let invariants = (C::PARTS.invariants)().into_iter().map(AnyInvariant::from).collect();
+    let mut faults: Vec<AnyFault> = (C::PARTS.faults)().into_iter().map(AnyFault::from).collect();
+    faults.extend(misbehaviours(&C::Output::fields()));
+    let classes = (C::PARTS.classes)().into_iter().map(AnyClass::from).collect();
+    let typed = Typed::<C> { invariants, faults, classes, of: PhantomData };
+    // As many as there are contracts, for as long as the program lives.
+    known().get_or_insert_default().entry(id).or_insert_with(|| Box::leak(Box::new(typed)))
+}
+
+fn shared<R: AnyRecord>(records: Vec<R>) -> Vec<Shared> {
+    records.into_iter().map(|record| Arc::new(record) as Shared).collect()
+}
+
+fn rounded<R: crate::value::record::Record + AnyRecord>(mut records: Vec<R>, dtype: Dtype) -> Vec<Shared> {
+    records.iter_mut().for_each(|record| round(record, dtype));
+    shared(records)
+}
+
+impl<C: Contract> AnyDefinition for Typed<C> {
+    fn id(&self) -> &'static str {
+        C::ID
+    }
+
+    fn stage(&self) -> Stage {
+        C::STAGE
+    }
+
+    fn leaves(&self) -> &'static [&'static str] {
+        C::LEAVES
+    }
+
+    fn flags(&self) -> &'static [&'static str] {
+        C::FLAGS
+    }
+
+    fn inputs(&self) -> Vec<Field> {
+        C::Case::fields()
+    }
+
+    fn outputs(&self) -> Vec<Field> {
+        C::Output::fields()
+    }
+
+    fn case(&self, get: Source<'_, Value>) -> Result<Shared, Misfit> {
+        C::Case::from_values(get).map(|case| Arc::new(case) as Shared)
+    }
+
+    fn output(&self, get: Source<'_, Value>) -> Result<Shared, Misfit> {
+        C::Output::from_values(get).map(|output| Arc::new(output) as Shared)
+    }
+
+    fn valid(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> Result<(), String> {
+        (C::PARTS.valid)(case.typed(), options.typed(), dtype)
+    }
+
+    fn refuses(&self, case: &dyn AnyRecord, options: &dyn AnyOptions) -> bool {
+        C::refuses(case.typed(), options.typed())
+    }
+
+    fn may_give_nan(&self, options: &dyn AnyOptions) -> bool {
+        C::may_give_nan(options.typed())
+    }
+
+    fn shapes(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+    ) -> Vec<(&'static str, Vec<usize>)> {
+        C::shapes(case.typed(), options.typed())
+    }
+
+    fn oracle(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> Vec<Expected> {
+        C::oracle(case.typed(), options.typed(), dtype)
+    }
+
+    fn oracle_texts(&self, case: &dyn AnyRecord, options: &dyn AnyOptions) -> Vec<ExpectedTexts> {
+        C::oracle_texts(case.typed(), options.typed())
+    }
+
+    fn oracle_gradient(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> Vec<Expected> {
+        C::oracle_gradient(case.typed(), options.typed(), dtype)
+    }
+
+    fn wants_gradient(&self, options: &dyn AnyOptions) -> bool {
+        C::wants_gradient(options.typed())
+    }
+
+    fn gradient_is_slope(&self, options: &dyn AnyOptions) -> bool {
+        C::gradient_is_slope(options.typed())
+    }
+}
+
+impl<C: Contract> AnyContract for Typed<C> {
+    fn doc(&self) -> Doc {
+        Doc(C::DOC)
+    }
+
+    fn option_docs(&self) -> Vec<OptionDoc> {
+        C::Options::docs()
+    }
+
+    fn default_options(&self) -> Arc<dyn AnyOptions> {
+        Arc::new(C::Options::default())
+    }
+
+    fn draw_options(&self, u: &mut Unstructured<'_>) -> arbitrary::Result<Arc<dyn AnyOptions>> {
+        Ok(Arc::new(C::Options::draw(u)?))
+    }
+
+    fn read_options(&self, document: &Document, steps: &[Step<'_>]) -> Result<Arc<dyn AnyOptions>, Error> {
+        Ok(Arc::new(document.read_at::<C::Options>(steps)?))
+    }
+
+    fn draw(
+        &self,
+        u: &mut Unstructured<'_>,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> arbitrary::Result<Shared> {
+        let mut case = (C::PARTS.draw)(u, options.typed(), dtype)?;
+        round(&mut case, dtype);
+        Ok(Arc::new(case))
+    }
+
+    fn corners(&self, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared> {
+        rounded((C::PARTS.corners)(options.typed(), dtype), dtype)
+    }
+
+    fn small(&self, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared> {
+        rounded(C::small(options.typed(), dtype), dtype)
+    }
+
+    fn simpler(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> Vec<Shared> {
+        rounded(C::simpler(case.typed(), options.typed(), dtype), dtype)
+    }
+
+    fn measure(&self, case: &dyn AnyRecord) -> Measure {
+        C::measure(case.typed())
+    }
+
+    fn cuts(&self) -> Option<&'static dyn Cuts> {
+        C::cuts()
+    }
+
+    fn samples(&self, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared> {
+        shared(C::samples(options.typed(), dtype))
+    }
+
+    fn reference(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Shared {
+        Arc::new((C::PARTS.reference)(case.typed(), options.typed(), dtype))
+    }
+
+    fn invariants(&self) -> &[AnyInvariant] {
+        &self.invariants
+    }
+
+    fn faults(&self) -> &[AnyFault] {
+        &self.faults
+    }
+
+    fn classes(&self) -> &[AnyClass] {
+        &self.classes
+    }
+}
+
+/// A component of the contract `C`, its types known at run time only.
+pub fn component<C: Contract>(component: impl Component<C> + 'static) -> Box<dyn Component> {
+    Box::new(TypedComponent { component, of: PhantomData::<fn(C)> })
+}
+
+struct TypedComponent<C, T> {
+    component: T,
+    of: PhantomData<fn(C)>,
+}
+
+impl<C: Contract, T: Component<C>> Component for TypedComponent<C, T> {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        let Call { case, options, place, gradient } = *call;
+        let call = Call { case: case.typed(), options: options.typed(), place, gradient };
+        let Returned { output, changed, no_gradient } = self.component.call(&call)?;
+        Ok(Returned { output: Arc::new(output), changed, no_gradient })
+    }
+
+    fn prepare(&mut self, place: Place) -> Result<Option<String>, Error> {
+        self.component.prepare(place)
+    }
+
+    fn home(&self) -> Place {
+        self.component.home()
+    }
+
+    fn gradients(&self, place: Place) -> Gradients {
+        self.component.gradients(place)
+    }
+
+    fn reads(&self, option: &str) -> bool {
+        self.component.reads(option)
+    }
+}

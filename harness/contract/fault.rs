@@ -1,0 +1,213 @@
+//! Faults: known wrong behaviours of a contract, each a small function and a real bug.
+
+use std::sync::Arc;
+
+use crate::contract::Contract;
+use crate::contract::definition::Definition;
+use crate::contract::options::AnyOptions;
+use crate::value::place::Dtype;
+use crate::value::record::{AnyRecord, Field, Shared, is_float, round};
+
+/// A known wrong behaviour.
+///
+/// ```
+/// use shakedown::author::Fault;
+/// use shakedown::contracts::returns::{Options, Returns};
+///
+/// let fault: Fault<Returns> =
+///     Fault::new("gamma-not-applied", "the sum of the rewards ahead, without the discount")
+///         .seen("a discount read from the wrong configuration key")
+///         .under("{gamma: 0.9}")
+///         .as_if(&[|options| Options { gamma: 1.0, ..options }]);
+/// ```
+pub struct Fault<D: Definition> {
+    /// The id inside its contract: `baseline-missing`.
+    pub id: &'static str,
+    /// What it does wrong, in one line: reports quote it.
+    pub summary: &'static str,
+    /// The real bug: repository and number, or where it was seen.
+    pub source: &'static str,
+    /// The options under which it shows, as YAML.
+    pub options: &'static str,
+    /// What it does, in as many variants as there are sizes of a constant, say.
+    pub variants: Vec<Variant<D>>,
+}
+
+/// A wrong implementation.
+pub type Function<D> = fn(
+    &<D as Definition>::Case,
+    &<D as Definition>::Options,
+    Dtype,
+) -> <D as Definition>::Output;
+
+/// What a fault does.
+pub enum Variant<D: Definition> {
+    /// Gives wrong numbers.
+    Gives(Function<D>),
+    /// Does what the reference does under other options.
+    AsIf(fn(D::Options) -> D::Options),
+    /// Does what the reference does with other inputs.
+    On(fn(&mut D::Case, &D::Options)),
+}
+
+impl<D: Definition> Fault<D> {
+    /// A fault that does nothing yet.
+    pub const fn new(id: &'static str, summary: &'static str) -> Self {
+        Fault { id, summary, source: "", options: "{}", variants: Vec::new() }
+    }
+
+    /// The real bug: repository and number, or where it was seen.
+    pub fn seen(self, source: &'static str) -> Self {
+        Fault { source, ..self }
+    }
+
+    /// The options under which it shows, as YAML; the defaults, unless said.
+    pub fn under(self, options: &'static str) -> Self {
+        Fault { options, ..self }
+    }
+
+    /// It gives wrong numbers, in one of these ways.
+    pub fn gives(self, variants: &'static [Function<D>]) -> Self {
+        self.with(variants.iter().copied().map(Variant::Gives))
+    }
+
+    /// It does what the reference does under other options.
+    pub fn as_if(self, variants: &'static [fn(D::Options) -> D::Options]) -> Self {
+        self.with(variants.iter().copied().map(Variant::AsIf))
+    }
+
+    /// It does what the reference does with other inputs.
+    pub fn on(self, variants: &'static [fn(&mut D::Case, &D::Options)]) -> Self {
+        self.with(variants.iter().copied().map(Variant::On))
+    }
+
+    fn with(mut self, variants: impl Iterator<Item = Variant<D>>) -> Self {
+        self.variants.extend(variants);
+        self
+    }
+}
+
+/// What any component can do wrong besides its numbers. Proves the shared laws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misbehaviour {
+    /// Panics on some cases.
+    Raises,
+    /// Does not answer some cases in time, or so it reports: nothing waits for it.
+    Hangs,
+    /// Ends its process on some cases, or so it reports.
+    Dies,
+    /// Gives the first output field without its last element along the first axis.
+    DropsARow,
+    /// Puts NaN into some outputs.
+    GivesNan,
+    /// Changes its inputs.
+    ChangesInputs,
+    /// Answers another number every second time.
+    Flips,
+}
+
+/// A fault of any contract.
+pub struct AnyFault {
+    /// The id inside its contract: `baseline-missing`.
+    pub id: &'static str,
+    /// What it does wrong, in one line: reports quote it.
+    pub summary: &'static str,
+    /// The real bug: repository and number, or where it was seen.
+    pub source: &'static str,
+    /// The options under which it shows, as YAML.
+    pub options: &'static str,
+    /// What it does.
+    pub behaviour: Behaviour,
+}
+
+/// What a fault of any contract does.
+pub enum Behaviour {
+    /// Gives wrong numbers, in as many variants as there are functions.
+    Gives(Vec<AnyFunction>),
+    /// Misbehaves around the reference's right numbers.
+    Misbehaves(Misbehaviour),
+}
+
+/// A wrong implementation of any contract.
+pub struct AnyFunction {
+    function: Box<dyn Fn(&dyn AnyRecord, &dyn AnyOptions, Dtype) -> Shared + Send + Sync>,
+    as_if: Option<Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + Send + Sync>>,
+}
+
+impl AnyFunction {
+    /// What it gives for a case, rounded to the dtype.
+    pub fn output(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Shared {
+        (self.function)(case, options, dtype)
+    }
+
+    /// The options that it goes by, where it is the reference under other ones.
+    pub fn as_if(&self, options: &dyn AnyOptions) -> Option<Arc<dyn AnyOptions>> {
+        self.as_if.as_ref().map(|as_if| as_if(options))
+    }
+}
+
+impl AnyFault {
+    /// The functions of a fault that gives wrong numbers; none of one that misbehaves.
+    pub fn variants(&self) -> &[AnyFunction] {
+        match &self.behaviour {
+            Behaviour::Gives(variants) => variants,
+            Behaviour::Misbehaves(_) => &[],
+        }
+    }
+}
+
+impl<C: Contract> From<Fault<C>> for AnyFault {
+    fn from(fault: Fault<C>) -> Self {
+        let Fault { id, summary, source, options, variants } = fault;
+        let behaviour = Behaviour::Gives(variants.into_iter().map(any_function).collect());
+        AnyFault { id, summary, source, options, behaviour }
+    }
+}
+
+fn any_function<C: Contract>(variant: Variant<C>) -> AnyFunction {
+    let as_if = match variant {
+        Variant::AsIf(other) => Some(other),
+        Variant::Gives(_) | Variant::On(_) => None,
+    };
+    let function = move |case: &C::Case, options: &C::Options, dtype| match variant {
+        Variant::Gives(function) => function(case, options, dtype),
+        Variant::AsIf(other) => (C::PARTS.reference)(case, &other(options.clone()), dtype),
+        Variant::On(change) => {
+            let mut changed = case.clone();
+            change(&mut changed, options);
+            (C::PARTS.reference)(&changed, options, dtype)
+        }
+    };
+    AnyFunction {
+        function: Box::new(move |case, options, dtype| {
+            let mut output = function(case.typed(), options.typed(), dtype);
+            round(&mut output, dtype);
+            Arc::new(output)
+        }),
+        as_if: as_if.map(|other| -> Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + _> {
+            Box::new(move |options| Arc::new(other(options.typed::<C::Options>().clone())))
+        }),
+    }
+}
+
+/// The misbehaviours, as faults of every contract with these outputs.
+pub fn misbehaviours(outputs: &[Field]) -> Vec<AnyFault> {
+    let fault = |id, summary, kind| AnyFault {
+        id,
+        summary,
+        source: "any contract; see the laws",
+        options: "{}",
+        behaviour: Behaviour::Misbehaves(kind),
+    };
+    let mut faults = vec![
+        fault("raises", "panics on some inputs", Misbehaviour::Raises),
+        fault("hangs", "does not answer some inputs in time", Misbehaviour::Hangs),
+        fault("dies", "ends its process on some inputs", Misbehaviour::Dies),
+        fault("drops-a-row", "gives one row fewer than it got", Misbehaviour::DropsARow),
+        fault("gives-nan", "gives NaN for some inputs", Misbehaviour::GivesNan),
+        fault("changes-its-inputs", "writes into its inputs", Misbehaviour::ChangesInputs),
+        fault("flips", "answers differently every second time", Misbehaviour::Flips),
+    ];
+    faults.retain(|fault| fault.id != "gives-nan" || outputs.iter().any(is_float));
+    faults
+}

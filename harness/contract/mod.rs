@@ -1,0 +1,145 @@
+//! Contracts: what a kind of pipeline component takes, gives and must keep.
+
+pub mod class;
+pub mod component;
+pub mod coverage;
+pub mod cuts;
+pub mod definition;
+pub mod doc;
+pub mod erased;
+pub mod fault;
+pub mod invariant;
+pub mod options;
+pub mod probe;
+pub mod rows;
+pub mod stage;
+
+use arbitrary::Unstructured;
+
+use crate::contract::class::Class;
+use crate::contract::cuts::Cuts;
+use crate::contract::definition::Definition;
+use crate::contract::fault::Fault;
+use crate::contract::invariant::Invariant;
+use crate::contract::options::Options;
+use crate::contract::stage::Stage;
+use crate::generate::axes::{Axes, from_fields};
+use crate::generate::measure::Measure;
+use crate::numeric::tolerance::{Expected, ExpectedTexts};
+use crate::value::place::Dtype;
+use crate::value::record::Record;
+
+/// One kind of pipeline component: its inputs, outputs and options, what its definition says, and
+/// how it is attacked. Everything else is made from this.
+pub trait Contract:
+    Definition<Case: Record + PartialEq, Output: Record + PartialEq, Options: Options>
+    + Sized
+    + Send
+    + Sync
+{
+    /// The normative name: `group-advantage`.
+    const ID: &'static str;
+    /// The stage of the pipeline.
+    const STAGE: Stage;
+    /// The documentation, from which the catalogue and `explain` are made.
+    const DOC: &'static str;
+    /// What every contract has.
+    const PARTS: Parts<Self>;
+    /// The axes that the arrays of inputs and outputs share, where they do: shapes, shrinking and
+    /// cutting follow from them.
+    const AXES: Axes = Axes::new(&[]);
+    /// The inputs by which outputs are differentiated; the gradient is the output `grad_<leaf>`.
+    const LEAVES: &'static [&'static str] = &[];
+    /// The float outputs that are flags, 0 or 1: integers and booleans are taken for them too.
+    const FLAGS: &'static [&'static str] = &[];
+
+    /// What the definition gives for the numbers of a case already rounded to `dtype`, in plain
+    /// f64, with scales. Of a field that is not among them only its rounding is known.
+    fn oracle(_: &Self::Case, _: &Self::Options, _: Dtype) -> Vec<Expected> {
+        Vec::new()
+    }
+
+    /// What the definition gives for the texts of a case.
+    fn oracle_texts(_: &Self::Case, _: &Self::Options) -> Vec<ExpectedTexts> {
+        Vec::new()
+    }
+
+    /// What the definition gives for the gradient of the summed first required output, one entry
+    /// a leaf, in the field `grad_<leaf>`.
+    fn oracle_gradient(_: &Self::Case, _: &Self::Options, _: Dtype) -> Vec<Expected> {
+        Vec::new()
+    }
+
+    /// Whether the gradient is part of the contract under these options.
+    fn wants_gradient(_: &Self::Options) -> bool {
+        false
+    }
+
+    /// Whether the gradient is the slope of the first output, and not one that is passed straight
+    /// through: only then can differences stand in for a gradient that nobody returned.
+    fn gradient_is_slope(_: &Self::Options) -> bool {
+        true
+    }
+
+    /// Whether the component must raise for a case: `empty_mask: refuse`, and no token. No other
+    /// invariant speaks about such a case.
+    fn refuses(_: &Self::Case, _: &Self::Options) -> bool {
+        false
+    }
+
+    /// Whether NaN may stand for "no answer" in the first output, of which there is no oracle.
+    fn may_give_nan(_: &Self::Options) -> bool {
+        false
+    }
+
+    /// The shape of each required output field. The gradient is that of the first one, summed.
+    fn shapes(case: &Self::Case, _: &Self::Options) -> Vec<(&'static str, Vec<usize>)> {
+        Self::AXES.shapes(case, &Self::Output::fields())
+    }
+
+    /// Small cases besides the corners from which shrinking may start: so that the smallest case
+    /// of a bug does not depend on the one that was found.
+    fn small(_: &Self::Options, _: Dtype) -> Vec<Self::Case> {
+        Vec::new()
+    }
+
+    /// Simpler cases, the boldest first. They may be invalid, and a few are not of smaller
+    /// [`measure`](Self::measure): whoever walks to them looks at both.
+    fn simpler(case: &Self::Case, _: &Self::Options, _: Dtype) -> Vec<Self::Case> {
+        let simpler = Self::AXES.simpler(case, &Self::Case::fields());
+        simpler.into_iter().map(from_fields).collect()
+    }
+
+    /// How complex a case is; every step of the shrinker makes it smaller.
+    fn measure(case: &Self::Case) -> Measure {
+        Self::AXES.measure(case, &Self::Case::fields())
+    }
+
+    /// How batches far larger than those that are generated are cut, where the arrays share axes.
+    fn cuts() -> Option<&'static dyn Cuts> {
+        None
+    }
+
+    /// A few small inputs for the table of `check --values`.
+    fn samples(options: &Self::Options, dtype: Dtype) -> Vec<Self::Case> {
+        (Self::PARTS.corners)(options, dtype).into_iter().take(6).collect()
+    }
+}
+
+/// The functions that every contract has, each in the file of its name.
+pub struct Parts<C: Contract> {
+    /// A case made of random bytes: always valid, also when the bytes run out or are all equal.
+    pub draw: fn(&mut Unstructured<'_>, &C::Options, Dtype) -> arbitrary::Result<C::Case>,
+    /// The deterministic cases, the smallest first.
+    pub corners: fn(&C::Options, Dtype) -> Vec<C::Case>,
+    /// Why a case is outside the contract, where it is.
+    pub valid: fn(&C::Case, &C::Options, Dtype) -> Result<(), String>,
+    /// The input classes.
+    pub classes: fn() -> Vec<Class<C>>,
+    /// An implementation as a person would write one, computing in the dtype's arithmetic.
+    pub reference: fn(&C::Case, &C::Options, Dtype) -> C::Output,
+    /// What must hold.
+    pub invariants: fn() -> Vec<Invariant<C>>,
+    /// Known wrong behaviours.
+    pub faults: fn() -> Vec<Fault<C>>,
+}

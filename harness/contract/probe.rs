@@ -1,0 +1,560 @@
+//! Probes: what an invariant gets to see of a component, and what it says of it.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ndarray::ArrayD;
+
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
+use crate::contract::definition::{AnyDefinition, Definition};
+use crate::contract::options::AnyOptions;
+use crate::generate::pick::Pick;
+use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
+use crate::value::place::Place;
+use crate::value::record::{self, AnyRecord, Shared, ValueRef, index, same_bits};
+use crate::value::text::pair;
+
+/// What checking one case said: it holds, or why checking stopped.
+pub type Outcome = Result<(), Stop>;
+
+/// Why a check stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stop {
+    /// The case is none of those that the invariant speaks about.
+    Vacuous,
+    /// The invariant is broken: what was found, both numbers in it.
+    Broken(String),
+    /// A call failed. The probe keeps the case and the failure for the laws about totality and
+    /// form.
+    Failed,
+}
+
+/// Breaks the invariant with a formatted message.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __broken {
+    ($($message:tt)+) => {
+        return Err($crate::author::Stop::Broken(format!($($message)+)))
+    };
+}
+#[doc(inline)]
+pub use __broken as broken;
+
+/// What the engine keeps of one case, so that invariants share the component's first answer and
+/// the oracle's.
+#[derive(Default)]
+pub struct Memo {
+    pub(crate) output: Option<Result<Rc<Returned>, Failure>>,
+    with_gradient: Option<Result<Rc<Returned>, Failure>>,
+    pub(crate) expected: Option<Rc<Vec<Expected>>>,
+}
+
+/// What a law gets to see: a case, the options in force, and the component itself, of any
+/// contract.
+pub struct AnyProbe<'a> {
+    /// What the contract defines.
+    pub contract: &'static dyn AnyDefinition,
+    /// The inputs, rounded to the place's dtype.
+    pub case: &'a Shared,
+    /// The options in force.
+    pub options: &'a Arc<dyn AnyOptions>,
+    /// Where the component runs, and in which format.
+    pub place: Place,
+    /// How close is close.
+    pub tolerance: Tolerance,
+    /// Deterministic choices: permutations, factors, positions.
+    pub pick: Pick,
+    /// The case and the failure behind [`Stop::Failed`].
+    pub failed: Option<(Shared, Failure)>,
+    component: &'a mut dyn Component,
+    memo: &'a mut Memo,
+    calls: &'a mut u64,
+}
+
+impl<'a> AnyProbe<'a> {
+    /// A probe of a component on one case. Calls are counted in `calls`.
+    #[expect(clippy::too_many_arguments, reason = "all that an invariant may look at")]
+    pub(crate) fn new(
+        contract: &'static dyn AnyDefinition,
+        case: &'a Shared,
+        options: &'a Arc<dyn AnyOptions>,
+        place: Place,
+        tolerance: Tolerance,
+        component: &'a mut dyn Component,
+        memo: &'a mut Memo,
+        calls: &'a mut u64,
+    ) -> Self {
+        let pick = Pick::of(&**case);
+        let failed = None;
+        AnyProbe { contract, case, options, place, tolerance, pick, failed, component, memo, calls }
+    }
+
+    /// What the component gives for the case. One call serves all invariants.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn output(&mut self) -> Result<Rc<Returned>, Stop> {
+        self.not_refused()?;
+        if self.memo.output.is_none() {
+            self.memo.output = Some(self.answer(self.case, self.options, false).map(Rc::new));
+        }
+        let answer = self.memo.output.clone().expect("it was just filled");
+        self.kept(self.case, answer)
+    }
+
+    /// What the component gives for the case when its gradients are asked for.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn gradient_output(&mut self) -> Result<Rc<Returned>, Stop> {
+        self.not_refused()?;
+        if self.memo.with_gradient.is_none() {
+            self.memo.with_gradient = Some(self.answer(self.case, self.options, true).map(Rc::new));
+        }
+        let answer = self.memo.with_gradient.clone().expect("it was just filled");
+        self.kept(self.case, answer)
+    }
+
+    /// Whether the component raises for the case, which it must have promised.
+    ///
+    /// # Errors
+    /// The case is not one that it refuses; or the call failed in another way.
+    pub fn raises(&mut self) -> Result<bool, Stop> {
+        if self.not_refused().is_ok() {
+            return Err(Stop::Vacuous);
+        }
+        match self.answer(self.case, self.options, false) {
+            Err(Failure::Raised { .. }) => Ok(true),
+            answer => self.kept(self.case, answer).map(|_| false),
+        }
+    }
+
+    fn not_refused(&self) -> Outcome {
+        let refused = self.contract.refuses(&**self.case, &**self.options);
+        if refused { Err(Stop::Vacuous) } else { Ok(()) }
+    }
+
+    fn kept<T>(&mut self, case: &Shared, answer: Result<T, Failure>) -> Result<T, Stop> {
+        answer.map_err(|failure| {
+            self.failed = Some((Arc::clone(case), failure));
+            Stop::Failed
+        })
+    }
+
+    /// The same as [`output`](Self::output), for relations that say nothing about NaN and
+    /// infinities: those are the business of the law `finite`. Where NaN is an answer, it is one
+    /// like any other.
+    ///
+    /// # Errors
+    /// The call failed, or its output is not finite.
+    pub fn finite_output(&mut self) -> Result<Rc<Returned>, Stop> {
+        let returned = self.output()?;
+        let comparable =
+            is_finite(&*returned.output) || self.contract.may_give_nan(&**self.options);
+        if comparable { Ok(returned) } else { Err(Stop::Vacuous) }
+    }
+
+    /// What the component gives for another case, which must be exact in the place's dtype.
+    ///
+    /// # Errors
+    /// The case is outside the contract, or changed by rounding; or the call failed.
+    pub fn call(&mut self, case: &dyn AnyRecord) -> Result<Returned, Stop> {
+        self.call_with(case, false)
+    }
+
+    /// As [`call`](Self::call), with gradients where asked for.
+    ///
+    /// # Errors
+    /// The case is outside the contract, or changed by rounding; or the call failed.
+    pub fn call_with(&mut self, case: &dyn AnyRecord, gradient: bool) -> Result<Returned, Stop> {
+        let case = self.exact(case, self.options)?;
+        let answer = self.answer(&case, self.options, gradient);
+        self.kept(&case, answer)
+    }
+
+    /// What the component gives for another case under other options: for relations between two
+    /// values of an option that the component [reads](Self::reads). A call that fails says
+    /// nothing, as a finding is of the declared options.
+    ///
+    /// # Errors
+    /// The case is outside the contract, or changed by rounding; or the call failed.
+    pub fn call_under(
+        &mut self,
+        case: &dyn AnyRecord,
+        options: &Arc<dyn AnyOptions>,
+    ) -> Result<Returned, Stop> {
+        let case = self.exact(case, options)?;
+        self.answer(&case, options, false).map_err(|_| Stop::Vacuous)
+    }
+
+    /// A case of the contract under these options that is exact in the place's dtype.
+    fn exact(&self, case: &dyn AnyRecord, options: &Arc<dyn AnyOptions>) -> Result<Shared, Stop> {
+        let stored = case.rounded(self.place.dtype);
+        let valid = self.contract.valid(&*stored, &**options, self.place.dtype).is_ok();
+        if !valid || self.contract.refuses(case, &**options) || !same_bits(&*stored, case) {
+            return Err(Stop::Vacuous);
+        }
+        Ok(stored)
+    }
+
+    /// Whether the component asks for the value of an option, and does not only declare it.
+    pub fn reads(&self, option: &str) -> bool {
+        self.component.reads(option)
+    }
+
+    fn answer(
+        &mut self,
+        case: &Shared,
+        options: &Arc<dyn AnyOptions>,
+        gradient: bool,
+    ) -> Result<Returned, Failure> {
+        *self.calls += 1;
+        let call = Call { case, options, place: self.place, gradient };
+        let returned = self.component.call(&call)?;
+        check_shapes(self.contract, &**case, &**options, &*returned.output)?;
+        Ok(returned)
+    }
+
+    /// How the component's gradients come about here.
+    pub fn gradients(&self) -> Gradients {
+        self.component.gradients(self.place)
+    }
+
+    /// What the oracle expects for the case.
+    pub fn expected(&mut self) -> Rc<Vec<Expected>> {
+        if self.memo.expected.is_none() {
+            self.memo.expected = Some(Rc::new(self.expected_of(&**self.case)));
+        }
+        Rc::clone(self.memo.expected.as_ref().expect("it was just filled"))
+    }
+
+    /// What the oracle expects for another case.
+    pub fn expected_of(&self, case: &dyn AnyRecord) -> Vec<Expected> {
+        self.contract.oracle(case, &**self.options, self.place.dtype)
+    }
+
+    /// What the oracle expects of the gradient for the case.
+    pub fn expected_gradient(&self) -> Vec<Expected> {
+        self.contract.oracle_gradient(&**self.case, &**self.options, self.place.dtype)
+    }
+
+    /// The rounding bound of every number of the output field `field`: infinite where the
+    /// contract leaves the number open.
+    pub fn bounds(&mut self, field: &str) -> ArrayD<f64> {
+        let expected = self.expected();
+        self.bounds_in(&expected, field)
+    }
+
+    /// The same, in what [`expected_of`](Self::expected_of) gave. A field of which the oracle says
+    /// nothing has numbers of no known size: the rounding of 1.
+    ///
+    /// # Panics
+    /// If the contract has no such field.
+    pub fn bounds_in(&self, expected: &[Expected], field: &str) -> ArrayD<f64> {
+        match expected.iter().find(|expected| expected.field == field) {
+            Some(expected) => {
+                expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms))
+            }
+            None => {
+                let shapes = self.contract.shapes(&**self.case, &**self.options);
+                let shape = shapes.into_iter().find(|(name, _)| *name == field);
+                let id = self.contract.id();
+                let (_, shape) = shape.unwrap_or_else(|| panic!("{id} has no `{field}`"));
+                ArrayD::from_elem(shape, self.tolerance.bound(Number::new(0.0, 1.0), 1))
+            }
+        }
+    }
+
+    /// Breaks the invariant at the first place where two arrays are further apart than allowed:
+    /// `what[1, 0] is 2, expected 1 ± 3.6e-6`. Infinitely far is never checked, and two NaN are
+    /// the same.
+    ///
+    /// # Errors
+    /// The invariant is broken.
+    pub fn close(
+        &self,
+        what: &str,
+        found: &ArrayD<f64>,
+        expected: &ArrayD<f64>,
+        allowed: &ArrayD<f64>,
+    ) -> Outcome {
+        if let Some(Difference { index, left, right, allowed }) =
+            difference(found, expected, allowed)
+        {
+            let [found, expected] = pair(left, right);
+            broken!("{what}{index} is {found}, expected {expected} ± {allowed:.1e}");
+        }
+        Ok(())
+    }
+}
+
+/// What a typed call gave: as [`Returned`], shared with the other invariants.
+pub struct Answer<D: Definition> {
+    /// The outputs, as f64.
+    pub output: Arc<D::Output>,
+    returned: Rc<Returned>,
+}
+
+impl<D: Definition> Deref for Answer<D> {
+    type Target = Returned;
+
+    fn deref(&self) -> &Returned {
+        &self.returned
+    }
+}
+
+/// What an invariant of a contract's own gets to see: a case, the options in force, and the
+/// component itself.
+pub struct Probe<'a, D: Definition> {
+    /// The inputs, rounded to the place's dtype.
+    pub case: &'a D::Case,
+    /// The options in force.
+    pub options: &'a D::Options,
+    /// Where the component runs, and in which format.
+    pub place: Place,
+    /// How close is close.
+    pub tolerance: Tolerance,
+    /// Deterministic choices: permutations, factors, positions.
+    pub pick: Pick,
+    /// The same, as laws see it that are compiled once for all contracts.
+    pub any: AnyProbe<'a>,
+}
+
+impl<'a, D> Probe<'a, D>
+where
+    D: Definition<Case: AnyRecord, Output: AnyRecord, Options: AnyOptions>,
+{
+    /// A probe of this contract's types.
+    pub(crate) fn of(any: AnyProbe<'a>) -> Self {
+        let AnyProbe { case, options, place, tolerance, .. } = any;
+        let (case, options, pick) = (case.typed(), options.typed(), any.pick.clone());
+        Probe { case, options, place, tolerance, pick, any }
+    }
+
+    /// What the component gives for the case. One call serves all invariants.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn output(&mut self) -> Result<Answer<D>, Stop> {
+        self.any.output().map(answer)
+    }
+
+    /// What the component gives for the case when its gradients are asked for.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub fn gradient_output(&mut self) -> Result<Answer<D>, Stop> {
+        self.any.gradient_output().map(answer)
+    }
+
+    /// See [`AnyProbe::finite_output`].
+    ///
+    /// # Errors
+    /// The call failed, or its output is not finite.
+    pub fn finite_output(&mut self) -> Result<Answer<D>, Stop> {
+        self.any.finite_output().map(answer)
+    }
+
+    /// What the component gives for another case, which must be exact in the place's dtype.
+    ///
+    /// # Errors
+    /// The case is outside the contract, or changed by rounding; or the call failed.
+    pub fn call(&mut self, case: &D::Case) -> Result<D::Output, Stop> {
+        self.any.call(case).map(|returned| record::typed(returned.output))
+    }
+
+    /// As [`call`](Self::call), with all that came back, and with gradients where asked for.
+    ///
+    /// # Errors
+    /// The case is outside the contract, or changed by rounding; or the call failed.
+    pub fn call_with(&mut self, case: &D::Case, gradient: bool) -> Result<Returned<D>, Stop> {
+        let Returned { output, changed, no_gradient } = self.any.call_with(case, gradient)?;
+        Ok(Returned { output: record::typed(output), changed, no_gradient })
+    }
+
+    /// See [`AnyProbe::call_under`].
+    ///
+    /// # Errors
+    /// The case is outside the contract, or changed by rounding; or the call failed.
+    pub fn call_under(&mut self, case: &D::Case, options: &D::Options) -> Result<D::Output, Stop> {
+        let options: Arc<dyn AnyOptions> = Arc::new(options.clone());
+        self.any.call_under(case, &options).map(|returned| record::typed(returned.output))
+    }
+
+    /// Whether the component asks for the value of an option, and does not only declare it.
+    pub fn reads(&self, option: &str) -> bool {
+        self.any.reads(option)
+    }
+
+    /// How the component's gradients come about here.
+    pub fn gradients(&self) -> Gradients {
+        self.any.gradients()
+    }
+
+    /// What the oracle expects for the case.
+    pub fn expected(&mut self) -> Rc<Vec<Expected>> {
+        self.any.expected()
+    }
+
+    /// What the oracle expects for another case.
+    pub fn expected_of(&self, case: &D::Case) -> Vec<Expected> {
+        self.any.expected_of(case)
+    }
+
+    /// See [`AnyProbe::bounds`].
+    pub fn bounds(&mut self, field: &str) -> ArrayD<f64> {
+        self.any.bounds(field)
+    }
+
+    /// See [`AnyProbe::bounds_in`].
+    ///
+    /// # Panics
+    /// If the contract has no such field.
+    pub fn bounds_in(&self, expected: &[Expected], field: &str) -> ArrayD<f64> {
+        self.any.bounds_in(expected, field)
+    }
+
+    /// See [`AnyProbe::close`].
+    ///
+    /// # Errors
+    /// The invariant is broken.
+    pub fn close(
+        &self,
+        what: &str,
+        found: &ArrayD<f64>,
+        expected: &ArrayD<f64>,
+        allowed: &ArrayD<f64>,
+    ) -> Outcome {
+        self.any.close(what, found, expected, allowed)
+    }
+
+    /// Checks what must hold of another contract on this component seen as one of it: `call` gives
+    /// what it returns for a case of the other contract.
+    ///
+    /// # Errors
+    /// As [`Outcome`] says; a call of `call` that stops is passed on.
+    pub fn seen_as<G>(
+        &mut self,
+        contract: &'static dyn AnyDefinition,
+        case: G::Case,
+        options: G::Options,
+        check: impl FnOnce(&mut Probe<'_, G>) -> Outcome,
+        call: impl FnMut(&mut Self, &G::Case) -> Result<G::Output, Stop> + Send,
+    ) -> Outcome
+    where
+        G: Definition<Case: AnyRecord, Output: AnyRecord, Options: AnyOptions>,
+    {
+        let (place, tolerance) = (self.place, self.tolerance);
+        let case: Shared = Arc::new(case);
+        let options: Arc<dyn AnyOptions> = Arc::new(options);
+        let mut seen = Seen { probe: self, call, stopped: None, of: PhantomData::<fn(G)> };
+        let (mut memo, mut calls) = (Memo::default(), 0);
+        let any = AnyProbe::new(
+            contract, &case, &options, place, tolerance, &mut seen, &mut memo, &mut calls,
+        );
+        let outcome = check(&mut Probe::of(any));
+        seen.stopped.map_or(outcome, Err)
+    }
+}
+
+/// A component of the contract `D` seen as one of the contract `G`.
+struct Seen<'p, 'a, D: Definition, G, F> {
+    probe: &'p mut Probe<'a, D>,
+    call: F,
+    /// Why a call gave nothing.
+    stopped: Option<Stop>,
+    of: PhantomData<fn(G)>,
+}
+
+impl<D, G, F> Component for Seen<'_, '_, D, G, F>
+where
+    D: Definition,
+    G: Definition<Case: AnyRecord, Output: AnyRecord>,
+    F: FnMut(&mut Probe<'_, D>, &G::Case) -> Result<G::Output, Stop> + Send,
+{
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        let output = (self.call)(self.probe, call.case.typed()).map_err(|stop| {
+            self.stopped = Some(stop);
+            Failure::Malformed { problem: "the call of the other contract says why".to_owned() }
+        })?;
+        Ok(Returned { output: Arc::new(output), changed: Vec::new(), no_gradient: Vec::new() })
+    }
+
+    fn gradients(&self, _: Place) -> Gradients {
+        Gradients::None("it is seen as one of another contract".to_owned())
+    }
+}
+
+fn answer<D: Definition<Output: AnyRecord>>(returned: Rc<Returned>) -> Answer<D> {
+    let output = record::shared(&returned.output);
+    Answer { output, returned }
+}
+
+/// Two numbers at the same place that are further apart than allowed.
+pub(crate) struct Difference {
+    /// `[1, 0]`.
+    pub(crate) index: String,
+    /// The first number.
+    pub(crate) left: f64,
+    /// The second number.
+    pub(crate) right: f64,
+    /// How far apart they may be.
+    pub(crate) allowed: f64,
+}
+
+/// The first place where two arrays differ by more than allowed; infinitely far is never checked,
+/// and two NaN are the same.
+pub(crate) fn difference(
+    left: &ArrayD<f64>,
+    right: &ArrayD<f64>,
+    allowed: &ArrayD<f64>,
+) -> Option<Difference> {
+    let places = left.indexed_iter().zip(right).zip(allowed);
+    let differ = |left: f64, right: f64, allowed: f64| {
+        apart(left, right, allowed) && !(left.is_nan() && right.is_nan())
+    };
+    places.into_iter().find(|(((_, left), right), allowed)| differ(**left, **right, **allowed)).map(
+        |(((at, left), right), allowed)| Difference {
+            index: index(&at),
+            left: *left,
+            right: *right,
+            allowed: *allowed,
+        },
+    )
+}
+
+/// Whether every float of a record is finite.
+pub(crate) fn is_finite(record: &dyn AnyRecord) -> bool {
+    let mut finite = true;
+    record.each(&mut |_, value| {
+        if let Some(ValueRef::Float(array)) = value {
+            finite &= array.iter().all(|x| x.is_finite());
+        }
+    });
+    finite
+}
+
+/// Whether the output has the shapes that the contract promises.
+fn check_shapes(
+    contract: &dyn AnyDefinition,
+    case: &dyn AnyRecord,
+    options: &dyn AnyOptions,
+    output: &dyn AnyRecord,
+) -> Result<(), Failure> {
+    for (field, expected) in contract.shapes(case, options) {
+        let mut problem = Some(format!("`{field}` is missing from the output"));
+        output.each(&mut |name, value| {
+            if let (true, Some(value)) = (name == field, value) {
+                let shape = value.shape();
+                let wrong = || format!("`{field}` has shape {shape:?}, expected {expected:?}");
+                problem = (shape != expected).then(wrong);
+            }
+        });
+        if let Some(problem) = problem {
+            return Err(Failure::Malformed { problem });
+        }
+    }
+    Ok(())
+}

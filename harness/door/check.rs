@@ -1,0 +1,194 @@
+//! `check`: one component in a plain test.
+
+/// Checks a function on host arrays against the contract `C`.
+///
+/// ```
+/// use shakedown::contracts::group_advantage::{GroupAdvantage, Options, Scale};
+///
+/// shakedown::engine::check::<GroupAdvantage>(|case| {
+///     // Dr. GRPO: rewards less the mean of their group.
+///     let mean = |group| {
+///         let rows = case.groups.iter().zip(&case.rewards).filter(|(g, _)| **g == group);
+///         rows.clone().map(|(_, reward)| reward).sum::<f64>() / rows.count() as f64
+///     };
+///     let rows = case.rewards.iter().zip(&case.groups);
+///     rows.map(|(reward, group)| reward - mean(*group)).collect::<Vec<f64>>()
+/// })
+/// .options(Options { scale: Scale::None, ..Options::default() })
+/// # .without_corpora()
+/// .run();
+/// ```
+pub fn check<C: Contract>(function: impl HostFunction<C> + 'static) -> Check<C> {
+    check_component(HostFn(function))
+}
+
+/// Checks any component: a function on tensors, a Python function, a process.
+pub fn check_component<C: Contract>(component: impl Component<C> + 'static) -> Check<C> {
+    let mut subject = Subject::new(C::ID, component);
+    subject.corpora = Some(package().join("corpora"));
+    Check { places: vec![subject.component.home()], subject, budget: Budget::default() }
+}
+
+/// The folder of the package under test; where there is none, paths begin in the working folder.
+fn package() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
+}
+
+/// A check that has not run yet. See [`check`].
+#[must_use = "a check does nothing until `run` is called"]
+pub struct Check<C: Contract> {
+    subject: Subject<C>,
+    places: Vec<Place>,
+    budget: Budget,
+}
+
+impl<C: Contract> Check<C> {
+    /// The name in reports and of case files; the contract's, unless said.
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.subject.name);
+        self
+    }
+
+    /// The conventions that the component follows.
+    ///
+    /// # Panics
+    /// If a value is out of range.
+    #[track_caller]
+    pub fn options(mut self, options: C::Options) -> Self {
+        if let Err((name, why)) = options.check() {
+            panic!("option `{name}`: {why}");
+        }
+        self.subject.options = options;
+        self
+    }
+
+    /// Where to check it. `SHAKEDOWN_PLACES` overrides.
+    pub fn places(mut self, places: impl IntoIterator<Item = Place>) -> Self {
+        self.places = places.into_iter().collect();
+        self
+    }
+
+    /// Leaves an invariant out, for a reason.
+    ///
+    /// # Panics
+    /// If the contract has no such invariant.
+    #[track_caller]
+    pub fn skip(mut self, invariant: &str, why: &str) -> Self {
+        self.subject.skip.insert(known_invariant::<C>(invariant), why.to_owned());
+        self
+    }
+
+    /// Expects an invariant to fail, for a reason; that it holds is then reported.
+    ///
+    /// # Panics
+    /// If the contract has no such invariant.
+    #[track_caller]
+    pub fn known(mut self, invariant: &str, why: &str) -> Self {
+        self.subject.known.insert(known_invariant::<C>(invariant), why.to_owned());
+        self
+    }
+
+    /// Widens every tolerance by a factor, in the open.
+    pub fn tolerance(mut self, factor: f64) -> Self {
+        self.subject.tolerance = factor;
+        self
+    }
+
+    /// How many random cases follow the corners.
+    pub fn cases(mut self, cases: u64) -> Self {
+        self.budget.cases = cases;
+        self
+    }
+
+    /// The seed of the random cases.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.budget.seed = seed;
+        self
+    }
+
+    /// Where regressions are and findings go, instead of `corpora` in the package.
+    pub fn corpora(mut self, folder: impl AsRef<Path>) -> Self {
+        self.subject.corpora = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    /// Reads no regressions of the package and writes no findings.
+    pub fn without_corpora(mut self) -> Self {
+        self.subject.corpora = None;
+        self
+    }
+
+    /// Checks every invariant, and gives one report for each place.
+    ///
+    /// # Errors
+    /// shakedown could not run. What the component does wrong is in the reports.
+    pub fn report(mut self) -> Result<Vec<ComponentReport>, Error> {
+        let places = Place::from_env()?.unwrap_or(self.places);
+        let check = |place| run(&mut self.subject, place, &self.budget, &|_| ());
+        places.into_iter().map(check).collect()
+    }
+
+    /// Checks every invariant.
+    ///
+    /// # Panics
+    /// With the report, if anything is wrong with the component, or if nothing was checked.
+    #[track_caller]
+    pub fn run(self) {
+        let reports = self.report().unwrap_or_else(|error| panic!("{error}"));
+        if let Some(text) = failure_text(&reports) {
+            panic!("{text}");
+        }
+    }
+}
+
+impl<C: Contract> Check<C> {
+    /// Checks it on the one case that some bytes stand for, as the body of a libFuzzer target of
+    /// your own, so that the fuzzer sees which of your branches ran:
+    ///
+    /// ```text
+    /// fuzz_target!(init: shakedown::door::fuzz::init(), |bytes: &[u8]| {
+    ///     shakedown::engine::check::<GroupAdvantage>(my_trainer::grpo).fuzz(bytes);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// With the finding and the path of its case file, which is what libFuzzer takes for a crash.
+    pub fn fuzz(mut self, bytes: &[u8]) {
+        fuzz::input(&mut self.subject, &self.places, &mut Unstructured::new(bytes));
+    }
+}
+
+#[track_caller]
+fn known_invariant<C: Contract>(id: &str) -> String {
+    match check_invariant::<C>(id) {
+        Ok(()) => id.to_owned(),
+        Err(message) => panic!("{message}"),
+    }
+}
+
+/// The text of reports that are not all good; places that are not here are named on standard error.
+fn failure_text(reports: &[ComponentReport]) -> Option<String> {
+    let mut text = Vec::new();
+    let mut failed = false;
+    for report in reports {
+        let mut lines = Vec::new();
+        write_component(&mut lines, report, Paint::default()).expect("memory can be written");
+        match report.status {
+            Status::Pass => {}
+            Status::Skipped => eprint!("{}", String::from_utf8_lossy(&lines)),
+            Status::Fail | Status::Error => {
+                failed = true;
+                text.extend(lines);
+            }
+        }
+    }
+    let checked = |report: &ComponentReport| report.invariants.iter().any(|i| i.cases > 0);
+    let is_elsewhere = |r: &ComponentReport| r.status == Status::Skipped && r.invariants.is_empty();
+    if failed {
+        Some(format!("\n{}", String::from_utf8_lossy(&text)))
+    } else if reports.iter().any(checked) || reports.iter().all(is_elsewhere) {
+        None
+    } else {
+        Some("nothing was checked".to_owned())
+    }
+}

@@ -1,0 +1,655 @@
+//! `shakedown fuzz`: coverage-guided cases for hours. Each job is a process of its own, because
+//! libFuzzer never gives the control back and a component in the same process may take it down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::files::ReportFiles;
+use super::{Done, Places, duration, is_terminal, output, places, whole};
+use crate::files::atomic::write_atomically;
+use crate::files::case_file::CaseFile;
+use crate::files::corpora::found_folder;
+use crate::engine::subject::Subject;
+use crate::contract::Contract;
+use crate::contracts;
+use crate::contracts::{IDS, Visit};
+use crate::contract::coverage;
+use crate::value::error::{Error, unknown};
+use crate::files::corpora::yaml_files;
+use crate::door::fuzz::engine;
+use crate::door::fuzz::engine::{Fuzzed, Next};
+use crate::door::fuzz::session::{Session, exception, reason};
+use crate::engine::subject::builtin_under_its_options;
+use crate::files::manifest::{Declared, Manifest};
+use crate::value::place::{Device, Dtype, Place};
+use crate::render::text::write_component;
+use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
+use crate::generate::measure::Measure;
+use crate::engine::stream;
+use crate::value::text::count;
+
+/// Set for the jobs: where a job leaves what it says.
+const RESULT: &str = "SHAKEDOWN_FUZZ_RESULT";
+
+/// The manifest that is read where none is named and this one is there.
+const MANIFEST: &str = "shakedown.yaml";
+
+/// Random inputs that a job begins with, besides the corpus.
+const BEGINNINGS: usize = 64;
+
+/// The longest input.
+const LONGEST: usize = 1024;
+
+#[derive(Args)]
+pub(super) struct FuzzArguments {
+    /// Components of the manifest, or contracts: all of their components. Without a manifest a
+    /// contract is its builtin reference, and CONTRACT/fault/ID a planted bug
+    #[arg(value_name = "CONTRACT|COMPONENT")]
+    what: Vec<String>,
+    /// Where the components are [default: shakedown.yaml where there is one]
+    #[arg(long, short)]
+    manifest: Option<PathBuf>,
+    /// How long to fuzz each component: 30s, 10m, 1h
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1m")]
+    time: Duration,
+    /// Stop each job after so many inputs, whatever the time
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
+    runs: Option<u64>,
+    /// Processes at a time, on the same corpus; 0 for one a core
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = whole::<usize>, allow_negative_numbers = true)]
+    jobs: usize,
+    /// The folder of inputs to begin with and to add to [default: CORPORA/CONTRACT/seeds]
+    #[arg(long, value_name = "DIR")]
+    corpus: Option<PathBuf>,
+    /// Instead of fuzzing, keep the smallest inputs of the corpus that do all that it does
+    #[arg(long)]
+    minimise: bool,
+    /// The same, with the inputs of another corpus besides
+    #[arg(long, value_name = "DIR")]
+    merge: Vec<PathBuf>,
+    /// The seed of libFuzzer [default: from the clock]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
+    seed: Option<u64>,
+    /// Fuzz at these places instead: cpu/f32,cuda/bf16
+    #[arg(long, value_name = "PLACES", value_parser = places)]
+    places: Option<Places>,
+    #[command(flatten)]
+    files: ReportFiles,
+}
+
+/// What a job says of each place: the report, and how often each finding was met.
+type Said = Vec<(ComponentReport, Vec<u64>)>;
+
+/// What one component is fuzzed with.
+struct Task<'a> {
+    arguments: &'a FuzzArguments,
+    target: Target<'a>,
+    contract: &'static str,
+    places: Vec<Place>,
+    /// Where findings go.
+    corpora: PathBuf,
+    corpus: PathBuf,
+    seed: u64,
+}
+
+enum Target<'a> {
+    Declared(&'a Manifest, &'a Declared),
+    /// `CONTRACT/reference` or `CONTRACT/fault/ID`.
+    Builtin(&'a str),
+}
+
+pub(super) fn run(arguments: &FuzzArguments) -> Done {
+    let started = Instant::now();
+    let path = arguments.manifest.clone().or_else(|| {
+        let beside = PathBuf::from(MANIFEST);
+        beside.is_file().then_some(beside)
+    });
+    let manifest = path.as_deref().map(Manifest::read).transpose()?;
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
+    // libFuzzer takes 0 for the clock too.
+    let seed = arguments.seed.unwrap_or_else(clock).clamp(1, u32::MAX.into());
+    let tasks = tasks(arguments, manifest.as_ref(), seed)?;
+    if let Some(result) = std::env::var_os(RESULT) {
+        let [task] = &tasks[..] else {
+            return Err(Error::new("a job fuzzes one component").into());
+        };
+        return contracts::visit(task.contract, Job { task, result: result.into() })
+            .expect("the contract is known");
+    }
+    let (mut to, paint) = output();
+    if arguments.minimise || !arguments.merge.is_empty() {
+        for task in &tasks {
+            let line = contracts::visit(task.contract, Minimise { task })
+                .expect("the contract is known")?;
+            writeln!(to, "{line}")?;
+        }
+        return Ok(crate::report::ExitCode::AllHold);
+    }
+    let mut components = Vec::new();
+    for task in &tasks {
+        let reports =
+            contracts::visit(task.contract, Fuzz { task }).expect("the contract is known")?;
+        for report in &reports {
+            write_component(&mut to, report, paint)?;
+        }
+        components.extend(reports);
+    }
+    let report = Report::new(seed, None, started, components);
+    arguments.files.conclude(&report, &mut to, paint)
+}
+
+/// What is to be fuzzed, in the order of the manifest.
+fn tasks<'a>(
+    arguments: &'a FuzzArguments,
+    manifest: Option<&'a Manifest>,
+    seed: u64,
+) -> Result<Vec<Task<'a>>, Error> {
+    let asked = match &arguments.places {
+        Some(places) => Some(places.0.clone()),
+        None => Place::from_env()?,
+    };
+    let corpus = |corpora: &Path, contract: &str| {
+        arguments.corpus.clone().unwrap_or_else(|| corpora.join(contract).join("seeds"))
+    };
+    let mut tasks = Vec::new();
+    let is_name = |name: &String| {
+        manifest.is_some_and(|manifest| manifest.components.iter().any(|one| one.name == *name))
+    };
+    // A builtin component has a slash in its name; without a manifest a contract's name is its own.
+    let is_builtin = |name: &&String| manifest.is_none() || (name.contains('/') && !is_name(name));
+    let (builtin, declared): (Vec<&String>, Vec<&String>) =
+        arguments.what.iter().partition(is_builtin);
+    if let (Some(manifest), true) = (manifest, builtin.is_empty() || !declared.is_empty()) {
+        let components = &manifest.components;
+        for name in &declared {
+            if !components.iter().any(|one| **name == one.name || *name == one.contract) {
+                let mut known: Vec<&str> = components.iter().map(|one| &*one.name).collect();
+                known.extend(components.iter().map(|one| one.contract));
+                return Err(Error::new(unknown("component", name, &known)).at(manifest.path()));
+            }
+        }
+        let asked_for = |one: &&Declared| {
+            // A component may have the name of a contract: then it alone is meant.
+            let named =
+                |name: &&String| **name == one.name || (*name == one.contract && !is_name(name));
+            declared.is_empty() || declared.iter().any(named)
+        };
+        tasks.extend(components.iter().filter(asked_for).map(|declared| Task {
+            arguments,
+            target: Target::Declared(manifest, declared),
+            contract: declared.contract,
+            places: declared.places(asked.as_deref()),
+            corpora: manifest.corpora().to_owned(),
+            corpus: corpus(manifest.corpora(), declared.contract),
+            seed,
+        }));
+    } else if builtin.is_empty() {
+        let why = format!("there is no {MANIFEST} here: name a contract, or add --manifest");
+        return Err(Error::new(why));
+    }
+    for name in builtin {
+        let id = name.split('/').next().unwrap_or(name);
+        let Some(contract) = IDS.iter().find(|known| **known == id) else {
+            return Err(Error::new(contracts::unknown(id)));
+        };
+        let everywhere = Dtype::ALL.map(|(dtype, _)| Place { device: Device::Cpu, dtype });
+        let corpora = manifest.map_or(Path::new("corpora"), Manifest::corpora);
+        tasks.push(Task {
+            arguments,
+            target: Target::Builtin(name),
+            contract,
+            places: asked.clone().unwrap_or(everywhere.to_vec()),
+            corpora: corpora.to_owned(),
+            corpus: corpus(corpora, contract),
+            seed,
+        });
+    }
+    if arguments.corpus.is_some() && tasks.len() > 1 {
+        return Err(Error::new("--corpus is for one component, and there are several"));
+    }
+    for task in &tasks {
+        // Inputs are deleted by --minimise; what is kept for ever must not stand among them.
+        if !yaml_files(&task.corpus).is_empty() {
+            let why = "case files are no inputs of the fuzzer: a corpus is a folder of its own";
+            return Err(Error::new(why).at(&task.corpus));
+        }
+    }
+    Ok(tasks)
+}
+
+impl Task<'_> {
+    /// The component, and whether each input chooses its options.
+    fn subject<C: Contract>(&self) -> Result<(Subject<C>, bool), Error> {
+        match self.target {
+            Target::Declared(manifest, declared) => Ok((manifest.subject(declared)?, false)),
+            Target::Builtin(name) => {
+                let full =
+                    if name.contains('/') { name.to_owned() } else { format!("{name}/reference") };
+                let mut subject = builtin_under_its_options::<C>(&full).map_err(Error::new)?;
+                subject.corpora = Some(self.corpora.clone());
+                Ok((subject, full.ends_with("/reference")))
+            }
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self.target {
+            Target::Declared(_, declared) => &declared.name,
+            Target::Builtin(name) => name,
+        }
+    }
+
+    fn start<C: Contract>(&self) -> Result<Session<C>, Error> {
+        coverage::start();
+        let (subject, any_options) = self.subject::<C>()?;
+        Session::start(subject, any_options, &self.places, self.seed)
+    }
+}
+
+/// One job, in a process of its own.
+struct Job<'a> {
+    task: &'a Task<'a>,
+    result: PathBuf,
+}
+
+impl Visit for Job<'_> {
+    type Output = Done;
+
+    fn visit<C: Contract>(self) -> Done {
+        let Job { task, result } = self;
+        let started = Instant::now();
+        let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
+        let session = Some(task.start::<C>()?);
+        // Beside the result, in the folder that the parent takes away: this process just ends.
+        let beginnings = result.with_file_name("beginnings");
+        write_beginnings(&beginnings, task.seed, C::ID)
+            .map_err(|error| Error::io("write", &beginnings, &error))?;
+        let folders = [&task.corpus, &beginnings].map(|path| path.display().to_string());
+        let mut arguments: Vec<String> = [
+            &format!("-seed={}", task.seed),
+            &format!("-max_len={LONGEST}"),
+            // Long inputs at once: a component from Python runs some hundred cases a second.
+            "-len_control=0",
+            "-mutate_depth=2",
+            "-verbosity=0",
+            "-timeout=0",
+            "-rss_limit_mb=0",
+            "-handle_int=0",
+            "-handle_term=0",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        arguments.extend(folders);
+        let running = Running { session, started, time, runs, tried: 0, told: started, result };
+        engine::drive(&arguments, Box::new(running))
+    }
+}
+
+/// The session of a job, until its time is over.
+struct Running<C: Contract> {
+    /// `None` once it has concluded; the process ends then.
+    session: Option<Session<C>>,
+    started: Instant,
+    time: Duration,
+    runs: u64,
+    tried: u64,
+    told: Instant,
+    result: PathBuf,
+}
+
+impl<C: Contract> Fuzzed for Running<C> {
+    fn input(&mut self, bytes: &[u8]) -> Next {
+        let Some(session) = &mut self.session else { return Next::Exit(2) };
+        if self.tried >= self.runs || self.started.elapsed() >= self.time || session.is_over() {
+            let said: Option<Said> = self.session.take().map(Session::conclude);
+            let text = serde_json::to_string(&said).expect("a report can be written");
+            return match write_atomically(&self.result, text.as_bytes()) {
+                Ok(()) => Next::Exit(0),
+                Err(error) => failed(&error),
+            };
+        }
+        self.tried += 1;
+        if self.told.elapsed() > Duration::from_millis(500) {
+            self.told = Instant::now();
+            let (cases, calls, bugs) = session.progress();
+            println!("{cases} {calls} {bugs}");
+        }
+        match session.input(bytes) {
+            Ok(true) => Next::Input,
+            Ok(false) => Next::Reject,
+            Err(error) => failed(&error),
+        }
+    }
+
+    fn read(&self, bytes: &[u8]) -> usize {
+        self.session.as_ref().map_or(0, |session| session.read(bytes))
+    }
+}
+
+fn failed(error: &Error) -> Next {
+    eprintln!("error: {error}");
+    Next::Exit(2)
+}
+
+/// Fills a folder with random inputs: from nothing libFuzzer would begin with inputs of one byte.
+fn write_beginnings(folder: &Path, seed: u64, contract: &str) -> std::io::Result<()> {
+    use proptest::prelude::Rng as _;
+
+    fs::create_dir(folder)?;
+    let mut rng = stream::rng(seed, contract);
+    for index in 0..BEGINNINGS {
+        let mut bytes = vec![0; LONGEST / 2];
+        rng.fill_bytes(&mut bytes);
+        fs::write(folder.join(index.to_string()), bytes)?;
+    }
+    Ok(())
+}
+
+/// The jobs of one component, seen from outside.
+struct Fuzz<'a> {
+    task: &'a Task<'a>,
+}
+
+impl Visit for Fuzz<'_> {
+    type Output = Result<Vec<ComponentReport>, Error>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        let Fuzz { task } = self;
+        // Mistakes show here, once, and not in every job.
+        task.subject::<C>()?;
+        fs::create_dir_all(&task.corpus)
+            .map_err(|error| Error::io("make", &task.corpus, &error))?;
+        let known = kept::<C>(&task.corpora, task.name());
+        let known: BTreeSet<Key> = known.into_iter().map(|(key, ..)| key).collect();
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
+        let bar = bar(task.name());
+        let progress = Mutex::new(vec![[0; 3]; jobs]);
+        let said: Vec<Result<Said, Error>> = thread::scope(|scope| {
+            let tell = |job: usize, numbers: [u64; 3]| {
+                let mut all = progress.lock().expect("no thread panics with the lock");
+                all[job] = numbers;
+                let sum = |index: usize| all.iter().map(|numbers| numbers[index]).sum::<u64>();
+                let [cases, calls] = [count(sum(0), "case"), count(sum(1), "call")];
+                bar.set_message(format!("{cases}, {calls}, {}", count(sum(2), "finding")));
+            };
+            let jobs: Vec<_> = (0..jobs)
+                .map(|job| scope.spawn(move || run_job(task, job, &|numbers| tell(job, numbers))))
+                .collect();
+            jobs.into_iter().map(|job| job.join().expect("a job does not panic")).collect()
+        });
+        bar.finish_and_clear();
+        let said = said.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        let mut reports = settle::<C>(together(said), &known, task)?;
+        if let Target::Declared(manifest, declared) = task.target {
+            for report in &mut reports {
+                report.location = Some(manifest.location(declared));
+            }
+        }
+        Ok(reports)
+    }
+}
+
+fn bar(name: &str) -> ProgressBar {
+    if !is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {prefix}  {elapsed}  {msg}")
+        .expect("the template is well formed");
+    let bar = ProgressBar::new_spinner().with_style(style).with_prefix(name.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// Runs one job and gives what it says.
+fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<Said, Error> {
+    let wrong = |why: String| Error::new(why).within(task.name().to_owned());
+    let io = |error: std::io::Error| wrong(format!("cannot run a job of the fuzzer: {error}"));
+    let folder = tempfile::tempdir().map_err(io)?;
+    let result = folder.path().join("said.json");
+    let mut stderr = tempfile::tempfile().map_err(io)?;
+    let mut command = Command::new(std::env::current_exe().map_err(io)?);
+    command.arg("fuzz");
+    if let Target::Declared(manifest, _) = task.target {
+        command.arg("--manifest").arg(manifest.path());
+    }
+    let places: Vec<String> = task.places.iter().map(Place::to_string).collect();
+    command.arg("--places").arg(places.join(","));
+    command.arg("--corpus").arg(&task.corpus);
+    command.arg("--time").arg(format!("{}ms", task.arguments.time.as_millis()));
+    command.arg("--seed").arg((task.seed + job as u64).to_string());
+    if let Some(runs) = task.arguments.runs {
+        command.arg("--runs").arg(runs.to_string());
+    }
+    command.arg("--").arg(task.name());
+    command.env(RESULT, &result).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(stderr.try_clone().map_err(io)?);
+    let mut child = command.spawn().map_err(io)?;
+    let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
+    for line in lines.map_while(Result::ok) {
+        let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        if let Ok(numbers) = <[u64; 3]>::try_from(numbers) {
+            tell(numbers);
+        }
+    }
+    let status = child.wait().map_err(io)?;
+    if let (true, Ok(text)) = (status.success(), fs::read_to_string(&result)) {
+        return serde_json::from_str(&text)
+            .map_err(|error| wrong(format!("a job of the fuzzer left nonsense: {error}")));
+    }
+    stderr.rewind().map_err(io)?;
+    let last: Vec<String> = BufReader::new(stderr).lines().map_while(Result::ok).collect();
+    let tail = last[last.len().saturating_sub(12)..].join("\n");
+    Err(wrong(format!(
+        "a job of the fuzzer ended with {status}; the case in flight is kept in {}, and the next \
+         run begins with it\n{tail}",
+        found_folder(&task.corpora, task.contract).display()
+    )))
+}
+
+/// One report for each place of what several jobs say; their findings come beside it, as each may
+/// have been found by several jobs at several places.
+fn together(said: Vec<Said>) -> (Vec<ComponentReport>, Vec<Met>) {
+    let (mut all, mut findings): (Vec<ComponentReport>, Vec<Met>) = Default::default();
+    for (mut report, times) in said.into_iter().flatten() {
+        let found = std::mem::take(&mut report.findings).into_iter().zip(times);
+        findings.extend(found.map(|(finding, times)| Met { place: report.place, finding, times }));
+        let Some(one) = all.iter_mut().find(|one| one.place == report.place) else {
+            all.push(report);
+            continue;
+        };
+        one.cases += report.cases;
+        one.calls += report.calls;
+        one.elapsed_ms = one.elapsed_ms.max(report.elapsed_ms);
+        for (class, count) in report.classes {
+            *one.classes.entry(class).or_default() += count;
+        }
+        one.warnings.extend(report.warnings);
+        one.warnings.dedup();
+        for (same, invariant) in one.invariants.iter_mut().zip(report.invariants) {
+            same.cases += invariant.cases;
+            if same.status == InvariantStatus::Vacuous {
+                same.status = invariant.status;
+            }
+        }
+    }
+    (all, findings)
+}
+
+/// A finding of one job at one place.
+struct Met {
+    place: Place,
+    finding: Finding,
+    times: u64,
+}
+
+/// What makes two findings of a component one: the invariant, and why it breaks as far as known.
+type Key = (String, Option<String>);
+
+impl Met {
+    fn key(&self) -> Key {
+        let why = reason(&self.finding.diagnosis, &self.finding.found);
+        (self.finding.invariant.clone(), why.map(str::to_owned))
+    }
+}
+
+/// The findings of earlier runs of a component, each with the complexity of its case.
+fn kept<C: Contract>(corpora: &Path, component: &str) -> Vec<(Key, Measure, PathBuf)> {
+    let kept = yaml_files(&found_folder(corpora, C::ID)).into_iter().filter_map(|path| {
+        // What cannot be read is no finding of this component; `replay` says what is wrong with it.
+        let file = CaseFile::<C>::read(&path).ok()?;
+        let invariant = file.invariant.filter(|_| file.component.as_deref() == Some(component))?;
+        let why = file.why.as_deref().and_then(exception).map(str::to_owned);
+        let why = file.diagnosis.into_iter().next().or(why);
+        Some(((invariant, why), C::measure(&file.case), path))
+    });
+    kept.collect()
+}
+
+/// Puts every bug into the report once, on the smallest case that any job found at any place, and
+/// leaves only this case on disk. What was known before the run is counted in a warning.
+fn settle<C: Contract>(
+    (mut reports, mut met): (Vec<ComponentReport>, Vec<Met>),
+    known: &BTreeSet<Key>,
+    task: &Task<'_>,
+) -> Result<Vec<ComponentReport>, Error> {
+    let mut smallest: BTreeMap<Key, (Measure, PathBuf)> = BTreeMap::new();
+    let mut surplus = Vec::new();
+    for (key, measure, path) in kept::<C>(&task.corpora, task.name()) {
+        let this = (measure, path);
+        match smallest.get_mut(&key) {
+            None => drop(smallest.insert(key, this)),
+            Some(best) if this < *best => surplus.push(std::mem::replace(best, this).1),
+            Some(_) => surplus.push(this.1),
+        }
+    }
+    for path in surplus {
+        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, &error))?;
+    }
+    let is_kept = |one: &Met| {
+        let path = smallest.get(&one.key()).map(|(_, path)| path.display().to_string());
+        path.is_some() && path == one.finding.case_file
+    };
+    // The one whose case is kept comes first, and speaks for the others.
+    met.sort_by_key(|one| !is_kept(one));
+    let mut seen: BTreeMap<Key, u64> = BTreeMap::new();
+    for one in &met {
+        *seen.entry(one.key()).or_default() += one.times;
+    }
+    for one in met {
+        let key = one.key();
+        // Taken out with the first that has this key.
+        let Some(times) = seen.remove(&key) else { continue };
+        let report = reports.iter_mut().find(|report| report.place == one.place);
+        let report = report.expect("each finding comes with a report");
+        if !known.contains(&key) {
+            report.findings.push(one.finding);
+            continue;
+        }
+        let (invariant, why) = key;
+        let why = why.map_or(String::new(), |why| format!(" ({why})"));
+        let times = count(times, "time");
+        report.warnings.push(format!("{invariant}{why} is a known finding, met {times}"));
+    }
+    for report in &mut reports {
+        let mut named = BTreeSet::new();
+        for diagnosis in report.findings.iter_mut().flat_map(|finding| &mut finding.diagnosis) {
+            // As in any report, the numbers compared stand where a fault is named first.
+            if !named.insert(diagnosis.fault.clone()) {
+                diagnosis.points.clear();
+                diagnosis.texts.clear();
+            }
+        }
+        let new = |id: &str| report.findings.iter().any(|finding| finding.invariant == id);
+        for invariant in &mut report.invariants {
+            if new(&invariant.id) {
+                invariant.status = InvariantStatus::Fail;
+            } else if invariant.status == InvariantStatus::Fail {
+                invariant.status = InvariantStatus::Known;
+                invariant.reason = Some("found before, or at another place".to_owned());
+            }
+        }
+        match (report.findings.is_empty(), report.status) {
+            (false, _) => report.status = Status::Fail,
+            (true, Status::Fail) => report.status = Status::Pass,
+            _ => {}
+        }
+    }
+    Ok(reports)
+}
+
+/// The corpus of one component made small.
+struct Minimise<'a> {
+    task: &'a Task<'a>,
+}
+
+impl Visit for Minimise<'_> {
+    type Output = Result<String, Error>;
+
+    /// Deterministic: the smallest inputs come first, and each that makes something new happen is
+    /// kept.
+    fn visit<C: Contract>(self) -> Self::Output {
+        let Minimise { task } = self;
+        let mut session = task.start::<C>()?.without_looking();
+        // What cannot be called makes nothing happen, which says nothing about the inputs.
+        let unable = || {
+            let why = "the component does not load, hangs or dies: nothing was removed";
+            Error::new(why).within(task.name().to_owned())
+        };
+        if session.is_over() {
+            return Err(unable());
+        }
+        let mut inputs = Vec::new();
+        for folder in [&task.corpus].into_iter().chain(&task.arguments.merge) {
+            let entries =
+                fs::read_dir(folder).map_err(|error| Error::io("read", folder, &error))?;
+            for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+                let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, &error))?;
+                inputs.push((bytes.len(), bytes, path));
+            }
+        }
+        inputs.sort();
+        let (mut before, mut kept) = (0, 0);
+        let mut happened = BTreeSet::new();
+        let mut surplus = Vec::new();
+        for (_, bytes, path) in &inputs {
+            coverage::clear();
+            let is_case = session.input(bytes)?;
+            let known = happened.len();
+            happened.extend(coverage::features());
+            let ours = path.parent() == Some(&task.corpus);
+            before += u32::from(ours);
+            if is_case && happened.len() > known {
+                kept += 1;
+                if !ours {
+                    let name = path.file_name().expect("it is a file");
+                    write_atomically(&task.corpus.join(name), bytes)?;
+                }
+            } else if ours {
+                surplus.push(path);
+            }
+        }
+        if session.is_over() {
+            return Err(unable());
+        }
+        for path in surplus {
+            fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
+        }
+        let folder = task.corpus.display();
+        let from = count(inputs.len() as u64, "input");
+        Ok(format!(
+            "{folder}: {kept} of {from} kept ({before} were there), {} events",
+            happened.len()
+        ))
+    }
+}

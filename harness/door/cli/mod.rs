@@ -1,0 +1,269 @@
+//! The command.
+
+mod adopt;
+mod check;
+mod check_batch;
+mod explain;
+mod files;
+#[cfg(feature = "fuzz")]
+mod fuzz;
+mod init;
+mod merge;
+mod replay;
+mod values;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::value::error::Error;
+use crate::value::place::Place;
+use crate::report;
+use crate::render::text::Paint;
+use crate::report::Shard;
+use files::ReportFiles;
+
+/// Property-based testing for RL post-training pipelines.
+///
+/// Attacks decoders, reward functions, advantages, log-probabilities and losses with adversarial
+/// inputs, checks what must hold, and says which known bug a failure behaves like.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "\
+Exit codes: 0 all hold, 1 findings, 2 could not run, 3 nothing was checked.
+Environment: SHAKEDOWN_PLACES overrides all places; NO_COLOR turns colours off.")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check every invariant of every component of a manifest
+    Check(CheckArguments),
+    /// Check a recorded batch of a training step
+    CheckBatch(CheckBatchArguments),
+    /// Search for cases that break an invariant, guided by what the components do
+    #[cfg(feature = "fuzz")]
+    Fuzz(fuzz::FuzzArguments),
+    /// Say of kept cases whether each is fixed, still failing, or stale
+    Replay {
+        /// Case files, or folders of them
+        #[arg(required = true, value_name = "CASE.yaml|DIR")]
+        cases: Vec<PathBuf>,
+        /// Where the components are; without it the builtin reference is called
+        #[arg(long, short)]
+        manifest: Option<PathBuf>,
+        /// Remove the cases in `found` folders that are fixed
+        #[arg(long)]
+        prune: bool,
+    },
+    /// Make a failing case as small as it gets, and write it back
+    Shrink {
+        /// A case file
+        #[arg(value_name = "CASE.yaml")]
+        case: PathBuf,
+        /// Where the component is; without it the builtin reference is called
+        #[arg(long, short)]
+        manifest: Option<PathBuf>,
+        /// Where to write the small case, instead of over the old one
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Keep a finding as a regression, with a reason
+    Adopt {
+        /// A case file in a `found` folder
+        #[arg(value_name = "CASE.yaml")]
+        case: PathBuf,
+        /// Why it is kept
+        #[arg(long)]
+        why: String,
+        /// The bug report
+        #[arg(long)]
+        link: Option<String>,
+        /// A name for the file, instead of its own
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// List the contracts, or one contract's options, invariants and faults
+    List {
+        /// A contract
+        contract: Option<String>,
+    },
+    /// Explain a contract, invariant, fault, option, class of inputs or pitfall
+    Explain {
+        /// CONTRACT, CONTRACT/ID, or the ID alone
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Write a suite or a manifest, and CI jobs, into a training repository
+    Init(init::Arguments),
+    /// Put JSON reports together: those of all shards make the report of the whole run
+    MergeReports {
+        /// JSON reports: all shards of a run in any order, or runs of different components
+        #[arg(required = true, value_name = "REPORT.json")]
+        reports: Vec<PathBuf>,
+        #[command(flatten)]
+        files: ReportFiles,
+    },
+}
+
+#[derive(Args)]
+struct CheckArguments {
+    /// The components and what is declared about them
+    manifest: PathBuf,
+    /// Only components, or COMPONENT/INVARIANT, that contain this text
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Random cases for each component, after the corners
+    #[arg(long, value_name = "N", default_value_t = crate::engine::subject::DEFAULT_CASES)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
+    cases: u64,
+    /// Stop drawing cases for a component after this time: 500ms, 30s, 5m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time: Option<Duration>,
+    /// The seed of the random cases
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
+    seed: u64,
+    /// Check at these places instead: cpu/f32,cuda/bf16
+    #[arg(long, value_name = "PLACES", value_parser = places)]
+    places: Option<Places>,
+    /// Components checked at a time; 0 for one a core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole::<usize>, allow_negative_numbers = true)]
+    jobs: usize,
+    /// Also print each component's outputs on a few small inputs beside the oracle's
+    #[arg(long)]
+    values: bool,
+    /// Check one part of N, the components at their places dealt out in turn: 2/8
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    #[command(flatten)]
+    files: ReportFiles,
+}
+
+#[derive(Args)]
+struct CheckBatchArguments {
+    /// The inputs, and what came back for them, under the contract's names
+    #[arg(value_name = "FILE.safetensors")]
+    file: PathBuf,
+    /// The contract
+    #[arg(long, value_name = "ID")]
+    contract: String,
+    /// Also call its components of this contract on the batch
+    #[arg(long, short)]
+    manifest: Option<PathBuf>,
+    /// Only components, or COMPONENT/INVARIANT, that contain this text
+    #[arg(long, value_name = "PATTERN", requires = "manifest")]
+    only: Vec<String>,
+    /// An option, instead of the one in the file or in the manifest
+    #[arg(long, value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Check at this place: cpu/f32. For recorded outputs, their own format is the default
+    #[arg(long, value_name = "PLACE")]
+    place: Option<Place>,
+    #[command(flatten)]
+    files: ReportFiles,
+}
+
+/// A list in one argument; clap takes a `Vec` for repeated arguments.
+#[derive(Clone, Debug)]
+struct Places(Vec<Place>);
+
+fn places(text: &str) -> Result<Places, Error> {
+    Place::list(text).map(Places)
+}
+
+fn whole<N: FromStr>(text: &str) -> Result<N, &'static str> {
+    text.parse().map_err(|_| "expected a whole number ≥ 0")
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit {
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a time such as 500ms, 30s, 5m or 1h".to_owned()),
+    };
+    number
+        .parse::<f64>()
+        .ok()
+        .and_then(|number| Duration::try_from_secs_f64(number * seconds).ok())
+        .ok_or_else(|| "expected a time such as 500ms, 30s, 5m or 1h".to_owned())
+}
+
+/// Standard output, colours taken out where it is no terminal or `NO_COLOR` is set.
+fn output() -> (Box<dyn Write>, Paint) {
+    let stdout = anstream::stdout();
+    let colours = stdout.current_choice() != anstream::ColorChoice::Never;
+    (Box::new(stdout), if colours { Paint::colours() } else { Paint::default() })
+}
+
+/// Runs the command with the arguments of the process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.verb {
+        Verb::Check(arguments) => check::run(&arguments),
+        Verb::MergeReports { reports, files } => merge::run(&reports, &files),
+        #[cfg(feature = "fuzz")]
+        Verb::Fuzz(arguments) => fuzz::run(&arguments),
+        Verb::CheckBatch(arguments) => check_batch::run(&arguments),
+        Verb::List { contract } => explain::list(contract.as_deref()),
+        Verb::Explain { ids } => explain::explain(&ids),
+        Verb::Init(arguments) => init::run(&arguments),
+        Verb::Replay { cases, manifest, prune } => replay::run(&cases, manifest.as_deref(), prune),
+        Verb::Shrink { case, manifest, output } => {
+            replay::shrink(&case, manifest.as_deref(), output.as_deref())
+        }
+        Verb::Adopt { case, why, link, name } => {
+            adopt::run(&case, &why, link.as_deref(), name.as_deref())
+        }
+    };
+    match result {
+        Ok(code) => code.into(),
+        Err(Stopped::Error(error)) => {
+            eprintln!("error: {error}");
+            report::ExitCode::CouldNotRun.into()
+        }
+        // The reader of our output left, as `head` does: no error of ours.
+        Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(Stopped::Output(error)) => {
+            eprintln!("error: cannot write the output: {error}");
+            report::ExitCode::CouldNotRun.into()
+        }
+    }
+}
+
+/// Why a verb stopped.
+enum Stopped {
+    Error(Error),
+    Output(io::Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Self {
+        Stopped::Error(error)
+    }
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Self {
+        Stopped::Output(error)
+    }
+}
+
+type Done = Result<report::ExitCode, Stopped>;
+
+fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}

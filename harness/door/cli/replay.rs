@@ -1,0 +1,254 @@
+//! `shakedown replay` and `shakedown shrink`: kept cases against today's components.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Done, Stopped, output};
+use crate::files::case_file::{CaseFile, Head};
+use crate::engine::subject::{Broken, Subject};
+use crate::contract::Contract;
+use crate::value::record::round;
+use crate::contracts;
+use crate::contracts::Visit;
+use crate::value::error::Error;
+use crate::host::builtin::Builtin;
+use crate::engine::finding;
+use crate::files::corpora::yaml_files;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::Stop;
+use crate::files::manifest::Manifest;
+use crate::value::place::Place;
+use crate::value::record::one_line;
+use crate::report::ExitCode;
+
+pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool) -> Done {
+    let manifest = manifest.map(Manifest::read).transpose()?;
+    let (mut to, _) = output();
+    let (mut failing, mut spoken) = (false, false);
+    for path in &case_files(paths)? {
+        let replay = Replay { path, manifest: manifest.as_ref() };
+        let verdicts = visit_file(path, replay)?;
+        let fixed = verdicts.iter().all(|(_, verdict)| matches!(verdict, Verdict::Fixed));
+        for (who, verdict) in verdicts {
+            failing |= matches!(verdict, Verdict::StillFailing(_));
+            spoken |= !matches!(verdict, Verdict::Stale(_));
+            let (word, detail) = match verdict {
+                Verdict::Fixed => ("fixed", String::new()),
+                Verdict::StillFailing(found) => ("still failing", format!(": {found}")),
+                Verdict::Stale(why) => ("stale", format!(": {why}")),
+            };
+            writeln!(to, "{word:<14} {} · {who}{detail}", path.display())?;
+        }
+        // Only what runs found is pruned: a regression is kept because it is fixed.
+        if prune && fixed && path.parent().is_some_and(|folder| folder.ends_with("found")) {
+            fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
+            writeln!(to, "{:<14} {}", "removed", path.display())?;
+        }
+    }
+    Ok(match (failing, spoken) {
+        (true, _) => ExitCode::Findings,
+        (false, true) => ExitCode::AllHold,
+        (false, false) => ExitCode::NothingChecked,
+    })
+}
+
+/// The case files named, those in folders by their names.
+fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let before = files.len();
+        let mut open = vec![path.clone()];
+        while let Some(folder) = open.pop() {
+            let entries =
+                fs::read_dir(&folder).map_err(|error| Error::io("read", &folder, &error))?;
+            open.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
+            files.extend(yaml_files(&folder));
+        }
+        if files.len() == before {
+            return Err(Error::new("there is no case file in this folder").at(path));
+        }
+        files[before..].sort();
+    }
+    Ok(files)
+}
+
+pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {
+    let manifest = manifest.map(Manifest::read).transpose()?;
+    let shrink = Shrink { path, manifest: manifest.as_ref(), to: to.unwrap_or(path) };
+    let text = visit_file(path, shrink)?;
+    let (mut to, _) = output();
+    write!(to, "{text}")?;
+    Ok(ExitCode::AllHold)
+}
+
+fn visit_file<O, V: Visit<Output = Result<O, Stopped>>>(
+    path: &Path,
+    visitor: V,
+) -> Result<O, Stopped> {
+    let contract = Head::read(path)?.contract;
+    contracts::visit(&contract, visitor).expect("the name was checked")
+}
+
+/// What became of a kept case.
+enum Verdict {
+    /// The invariant holds on it now.
+    Fixed,
+    /// It is still broken; what was found.
+    StillFailing(String),
+    /// Nothing can be said; why.
+    Stale(String),
+}
+
+/// The components that a case file speaks about, ready at its place.
+///
+/// Without a manifest the builtin reference, where the file names no component; with one the
+/// component that the file names, or all components of its contract where it names none or names
+/// one that is gone.
+fn subjects<C: Contract>(
+    file: &CaseFile<C>,
+    manifest: Option<&Manifest>,
+) -> Result<Vec<(Subject<C>, Place)>, Error> {
+    let mut subjects = Vec::new();
+    let Some(manifest) = manifest else {
+        if let Some(name) = &file.component {
+            let message =
+                format!("it is of the component `{name}`: add --manifest with its manifest");
+            return Err(Error::new(message));
+        }
+        let mut subject = Subject::new("builtin reference", Builtin::reference());
+        subject.options = file.options.clone();
+        return Ok(vec![(subject, file.place.unwrap_or(Place::CPU_F64))]);
+    };
+    let of_contract = || manifest.components.iter().filter(|declared| declared.contract == C::ID);
+    let named = |name: &str| of_contract().any(|declared| declared.name == name);
+    let wanted = file.component.as_deref().filter(|name| named(name));
+    for declared in of_contract().filter(|d| wanted.is_none_or(|name| name == d.name)) {
+        let places = match file.place {
+            Some(place) => vec![place],
+            None => declared.places(Place::from_env()?.as_deref()),
+        };
+        for place in places {
+            let mut subject = manifest.subject::<C>(declared)?;
+            // A finding is replayed under the options that broke it; a regression, which is of no
+            // component, under the component's own.
+            if wanted.is_some() {
+                subject.options = file.options.clone();
+            }
+            subjects.push((subject, place));
+        }
+    }
+    Ok(subjects)
+}
+
+fn invariant_of<C: Contract>(file: &CaseFile<C>) -> Option<Invariant<C>> {
+    let id = file.invariant.as_deref()?;
+    C::invariants().into_iter().find(|invariant| invariant.id == id)
+}
+
+struct Replay<'a> {
+    path: &'a Path,
+    manifest: Option<&'a Manifest>,
+}
+
+impl Visit for Replay<'_> {
+    type Output = Result<Vec<(String, Verdict)>, Stopped>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        let file = CaseFile::<C>::read(self.path)?;
+        let mut verdicts = Vec::new();
+        for (mut subject, place) in subjects(&file, self.manifest)? {
+            let who = format!("{} · {place}", subject.name);
+            verdicts.push((who, replay(&file, &mut subject, place)?));
+        }
+        if verdicts.is_empty() {
+            let why = format!("the manifest has no component of `{}`", C::ID);
+            verdicts.push(("no component".to_owned(), Verdict::Stale(why)));
+        }
+        Ok(verdicts)
+    }
+}
+
+fn replay<C: Contract>(
+    file: &CaseFile<C>,
+    subject: &mut Subject<C>,
+    place: Place,
+) -> Result<Verdict, Stopped> {
+    let mut case = file.case.clone();
+    round(&mut case, place.dtype);
+    if let Err(why) = C::valid(&case, &subject.options, place.dtype) {
+        return Ok(Verdict::Stale(format!("outside the contract: {why}")));
+    }
+    if let Some(why) = subject.component.prepare(place)? {
+        return Ok(Verdict::Stale(why));
+    }
+    // A case without an invariant is checked on all of them.
+    let invariants = match invariant_of(file) {
+        Some(invariant) => vec![invariant],
+        None => C::invariants(),
+    };
+    let mut spoke = false;
+    for invariant in invariants {
+        if !(invariant.applies)(&subject.options, place) {
+            continue;
+        }
+        match subject.try_case(&invariant, &case, place, &mut 0) {
+            (Ok(()), _) => spoke = true,
+            (Err(Stop::Vacuous), _) => {}
+            (Err(Stop::Broken(found)), _) => {
+                return Ok(Verdict::StillFailing(format!("{}: {found}", invariant.id)));
+            }
+            (Err(Stop::Failed), failed) => {
+                let why = failed.map_or(String::new(), |(_, failure)| failure.to_string());
+                return Ok(Verdict::StillFailing(why));
+            }
+        }
+    }
+    Ok(if spoke {
+        Verdict::Fixed
+    } else {
+        Verdict::Stale("its invariant says nothing about this case".to_owned())
+    })
+}
+
+struct Shrink<'a> {
+    path: &'a Path,
+    manifest: Option<&'a Manifest>,
+    to: &'a Path,
+}
+
+impl Visit for Shrink<'_> {
+    type Output = Result<String, Stopped>;
+
+    fn visit<C: Contract>(self) -> Self::Output {
+        let file = CaseFile::<C>::read(self.path)?;
+        let at = |error: Error| error.at(self.path);
+        let invariant = invariant_of(&file)
+            .ok_or_else(|| at(Error::new("the case names no invariant to shrink for")))?;
+        let (mut subject, place) = subjects(&file, self.manifest)?
+            .into_iter()
+            .next()
+            .ok_or_else(|| at(Error::new("the manifest has no component of its contract")))?;
+        if let Some(why) = subject.component.prepare(place)? {
+            return Err(at(Error::new(why)).into());
+        }
+        let mut case = file.case.clone();
+        round(&mut case, place.dtype);
+        let found = match subject.try_case(&invariant, &case, place, &mut 0).0 {
+            Err(Stop::Broken(found)) => found,
+            _ => {
+                let message = format!("{} does not break `{}`", subject.name, invariant.id);
+                return Err(at(Error::new(message)).into());
+            }
+        };
+        let broken = Broken { case, found, at_case: 1 };
+        let shrunk = finding::shrink(&mut subject, invariant, broken, place, &mut 0);
+        let shown = one_line(&shrunk.case);
+        let smaller = CaseFile { case: shrunk.case, options: subject.options, ..file };
+        smaller.write(self.to)?;
+        Ok(format!("{shown}\nwritten to {} after {} candidates\n", self.to.display(), shrunk.tried))
+    }
+}

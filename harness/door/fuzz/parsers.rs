@@ -1,0 +1,201 @@
+//! The bodies of the fuzz targets for our own parsers: what is read is written and read back the
+//! same, and what is refused is refused at a place of the text.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::files::batch;
+use crate::files::case_file::{CaseFile, Head};
+use crate::contract::Contract;
+use crate::contracts;
+use crate::contracts::Visit;
+use crate::value::error::Error;
+use crate::files::manifest::{Declared, Manifest};
+use crate::value::place::Dtype;
+use crate::value::wire;
+use crate::value::wire::Message;
+use crate::value::record::{Record, Value, Values, same_bits};
+use crate::value::yaml;
+
+/// Reads a manifest, writes it on one line, and reads that.
+///
+/// # Panics
+/// The two differ, or an error is nowhere in the text.
+pub fn manifest(bytes: &[u8]) {
+    let Ok(text) = yaml::text(bytes.to_vec()) else { return };
+    let path = Path::new("shakedown.yaml");
+    let manifest = match Manifest::parse(path, text.clone()) {
+        Ok(manifest) => manifest,
+        Err(error) => return assert_located(&error, &text),
+    };
+    let mut document: serde_yaml::Value = yaml::parse(&text).expect("it was read before");
+    without_empty(&mut document);
+    let line = yaml::inline(&document);
+    let again = Manifest::parse(path, line.clone()).unwrap_or_else(|e| panic!("{line}\n{e}"));
+    assert_eq!(manifest.components.len(), again.components.len(), "{line}");
+    assert_eq!(manifest.corpora(), again.corpora(), "{line}");
+    for (first, second) in manifest.components.iter().zip(&again.components) {
+        let same = Same { first: (&manifest, first), second: (&again, second) };
+        contracts::visit(first.contract, same).expect("the manifest was checked");
+    }
+}
+
+/// Takes out the keys without a value: nothing stands for an empty mapping, `null` does not.
+fn without_empty(document: &mut serde_yaml::Value) {
+    let Some(top) = document.as_mapping_mut() else { return };
+    top.retain(|_, value| !value.is_null());
+    let components = top.get_mut("components").and_then(serde_yaml::Value::as_sequence_mut);
+    for component in components.into_iter().flatten() {
+        if let Some(component) = component.as_mapping_mut() {
+            component.retain(|_, value| !value.is_null());
+        }
+    }
+}
+
+/// Two readings of one component.
+struct Same<'a> {
+    first: (&'a Manifest, &'a Declared),
+    second: (&'a Manifest, &'a Declared),
+}
+
+impl Visit for Same<'_> {
+    type Output = ();
+
+    fn visit<C: Contract>(self) {
+        let parts = |(manifest, declared): (&Manifest, &Declared)| {
+            let subject = manifest.subject::<C>(declared).expect("the manifest was checked");
+            let Declared { name, contract, target, signature, places, tolerance, .. } =
+                declared.clone();
+            let declared = (name, contract, target, signature, places, tolerance);
+            (declared, subject.options, subject.skip, subject.known)
+        };
+        assert_eq!(parts(self.first), parts(self.second));
+    }
+}
+
+/// Reads a case file, writes it, and reads that.
+///
+/// # Panics
+/// The two differ, or an error is nowhere in the text.
+pub fn case_file(bytes: &[u8]) {
+    let Ok(text) = yaml::text(bytes.to_vec()) else { return };
+    match Head::parse(&text) {
+        Ok(head) => contracts::visit(&head.contract, CaseText(&text)).expect("it is on the list"),
+        Err(error) => assert_located(&error, &text),
+    }
+}
+
+/// The text of a case file.
+struct CaseText<'a>(&'a str);
+
+impl Visit for CaseText<'_> {
+    type Output = ();
+
+    fn visit<C: Contract>(self) {
+        let file = match CaseFile::<C>::parse(self.0) {
+            Ok(file) => file,
+            Err(error) => return assert_located(&error, self.0),
+        };
+        let text = file.text();
+        let again = CaseFile::<C>::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        assert!(same_bits(&file.case, &again.case), "{text}");
+        assert_eq!(text, again.text());
+        let rest = |file: CaseFile<C>| {
+            let CaseFile { invariant, component, place, why, link, diagnosis, options, .. } = file;
+            (invariant, component, place, why, link, diagnosis, options)
+        };
+        assert_eq!(rest(file), rest(again), "{text}");
+    }
+}
+
+/// Reads a message of a component's process, writes it, and reads that.
+///
+/// # Panics
+/// The two differ.
+pub fn message(bytes: &[u8]) {
+    let Ok(Some(read)) = wire::read_message(&mut &*bytes) else { return };
+    assert!(bytes.starts_with(&read), "a message is what stands on the stream");
+    let Ok(message) = Message::decode(&read) else { return };
+    let lists = message.lists();
+    let mut texts = message.texts.clone();
+    // It is the place of the lists, which are written from their values.
+    if lists.is_ok() {
+        texts.remove("texts");
+    }
+    let tensors = message.tensors.iter().map(|(name, tensor)| (&**name, tensor.value.clone()));
+    let mut values: Vec<(&str, Value)> = tensors.collect();
+    values.extend(lists.iter().flatten().map(|(name, value)| (&**name, value.clone())));
+    // f64 has every float of the other formats.
+    let written = wire::encode(&values, texts, Dtype::F64);
+    let again =
+        wire::read_message(&mut &*written).expect("it was written").expect("it was written");
+    let again = Message::decode(&again).expect("it was written");
+    assert_eq!(message.tensors.len(), again.tensors.len());
+    for (name, tensor) in &message.tensors {
+        let twin = again.tensors.iter().find(|(known, _)| known == name);
+        let (_, twin) = twin.unwrap_or_else(|| panic!("{name} is lost"));
+        assert!(tensor.value.same_bits(&twin.value), "{name}: {tensor:?} {twin:?}");
+    }
+    if let Ok(lists) = lists {
+        let sorted = |mut lists: Vec<(String, Value)>| {
+            lists.sort_by(|a, b| a.0.cmp(&b.0));
+            lists
+        };
+        assert_eq!(sorted(lists), sorted(again.lists().expect("it was written")));
+    }
+}
+
+/// Reads a recorded batch as one of each contract, writes it, and reads that.
+///
+/// # Panics
+/// The two differ.
+pub fn batch(bytes: &[u8]) {
+    for id in contracts::IDS {
+        contracts::visit(id, BatchBytes(bytes)).expect("it is on the list");
+    }
+}
+
+/// The bytes of a recorded batch.
+struct BatchBytes<'a>(&'a [u8]);
+
+impl Visit for BatchBytes<'_> {
+    type Output = ();
+
+    fn visit<C: Contract>(self) {
+        let batch = match batch::parse::<C>(self.0) {
+            Ok(batch) => batch,
+            Err(error) => return assert!(error.to_string().len() < 2000 + self.0.len(), "{error}"),
+        };
+        let values = |prefix: &str, values: Values<Value>| -> Vec<(String, Value)> {
+            let present = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            present.map(|(name, value)| (format!("{prefix}{name}"), value)).collect()
+        };
+        let mut stored = values("", batch.case.values());
+        stored.extend(batch.recorded.iter().flat_map(|output| values("output.", output.values())));
+        let stored: Vec<(&str, Value)> =
+            stored.iter().map(|(name, value)| (&**name, value.clone())).collect();
+        // f64 has every float of the other formats.
+        let written = wire::encode(&stored, HashMap::new(), Dtype::F64);
+        let again = batch::parse::<C>(&written).unwrap_or_else(|error| panic!("{error}"));
+        assert!(same_bits(&batch.case, &again.case));
+        let same = |(first, second): (&C::Output, &C::Output)| same_bits(first, second);
+        assert_eq!(batch.recorded.is_some(), again.recorded.is_some());
+        assert!(batch.recorded.iter().zip(&again.recorded).all(same));
+    }
+}
+
+/// An error about a text says where in it, in a message that a person can read. Only of aliases
+/// that unfold into too much the YAML library says no place.
+fn assert_located(error: &Error, text: &str) {
+    let Some((line, column)) = error.position() else {
+        assert!(error.to_string().contains("the aliases"), "nowhere: {error}");
+        return;
+    };
+    let lines = text.split('\n').count();
+    assert!(
+        (1..=lines).contains(&line) && column >= 1,
+        "{line}:{column} of {lines} lines: {error}"
+    );
+    // Names of components are quoted whole.
+    assert!(error.to_string().len() < 2000 + 2 * text.len(), "a long message: {error}");
+}

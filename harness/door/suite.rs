@@ -1,0 +1,220 @@
+//! The library's door: `check` for one component in a plain test, `Suite` for many.
+
+#[cfg(feature = "snapshots")]
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arbitrary::Unstructured;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::engine::check::run;
+use crate::engine::subject::{Budget, Subject};
+use crate::contract::component::Component;
+use crate::host::function::{HostFn, HostFunction};
+#[cfg(feature = "snapshots")]
+use crate::contract::options::SharedOptions;
+use crate::contract::Contract;
+use crate::contract::options::Options;
+use crate::contracts;
+use crate::contracts::Visit;
+use crate::value::error::Error;
+use crate::door::fuzz;
+use crate::contract::check_invariant;
+use crate::files::manifest::{Declared, Manifest};
+use crate::value::place::Place;
+use crate::render::text::{Paint, write_component};
+use crate::report::{ComponentReport, Status};
+#[cfg(feature = "snapshots")]
+use crate::door::snapshots;
+use crate::door::snapshots::Recording;
+
+/// Many components as a test program of its own: one listed test for each component, invariant
+/// and place. For a test target with `harness = false`:
+///
+/// ```no_run
+/// # use shakedown::contracts::group_advantage::GroupAdvantage;
+/// # fn ours(_: &shakedown::contracts::group_advantage::GroupAdvantageCase) -> Vec<f64> { vec![] }
+/// fn main() -> std::process::ExitCode {
+///     shakedown::Suite::new()
+///         .with(shakedown::engine::check::<GroupAdvantage>(ours).named("grpo"))
+///         .manifest("shakedown.yaml")
+///         .run()
+/// }
+/// ```
+#[must_use = "a suite does nothing until `run` is called"]
+#[derive(Default)]
+pub struct Suite {
+    trials: Vec<Trial>,
+    error: Option<Error>,
+    #[cfg(feature = "snapshots")]
+    recorders: Vec<Recorder>,
+    #[cfg(feature = "snapshots")]
+    snapshots: Option<PathBuf>,
+}
+
+/// A component at a place whose outputs may be recorded.
+#[cfg(feature = "snapshots")]
+struct Recorder {
+    test: String,
+    /// The name of the snapshot.
+    name: String,
+    deterministic: bool,
+    record: Box<dyn FnOnce() -> Result<Option<Recording>, Error> + Send>,
+}
+
+impl Suite {
+    /// No components yet.
+    pub fn new() -> Suite {
+        Suite::default()
+    }
+
+    /// Adds a component.
+    pub fn with<C: Contract>(mut self, check: Check<C>) -> Suite {
+        let Check { subject, places, budget } = check;
+        match Place::from_env() {
+            Ok(asked) => self.plan(subject, asked.unwrap_or(places), budget),
+            Err(error) => self.error = self.error.or(Some(error)),
+        }
+        self
+    }
+
+    /// Adds every component of a manifest; a relative path begins in the package under test.
+    pub fn manifest(mut self, path: impl AsRef<Path>) -> Suite {
+        if let Err(error) = self.try_manifest(&package().join(path)) {
+            self.error = self.error.or(Some(error));
+        }
+        self
+    }
+
+    /// Also records what each component gives on its regressions, those of shakedown and those of
+    /// the package, in `FOLDER/NAME-PLACE.snap`: one listed test for each component and place,
+    /// `grpo::snapshot::cpu/f32`. A relative path begins in the package under test.
+    ///
+    /// A test whose outputs are others than the recorded ones, by more than the tolerance of their
+    /// dtype, fails with the difference and writes a `.snap.new` for `cargo insta review`; with
+    /// `INSTA_UPDATE=always` it writes the snapshot itself. A component that declares
+    /// `deterministic: false` has nothing to record: its test is listed as ignored.
+    #[cfg(feature = "snapshots")]
+    pub fn snapshots(mut self, folder: impl AsRef<Path>) -> Suite {
+        self.snapshots = Some(package().join(folder));
+        self
+    }
+
+    fn try_manifest(&mut self, path: &Path) -> Result<(), Error> {
+        let manifest = Manifest::read(path)?;
+        let asked = Place::from_env()?;
+        for declared in &manifest.components {
+            let places = declared.places(asked.as_deref());
+            let add = AddDeclared { suite: self, manifest: &manifest, declared, places };
+            contracts::visit(declared.contract, add).expect("the manifest was checked")?;
+        }
+        Ok(())
+    }
+
+    fn plan<C: Contract>(&mut self, subject: Subject<C>, places: Vec<Place>, budget: Budget) {
+        let name = subject.name.clone();
+        let (options, skip) = (subject.options.clone(), subject.skip.clone());
+        let subject = Arc::new(Mutex::new(subject));
+        for place in places {
+            #[cfg(feature = "snapshots")]
+            self.recorders.push(Recorder::new(&subject, &name, place, options.deterministic()));
+            for invariant in C::invariants() {
+                if !(invariant.applies)(&options, place) {
+                    continue;
+                }
+                let (subject, budget, id) = (Arc::clone(&subject), budget.clone(), invariant.id);
+                let test = move || {
+                    // A test that failed before has no bearing on this one.
+                    let mut subject = subject.lock().unwrap_or_else(PoisonError::into_inner);
+                    subject.only = vec![id.to_owned()];
+                    let report = run(&mut subject, place, &budget, &|_| ())
+                        .map_err(|error| Failed::from(error.to_string()))?;
+                    failure_text(&[report]).map_or(Ok(()), |text| Err(Failed::from(text)))
+                };
+                let trial = Trial::test(format!("{name}::{id}::{place}"), test);
+                self.trials.push(trial.with_ignored_flag(skip.contains_key(id)));
+            }
+        }
+    }
+
+    /// Adds the tests that record, where that is asked for.
+    #[cfg(feature = "snapshots")]
+    fn plan_snapshots(&mut self) -> Result<(), Error> {
+        let Some(folder) = &self.snapshots else { return Ok(()) };
+        let mut names = BTreeSet::new();
+        for Recorder { test, name, deterministic, record } in self.recorders.drain(..) {
+            if !names.insert(name.clone()) {
+                let message = format!("two components would have the snapshot `{name}`");
+                return Err(Error::new(message));
+            }
+            let folder = folder.clone();
+            let compare = move || {
+                if let Some(recording) = record().map_err(|error| error.to_string())? {
+                    recording.assert(&folder, &name);
+                }
+                Ok(())
+            };
+            self.trials.push(Trial::test(test, compare).with_ignored_flag(!deterministic));
+        }
+        Ok(())
+    }
+
+    /// Runs the tests that the arguments of the process ask for, as libtest does.
+    #[cfg_attr(not(feature = "snapshots"), expect(unused_mut, reason = "to plan the snapshots"))]
+    pub fn run(mut self) -> ExitCode {
+        #[cfg(feature = "snapshots")]
+        if let Err(error) = self.plan_snapshots() {
+            self.error = self.error.or(Some(error));
+        }
+        if let Some(error) = self.error {
+            eprintln!("error: {error}");
+            return crate::report::ExitCode::CouldNotRun.into();
+        }
+        if self.trials.is_empty() {
+            eprintln!("error: the suite has no component");
+            return crate::report::ExitCode::NothingChecked.into();
+        }
+        libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
+    }
+}
+
+#[cfg(feature = "snapshots")]
+impl Recorder {
+    fn new<C: Contract>(
+        subject: &Arc<Mutex<Subject<C>>>,
+        name: &str,
+        place: Place,
+        deterministic: bool,
+    ) -> Recorder {
+        let subject = Arc::clone(subject);
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "_.".contains(c) { c } else { '-' };
+        Recorder {
+            test: format!("{name}::snapshot::{place}"),
+            name: format!("{name}-{place}").chars().map(plain).collect(),
+            deterministic,
+            record: Box::new(move || {
+                let mut subject = subject.lock().unwrap_or_else(PoisonError::into_inner);
+                snapshots::of_subject(&mut subject, place)
+            }),
+        }
+    }
+}
+
+struct AddDeclared<'a> {
+    suite: &'a mut Suite,
+    manifest: &'a Manifest,
+    declared: &'a Declared,
+    places: Vec<Place>,
+}
+
+impl Visit for AddDeclared<'_> {
+    type Output = Result<(), Error>;
+
+    fn visit<C: Contract>(self) -> Result<(), Error> {
+        let subject = self.manifest.subject::<C>(self.declared)?;
+        self.suite.plan(subject, self.places, Budget::default());
+        Ok(())
+    }
+}

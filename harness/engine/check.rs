@@ -1,0 +1,332 @@
+//! Checking: every invariant of one component at one place, over one stream of cases.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::files::case_file::CaseFile;
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
+use crate::contract::Contract;
+use crate::engine::diagnose;
+use crate::value::error::Error;
+use crate::engine::finding;
+use crate::contract::invariant::Invariant;
+use crate::contract::probe::{Memo, Outcome, Probe, Stop};
+use crate::files::journal;
+use crate::files::journal::Journal;
+use crate::engine::patience::Patience;
+use crate::generate::pick::Pick;
+use crate::value::place::Place;
+use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status, never_reached};
+use crate::engine::stream;
+use crate::numeric::tolerance::Tolerance;
+
+/// One invariant while its component is checked.
+pub(crate) struct Progress<C: Contract> {
+    pub(crate) invariant: Invariant<C>,
+    pub(crate) cases: u64,
+    broken: Option<Broken<C>>,
+}
+
+/// Checks a component at a place.
+///
+/// # Errors
+/// The journal or a finding cannot be written, or a regression cannot be read. What the component
+/// does wrong is in the report.
+pub fn run<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    budget: &Budget,
+    progress: &dyn Fn(u64),
+) -> Result<ComponentReport, Error> {
+    run_over(subject, place, budget, None, progress)
+}
+
+/// Checks a component at a place on one case and no other.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    case: &C::Case,
+) -> Result<ComponentReport, Error> {
+    run_over(subject, place, &Budget::default(), Some(case), &|_| ())
+}
+
+/// A report in which nothing was checked yet.
+pub(crate) fn blank_report<C: Contract>(name: &str, place: Place) -> ComponentReport {
+    ComponentReport {
+        name: name.to_owned(),
+        contract: C::ID.to_owned(),
+        stage: C::STAGE,
+        place,
+        location: None,
+        status: Status::Pass,
+        reason: None,
+        cases: 0,
+        calls: 0,
+        elapsed_ms: 0,
+        invariants: Vec::new(),
+        findings: Vec::new(),
+        classes: BTreeMap::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Checks a component on one case, or on the stream of all.
+fn run_over<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+    budget: &Budget,
+    only: Option<&C::Case>,
+    progress: &dyn Fn(u64),
+) -> Result<ComponentReport, Error> {
+    let started = Instant::now();
+    let (mut report, mut checked) = begin(subject, place);
+    if report.reason.is_some() {
+        return Ok(report);
+    }
+    let first = match only {
+        None => first_cases(subject, place)?,
+        Some(_) => Vec::new(),
+    };
+    subject.journal = match &subject.corpora {
+        Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
+        None => None,
+    };
+    let options = subject.options.clone();
+    let classes = C::classes();
+    let mut counts = vec![0; classes.len()];
+    let mut random = 0;
+    let mut patience = Patience::default();
+    let all = || stream::cases::<C>(first, budget.seed, &options, place.dtype);
+    let all = only.is_none().then(all).into_iter().flatten();
+    for (is_random, case) in only.map(|case| (false, case.clone())).into_iter().chain(all) {
+        let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
+        let settled = checked.iter().all(|progress| progress.broken.is_some());
+        if (is_random && random == budget.cases) || (report.cases > 0 && late) || settled {
+            break;
+        }
+        random += u64::from(is_random);
+        report.cases += 1;
+        progress(report.cases);
+        for (class, count) in classes.iter().zip(&mut counts) {
+            *count += u64::from((class.contains)(&case, &options));
+        }
+        check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
+        subject.journal.as_ref().map_or(Ok(()), Journal::check)?;
+        if patience.is_over() {
+            let warning = format!("stopped after {} cases: the component {patience}", report.cases);
+            report.warnings.push(warning);
+            break;
+        }
+    }
+    for (class, count) in classes.iter().zip(counts) {
+        if count == 0 && (class.generated)(&options, place.dtype) && random == budget.cases {
+            report.warnings.push(never_reached(class.id));
+        }
+        report.classes.insert(class.id.to_owned(), count);
+    }
+    conclude(subject, checked, place, budget, &mut report)?;
+    subject.journal = None;
+    if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
+        report.status = Status::Skipped;
+        report.reason = Some(nothing_checked(&report.invariants));
+    }
+    report.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok(report)
+}
+
+/// Prepares a component for a place: an empty report and the invariants to check, or a report that
+/// says why there is nothing to check.
+pub(crate) fn begin<C: Contract>(
+    subject: &mut Subject<C>,
+    place: Place,
+) -> (ComponentReport, Vec<Progress<C>>) {
+    let mut report = blank_report::<C>(&subject.name, place);
+    match subject.component.prepare(place) {
+        Ok(None) => {
+            let checked = select(subject, place, &mut report);
+            return (report, checked);
+        }
+        Ok(Some(why)) => {
+            report.status = Status::Skipped;
+            report.reason = Some(why);
+        }
+        Err(error) => {
+            report.status = Status::Error;
+            report.reason = Some(error.to_string());
+        }
+    }
+    (report, Vec::new())
+}
+
+/// Why a check that exercised nothing is no pass.
+pub(crate) fn nothing_checked(invariants: &[InvariantReport]) -> String {
+    let reason = |one: &InvariantReport| Some(format!("{} {}", one.id, one.reason.as_deref()?));
+    let mut reasons: Vec<String> = invariants.iter().filter_map(reason).collect();
+    if let [_, _, _, more @ ..] = &reasons[..] {
+        let others = format!("and {} others", more.len());
+        reasons.splice(3.., (!more.is_empty()).then_some(others));
+    }
+    format!("nothing was checked: {}", reasons.join("; "))
+}
+
+/// The invariants to check; those that are not are reported as skipped, with the reason.
+fn select<C: Contract>(
+    subject: &Subject<C>,
+    place: Place,
+    report: &mut ComponentReport,
+) -> Vec<Progress<C>> {
+    let mut checked = Vec::new();
+    for invariant in C::invariants() {
+        let skipped =
+            if !subject.only.is_empty() && !subject.only.iter().any(|id| id == invariant.id) {
+                continue;
+            } else if let Some(why) = subject.skip.get(invariant.id) {
+                Some(why.clone())
+            } else if !(invariant.applies)(&subject.options, place) {
+                Some("does not apply under these options at this place".to_owned())
+            } else if invariant.needs_gradient {
+                match subject.component.gradients(place) {
+                    Gradients::None(why) => Some(why),
+                    _ => None,
+                }
+            } else {
+                None
+            };
+        let status = InvariantStatus::Skipped;
+        match skipped {
+            None => checked.push(Progress { invariant, cases: 0, broken: None }),
+            reason => report.invariants.push(InvariantReport {
+                id: invariant.id.to_owned(),
+                status,
+                cases: 0,
+                reason,
+            }),
+        }
+    }
+    checked
+}
+
+/// What was in flight when the last run was killed, then what is handed in, then the regressions.
+pub(crate) fn first_cases<C: Contract>(
+    subject: &Subject<C>,
+    place: Place,
+) -> Result<Vec<C::Case>, Error> {
+    let mut first = Vec::new();
+    if let Some(corpora) = &subject.corpora {
+        let in_flight: Vec<CaseFile<C>> = journal::left_behind(corpora, &subject.name, place);
+        first.extend(in_flight.into_iter().map(|file| file.case));
+    }
+    first.extend(subject.first.iter().cloned());
+    first
+        .extend(finding::regressions::<C>(subject.corpora.as_deref())?.into_iter().map(|f| f.case));
+    Ok(first)
+}
+
+/// Checks every invariant that is not broken yet.
+fn check_case<C: Contract>(
+    subject: &mut Subject<C>,
+    checked: &mut [Progress<C>],
+    case: &C::Case,
+    place: Place,
+    patience: &mut Patience,
+    report: &mut ComponentReport,
+) {
+    let mut memo = Memo::default();
+    for index in 0..checked.len() {
+        if checked[index].broken.is_some() || patience.is_over() {
+            continue;
+        }
+        let invariant = checked[index].invariant;
+        let calls_before = report.calls;
+        let (outcome, failed) =
+            subject.try_with(&invariant, case, place, &mut memo, &mut report.calls);
+        // A failure that is only remembered costs nothing.
+        if let (Some((_, failure)), true) = (&failed, report.calls > calls_before) {
+            patience.spend(failure);
+        }
+        let at_case = report.cases;
+        match outcome {
+            Ok(()) => checked[index].cases += 1,
+            Err(Stop::Vacuous) => {}
+            Err(Stop::Broken(found)) => {
+                checked[index].cases += 1;
+                checked[index].broken = Some(Broken { case: case.clone(), found, at_case });
+            }
+            Err(Stop::Failed) => {
+                let (case, failure) = failed.expect("a failed probe keeps its case");
+                let law = failure.law();
+                let law = checked.iter_mut().find(|progress| progress.invariant.id == law);
+                if let Some(progress) = law.filter(|progress| progress.broken.is_none()) {
+                    progress.cases += 1;
+                    progress.broken = Some(Broken { case, found: failure.to_string(), at_case });
+                }
+            }
+        }
+    }
+}
+
+/// Shrinks and diagnoses what broke, and writes it down.
+fn conclude<C: Contract>(
+    subject: &mut Subject<C>,
+    checked: Vec<Progress<C>>,
+    place: Place,
+    budget: &Budget,
+    report: &mut ComponentReport,
+) -> Result<(), Error> {
+    let mut findings = Vec::new();
+    let mut unchecked = Vec::new();
+    for Progress { invariant, cases, broken } in checked {
+        let known = subject.known.get(invariant.id).cloned();
+        let (status, reason) = match (&broken, known) {
+            (Some(_), Some(why)) => (InvariantStatus::Known, Some(why)),
+            (Some(_), None) => (InvariantStatus::Fail, None),
+            (None, _) if cases == 0 => {
+                unchecked.push(invariant.id);
+                (InvariantStatus::Vacuous, None)
+            }
+            (None, Some(why)) => {
+                let reason = format!("holds, but is declared to fail (known: {why})");
+                report.warnings.push(format!("{} {reason}", invariant.id));
+                report.status = Status::Fail;
+                (InvariantStatus::Fail, Some(reason))
+            }
+            (None, None) => (InvariantStatus::Pass, None),
+        };
+        let id = invariant.id.to_owned();
+        report.invariants.push(InvariantReport { id, status, cases, reason });
+        if let (Some(broken), InvariantStatus::Fail) = (broken, status) {
+            findings.push((invariant, broken));
+        }
+    }
+    if !unchecked.is_empty() {
+        let ids = unchecked.join(", ");
+        report.warnings.push(format!("no case was one that these speak about: {ids}"));
+    }
+    let order: Vec<&str> = C::invariants().iter().map(|invariant| invariant.id).collect();
+    report.invariants.sort_by_key(|invariant| order.iter().position(|id| *id == invariant.id));
+    if findings.is_empty() {
+        return Ok(());
+    }
+    report.status = Status::Fail;
+    let shrunk: Vec<_> = findings
+        .into_iter()
+        .map(|(invariant, broken)| {
+            finding::shrink(subject, invariant, broken, place, &mut report.calls)
+        })
+        .collect();
+    let mut diagnoser =
+        diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let mut patience = Patience::default();
+    for shrunk in shrunk {
+        let diagnosis = diagnoser.faults(&shrunk);
+        let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
+        let finding: Finding =
+            finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls)?;
+        report.findings.push(finding);
+    }
+    Ok(())
+}

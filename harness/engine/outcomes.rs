@@ -1,0 +1,129 @@
+//! Diagnosis where there are no numbers to compare: a component is like a fault where the same
+//! invariants break on the same cases.
+
+use crate::engine::subject::Subject;
+use crate::contract::Contract;
+use crate::contract::fault::{Behaviour, Fault};
+use crate::host::builtin::Builtin;
+use crate::contract::probe::Stop;
+use crate::engine::patience::Patience;
+use crate::value::place::Place;
+use crate::report::Diagnosis;
+
+/// The share of what breaks in either that must break in both.
+const ALIKE: f64 = 0.6;
+
+/// Faults that are less like the component than the best one by more than this are not named.
+const BESIDE_THE_BEST: f64 = 0.1;
+
+/// Corners on which components and faults are compared, at the most.
+const CORNERS: usize = 48;
+
+/// A fault, in its variant of a number, that breaks what a component breaks.
+pub(crate) struct Like {
+    pub(crate) fault: &'static str,
+    pub(crate) variant: usize,
+    pub(crate) diagnosis: Diagnosis,
+    alike: f64,
+}
+
+/// For each case, whether each invariant is broken on it.
+type Outcomes = Vec<Vec<bool>>;
+
+/// The faults that are like a component on some cases, the most alike first, `most` at most.
+pub(crate) fn alike<C: Contract>(
+    subject: &mut Subject<C>,
+    minimal: &[C::Case],
+    corners: &[C::Case],
+    place: Place,
+    most: usize,
+    calls: &mut u64,
+) -> Vec<Like> {
+    let cases = &spread(minimal, corners);
+    let own = outcomes(subject, cases, place, calls);
+    let mut found: Vec<Like> = Vec::new();
+    for (index, fault) in C::faults().iter().enumerate() {
+        let Behaviour::Gives(variants) = &fault.behaviour else { continue };
+        let of_fault = (0..variants.len()).filter_map(|variant| {
+            let Fault { id, summary, .. } = *fault;
+            let planted = Builtin::fault(C::faults().swap_remove(index), variant);
+            let mut planted = Subject::new(id, planted);
+            planted.options = subject.options.clone();
+            // A fault that breaks nothing where the component does is not asked any further.
+            let few = cases.len().min(minimal.len());
+            let mut outcomes = outcomes(&mut planted, &cases[..few], place, &mut 0);
+            if likeness(&own[..few], &outcomes) == 0.0 {
+                return None;
+            }
+            outcomes.extend(self::outcomes(&mut planted, &cases[few..], place, &mut 0));
+            let diagnosis = compare(&own, &outcomes, id, summary);
+            let alike = likeness(&own, &outcomes);
+            (alike >= ALIKE).then_some(Like { fault: id, variant, diagnosis, alike })
+        });
+        found.extend(of_fault.max_by(|a, b| a.alike.total_cmp(&b.alike)));
+    }
+    found.sort_by(|a, b| b.alike.total_cmp(&a.alike));
+    let best = found.first().map_or(0.0, |best| best.alike);
+    found.retain(|like| like.alike >= best - BESIDE_THE_BEST);
+    found.truncate(most);
+    found
+}
+
+/// The minimal cases, then corners, evenly spread where there are many.
+fn spread<Case: Clone>(minimal: &[Case], corners: &[Case]) -> Vec<Case> {
+    let mut cases: Vec<Case> = minimal.to_vec();
+    cases.extend(corners.iter().step_by(corners.len().div_ceil(CORNERS).max(1)).cloned());
+    cases
+}
+
+fn outcomes<C: Contract>(
+    subject: &mut Subject<C>,
+    cases: &[C::Case],
+    place: Place,
+    calls: &mut u64,
+) -> Outcomes {
+    let mut patience = Patience::default();
+    let mut invariants = C::invariants();
+    invariants.retain(|invariant| (invariant.applies)(&subject.options, place));
+    let broken = |case: &C::Case| {
+        let broken = invariants.iter().map(|invariant| {
+            if patience.is_over() {
+                return false;
+            }
+            let (outcome, failed) = subject.try_case(invariant, case, place, calls);
+            failed.iter().for_each(|(_, failure)| patience.spend(failure));
+            matches!(outcome, Err(Stop::Broken(_)))
+        });
+        broken.collect()
+    };
+    cases.iter().map(broken).collect()
+}
+
+/// How much of what breaks in either breaks in both.
+fn likeness(own: &[Vec<bool>], planted: &[Vec<bool>]) -> f64 {
+    let pairs = || own.iter().flatten().zip(planted.iter().flatten());
+    let both = pairs().filter(|(a, b)| **a && **b).count();
+    let either = pairs().filter(|(a, b)| **a || **b).count();
+    both as f64 / either.max(1) as f64
+}
+
+fn compare(
+    own: &Outcomes,
+    planted: &Outcomes,
+    fault: &'static str,
+    summary: &'static str,
+) -> Diagnosis {
+    let pairs = || own.iter().zip(planted).filter(|(_, planted)| planted.contains(&true));
+    let cells = || own.iter().flatten().zip(planted.iter().flatten()).filter(|(own, _)| **own);
+    let explained = cells().filter(|(_, planted)| **planted).count();
+    Diagnosis {
+        fault: fault.to_owned(),
+        matches: pairs().filter(|(own, planted)| own == planted).count() as u64,
+        of: pairs().count() as u64,
+        explains: explained as f64 / cells().count().max(1) as f64,
+        summary: summary.to_owned(),
+        by_outcomes: true,
+        points: Vec::new(),
+        texts: Vec::new(),
+    }
+}

@@ -1,0 +1,272 @@
+//! Recorded batches: one case, and what a component gave for it, from a safetensors file.
+//!
+//! A trainer writes one in six lines, names as in the contract (`shakedown list CONTRACT`):
+//!
+//! ```python
+//! import json
+//! from safetensors.torch import save_file
+//! tensors = {"rewards": rewards, "groups": groups,             # the inputs
+//!            "advantages": advantages}                         # what your function gave for them
+//! options = {"scale": "std", "ddof": 1, "epsilon": 1e-4}
+//! save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()},
+//!           "step-1200.safetensors", metadata={"options": json.dumps(options)})
+//! ```
+//!
+//! and `shakedown check-batch step-1200.safetensors --contract group-advantage` checks it.
+//!
+//! # The file
+//!
+//! - Each array of the inputs is a tensor under its name; of a list, `micro_batches.0.mask`.
+//!   Floats are `F64`, `F32`, `F16` or `BF16`, integers `I64` to `I8` or `U8`, flags `BOOL`.
+//! - What the component gave stands under the names of the outputs, or under `output.NAME` (an
+//!   input of `policy-update` has the name of an output). It may be left out.
+//! - `__metadata__["texts"]` is a JSON object from a text field to its list of texts and nulls,
+//!   `__metadata__["options"]` one from options to values: as in the protocol of processes.
+//!
+//! # What is checked
+//!
+//! With a manifest, its components of this contract are called on the batch, and on what each
+//! invariant makes of it; findings are shrunk, named and kept as `check` does it. Recorded outputs
+//! are checked as they are: on each invariant that needs no other call than the recorded one. The
+//! others are named as skipped. What breaks is cut to the fewest rows or groups, where rows have no
+//! influence on each other and every output has rows, and compared with the known faults.
+//!
+//! Batches of production size are cut along their axes before anything smaller is tried, so that
+//! neither time nor memory grows with the square of their size.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use safetensors::Dtype as WireDtype;
+
+use crate::contract::component::numbers;
+use crate::contract::Contract;
+use crate::contract::options::Options;
+use crate::value::error::{Error, cut, nearest, unknown};
+use crate::value::place::Dtype;
+use crate::value::wire::Message;
+use crate::value::record::{Field, Kind, Record, Value};
+use crate::value::yaml;
+
+/// What is written in front of an output's name that an input has too.
+const OUTPUT: &str = "output.";
+
+/// The keys of the metadata that are read.
+const METADATA: [&str; 2] = ["texts", "options"];
+
+/// A batch as its file has it.
+#[derive(Clone, Debug)]
+pub struct Batch<C: Contract> {
+    /// The inputs, not rounded.
+    pub case: C::Case,
+    /// What the component gave for them, where that was recorded.
+    pub recorded: Option<C::Output>,
+    /// The options in the file.
+    pub options: Vec<Choice>,
+    /// The coarsest format of a recorded output that holds floats, f32 where there is none.
+    pub dtype: Dtype,
+}
+
+/// A value that is chosen for an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The option.
+    pub name: String,
+    /// The value, as YAML.
+    pub value: String,
+}
+
+/// One value of the file, and how it is stored.
+struct Stored {
+    value: Value,
+    dtype: Option<WireDtype>,
+}
+
+/// Reads a batch of the contract `C` from a file.
+///
+/// # Errors
+/// As [`parse`], with the path.
+pub fn read<C: Contract>(path: &Path) -> Result<Batch<C>, Error> {
+    let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, &error))?;
+    parse(&bytes).map_err(|error| error.at(path))
+}
+
+/// Reads a batch of the contract `C` from the bytes of a file.
+///
+/// # Errors
+/// The bytes are no safetensors file; a name is unknown, with the nearest known one; an input is
+/// missing; a dtype or a shape is not what the contract has, with both.
+pub fn parse<C: Contract>(bytes: &[u8]) -> Result<Batch<C>, Error> {
+    let message = Message::decode(bytes)
+        .map_err(|why| Error::new(format!("expected a safetensors file: {}", cut(&why))))?;
+    let misspelt = message.texts.keys().find(|key| {
+        !METADATA.contains(&&***key)
+            && METADATA.iter().any(|known| !nearest(key, [*known]).is_empty())
+    });
+    if let Some(key) = misspelt {
+        return Err(Error::new(unknown("key", key, &METADATA)).within("__metadata__"));
+    }
+    let options = choices::<C>(message.texts.get("options").map_or("{}", String::as_str))
+        .map_err(|error| error.within("__metadata__.options"))?;
+    let lists = message.lists().map_err(|why| Error::new(why).within("__metadata__"))?;
+    let mut stored: BTreeMap<String, Stored> = BTreeMap::new();
+    for (name, tensor) in message.tensors {
+        stored.insert(name, Stored { value: tensor.value, dtype: Some(tensor.dtype) });
+    }
+    stored.extend(lists.into_iter().map(|(name, value)| (name, Stored { value, dtype: None })));
+    let (mut inputs, mut outputs) = (HashMap::new(), HashMap::new());
+    let (of_case, of_output) = (C::Case::fields(), C::Output::fields());
+    let mut dtype = None;
+    for (name, stored) in stored {
+        let bare = name.strip_prefix(OUTPUT).unwrap_or(&name);
+        if let Some(field) = leaf(&of_case, &name) {
+            inputs.insert(name.clone(), fitting(&name, field, stored)?);
+        } else if let Some(field) = leaf(&of_output, bare) {
+            let stored = Stored { value: numbers::<C>(bare, stored.value), ..stored };
+            dtype = coarser(dtype, stored.dtype);
+            outputs.insert(bare.to_owned(), fitting(&name, field, stored)?);
+        } else {
+            let known = [names(&of_case), names(&of_output)].concat();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            return Err(Error::new(unknown("tensor or text field", &name, &known)));
+        }
+    }
+    let case = made("input", inputs)?;
+    let recorded = (!outputs.is_empty()).then(|| made("output", outputs)).transpose()?;
+    Ok(Batch { case, recorded, options, dtype: dtype.unwrap_or(Dtype::F32) })
+}
+
+impl<C: Contract> Batch<C> {
+    /// The options in force: `base`, the choices of the file, then those in `asked`.
+    ///
+    /// # Errors
+    /// A value that its option does not take.
+    pub fn options(&self, base: &C::Options, asked: &[Choice]) -> Result<C::Options, Error> {
+        let mut options = base.clone();
+        for Choice { name, value } in self.options.iter().chain(asked) {
+            // Where it stands in our own rendering is of no use to anybody.
+            options = yaml::with_key(&options, name, value)
+                .map_err(|error| Error::new(error.to_string()).within("options"))?;
+        }
+        options.check().map_err(|(name, why)| Error::new(format!("options: {name}: {why}")))?;
+        Ok(options)
+    }
+}
+
+/// A choice as `NAME=VALUE`.
+///
+/// # Errors
+/// There is no `=`, or the contract has no such option.
+pub fn choice<C: Contract>(text: &str) -> Result<Choice, Error> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| Error::new(format!("expected NAME=VALUE, found `{text}`")))?;
+    known_option::<C>(name)?;
+    Ok(Choice { name: name.to_owned(), value: value.to_owned() })
+}
+
+fn known_option<C: Contract>(name: &str) -> Result<(), Error> {
+    let docs = C::Options::docs();
+    let known: Vec<&str> = docs.iter().map(|doc| doc.name).collect();
+    if known.contains(&name) { Ok(()) } else { Err(Error::new(unknown("option", name, &known))) }
+}
+
+/// The choices in a JSON object.
+fn choices<C: Contract>(json: &str) -> Result<Vec<Choice>, Error> {
+    let chosen: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(json).map_err(|error| Error::new(error.to_string()))?;
+    let choice = |(name, value): (String, serde_json::Value)| {
+        known_option::<C>(&name)?;
+        Ok(Choice { name, value: yaml::inline(&value) })
+    };
+    chosen.into_iter().map(choice).collect()
+}
+
+/// The field of a flat name, `mask` or `micro_batches.0.mask`.
+fn leaf<'a>(fields: &'a [Field], name: &str) -> Option<&'a Field> {
+    let named = |name: &str| fields.iter().find(|field| field.name == name);
+    match name.split_once('.') {
+        None => named(name).filter(|field| field.kind != Kind::List),
+        Some((list, rest)) => {
+            let (index, rest) = rest.split_once('.')?;
+            let list = named(list)?;
+            index.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
+            leaf(&list.items, rest)
+        }
+    }
+}
+
+/// The flat names of fields, of a list's first item.
+fn names(fields: &[Field]) -> Vec<String> {
+    let of = |field: &Field| match field.kind {
+        Kind::List => {
+            names(&field.items).iter().map(|item| format!("{}.0.{item}", field.name)).collect()
+        }
+        _ => vec![field.name.to_owned()],
+    };
+    fields.iter().flat_map(of).collect()
+}
+
+/// The value, where it is what its field holds.
+fn fitting(name: &str, field: &Field, stored: Stored) -> Result<Value, Error> {
+    let Stored { value, dtype } = stored;
+    let ndim = value.shape().len();
+    if value.kind() == field.kind && field.ndim.is_none_or(|expected| expected == ndim) {
+        return Ok(value);
+    }
+    let expected = match field.kind {
+        Kind::Float => "a float tensor (F64, F32, F16 or BF16)",
+        Kind::Int => "an integer tensor (I64, I32, I16, I8 or U8)",
+        Kind::Bool => "a BOOL tensor",
+        Kind::Text => "texts in `__metadata__`",
+        Kind::List => unreachable!("a leaf is no list"),
+    };
+    let found = dtype.map_or("texts".to_owned(), |dtype| format!("{dtype:?}"));
+    let dimensions = match field.ndim {
+        Some(1) => " of 1 dimension".to_owned(),
+        Some(count) => format!(" of {count} dimensions"),
+        None => String::new(),
+    };
+    let shape = value.shape();
+    let message =
+        format!("`{name}`: expected {expected}{dimensions}, found {found} of shape {shape:?}");
+    Err(Error::new(message))
+}
+
+/// A record made of its values, all of which it takes.
+fn made<R: Record>(what: &str, mut values: HashMap<String, Value>) -> Result<R, Error> {
+    let fields = R::fields();
+    let required = fields.iter().filter(|field| !field.optional && field.kind != Kind::List);
+    let missing: Vec<&str> =
+        required.map(|field| field.name).filter(|name| !values.contains_key(*name)).collect();
+    match missing[..] {
+        [] => {}
+        [one] => return Err(Error::new(format!("the {what} `{one}` is missing"))),
+        _ => {
+            let missing = missing.join("`, `");
+            return Err(Error::new(format!("the {what}s `{missing}` are missing")));
+        }
+    }
+    let record = R::from_values(&mut |name| values.remove(name))
+        .map_err(|(name, why)| Error::new(format!("`{name}`: {why}")))?;
+    match values.keys().min() {
+        Some(name) => {
+            let message = format!("`{name}`: items are numbered from 0 on without a gap");
+            Err(Error::new(message))
+        }
+        None => Ok(record),
+    }
+}
+
+/// The coarser of two formats; none where what is stored holds no floats.
+fn coarser(known: Option<Dtype>, stored: Option<WireDtype>) -> Option<Dtype> {
+    let stored = match stored {
+        Some(WireDtype::F64) => Dtype::F64,
+        Some(WireDtype::F32) => Dtype::F32,
+        Some(WireDtype::F16) => Dtype::F16,
+        Some(WireDtype::BF16) => Dtype::Bf16,
+        _ => return known,
+    };
+    let finer = |known: &Dtype| known.unit_roundoff() < stored.unit_roundoff();
+    Some(known.filter(|known| !finer(known)).unwrap_or(stored))
+}

@@ -1,0 +1,198 @@
+//! Case files: one case as values, with the reason why it is kept.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::contract::Contract;
+use crate::contract::options::Options;
+use crate::contracts;
+use crate::value::error::Error;
+use crate::contract::check_invariant;
+use crate::value::place::Place;
+use crate::value::yaml;
+use crate::value::yaml::Step;
+
+/// A case with what is known about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseFile<C: Contract> {
+    /// The invariant that it broke; `None` for a case in flight.
+    pub invariant: Option<String>,
+    /// The component that broke it.
+    pub component: Option<String>,
+    /// The place at which it did.
+    pub place: Option<Place>,
+    /// Why it is kept.
+    pub why: Option<String>,
+    /// The bug report.
+    pub link: Option<String>,
+    /// The known bugs that the component behaved like.
+    pub diagnosis: Vec<String>,
+    /// The options in force.
+    pub options: C::Options,
+    /// The inputs.
+    pub case: C::Case,
+}
+
+/// The part of a case file that is the same for every contract.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    schema: u32,
+    /// The contract's name.
+    pub contract: String,
+    #[serde(default)]
+    invariant: Option<String>,
+    #[serde(default)]
+    component: Option<String>,
+    #[serde(default)]
+    place: Option<Place>,
+    #[serde(default)]
+    why: Option<String>,
+    #[serde(default)]
+    link: Option<String>,
+    #[serde(default)]
+    diagnosis: Vec<String>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read again by the contract")]
+    options: serde_yaml::Value,
+    #[expect(dead_code, reason = "read again by the contract")]
+    case: serde_yaml::Value,
+}
+
+impl Head {
+    /// Reads what every case file has.
+    ///
+    /// # Errors
+    /// With path, line, column and the nearest known name.
+    pub fn read(path: &Path) -> Result<Head, Error> {
+        Self::parse(&yaml::read(path)?).map_err(|error| error.at(path))
+    }
+
+    /// Reads what every case file of a contract on our list has.
+    pub(crate) fn parse(text: &str) -> Result<Head, Error> {
+        let head = Self::parse_any(text)?;
+        head.check_listed(text)?;
+        Ok(head)
+    }
+
+    /// Reads what every case file has, also that of a contract on no list of ours.
+    fn parse_any(text: &str) -> Result<Head, Error> {
+        let head: Head = yaml::parse(text)?;
+        if head.schema != 1 {
+            let why = format!("unknown schema {}, expected 1", head.schema);
+            return Err(yaml::located_at(text, &[Step::Key("schema")], why));
+        }
+        Ok(head)
+    }
+
+    fn check_listed(&self, text: &str) -> Result<(), Error> {
+        if contracts::IDS.contains(&&*self.contract) {
+            return Ok(());
+        }
+        let why = contracts::unknown(&self.contract);
+        Err(yaml::located_at(text, &[Step::Key("contract")], why))
+    }
+}
+
+impl<C: Contract> CaseFile<C> {
+    /// Reads a case file of this contract.
+    ///
+    /// # Errors
+    /// With path, line, column and the nearest known name.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(&yaml::read(path)?).map_err(|error| error.at(path))
+    }
+
+    /// Reads the text of a case file of this contract.
+    ///
+    /// # Errors
+    /// With line, column and the nearest known name.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let head = Head::parse_any(text)?;
+        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(text, steps, why);
+        if head.contract != C::ID {
+            head.check_listed(text)?;
+            let why = format!("expected a case of `{}`, found one of `{}`", C::ID, head.contract);
+            return Err(wrong(&[Step::Key("contract")], why));
+        }
+        let options: C::Options = yaml::parse_at(text, &[Step::Key("options")])?;
+        if let Err((name, why)) = options.check() {
+            let steps = [Step::Key("options"), Step::Key(name)];
+            return Err(wrong(&steps, format!("options.{name}: {why}")));
+        }
+        if let Some(id) = &head.invariant {
+            check_invariant::<C>(id).map_err(|why| wrong(&[Step::Key("invariant")], why))?;
+        }
+        let case = yaml::record_at(text, &[Step::Key("case")])?;
+        let Head { invariant, component, place, why, link, diagnosis, .. } = head;
+        Ok(CaseFile { invariant, component, place, why, link, diagnosis, options, case })
+    }
+
+    /// The text of the file.
+    pub fn text(&self) -> String {
+        let component = self.component.as_deref();
+        let mut text = head(C::ID, self.invariant.as_deref(), component, self.place, &self.options);
+        // Before the options: a reader wants the reason first.
+        let mut reason = String::new();
+        for (key, value) in [("why", &self.why), ("link", &self.link)] {
+            if let Some(value) = value {
+                reason.push_str(&format!("{key}: "));
+                yaml::write_string(&mut reason, value);
+                reason.push('\n');
+            }
+        }
+        if !self.diagnosis.is_empty() {
+            reason.push_str(&format!("diagnosis: {}\n", yaml::inline(&self.diagnosis)));
+        }
+        let at = text.find("options: ").expect("the head has options");
+        text.insert_str(at, &reason);
+        yaml::write_record(&mut text, &self.case);
+        text
+    }
+
+    /// Writes the file, all of it or nothing, and makes its folder.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        write_atomically(path, self.text().as_bytes())
+    }
+
+    /// A file name that says what is inside: the same case of the same invariant has the same name.
+    pub fn name(&self) -> String {
+        // FNV-1a, 32 bits: names only have to differ inside one folder.
+        // What the component behaved like says nothing about the case.
+        let text = self.text();
+        let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("diagnosis: "));
+        let hash = lines
+            .flat_map(str::bytes)
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        format!("{}-{hash:08x}.yaml", self.invariant.as_deref().unwrap_or("case"))
+    }
+}
+
+/// What stands in a case file before the values of its case.
+pub(crate) fn head<O: serde::Serialize>(
+    contract: &str,
+    invariant: Option<&str>,
+    component: Option<&str>,
+    place: Option<Place>,
+    options: &O,
+) -> String {
+    let mut text = format!("schema: 1\ncontract: {contract}\n");
+    let place = place.map(|place| place.to_string());
+    let named = [("invariant", invariant), ("component", component), ("place", place.as_deref())];
+    for (key, value) in named {
+        if let Some(value) = value {
+            let _ = write!(text, "{key}: ");
+            yaml::write_string(&mut text, value);
+            text.push('\n');
+        }
+    }
+    let _ = writeln!(text, "options: {}\ncase:", yaml::inline(options));
+    text
+}

@@ -1,0 +1,403 @@
+//! Manifests: the components of a training repository and what is declared about them.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::engine::subject::Subject;
+use crate::contract::component;
+use crate::contract::Contract;
+use crate::contract::options::Options;
+use crate::contracts;
+use crate::value::error::{Error, nearest, unknown};
+use crate::host::builtin::Builtin;
+use crate::contract::check_invariant;
+use crate::value::place::Place;
+use crate::host::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
+use crate::report::Location;
+use crate::value::yaml;
+use crate::value::yaml::Step;
+
+/// A manifest that has been read and whose names are all known.
+#[derive(Debug)]
+pub struct Manifest {
+    path: PathBuf,
+    text: String,
+    python: Python,
+    corpora: PathBuf,
+    /// The components, in order.
+    pub components: Vec<Declared>,
+}
+
+/// One component as declared.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// Its name.
+    pub name: String,
+    /// The name of its contract.
+    pub contract: &'static str,
+    /// Where it is.
+    pub target: Target,
+    /// The names by which a Python function takes its inputs.
+    pub signature: Signature,
+    /// Where to check it; empty for the default.
+    pub places: Vec<Place>,
+    /// The factor on its tolerances.
+    pub tolerance: f64,
+    index: usize,
+    line: usize,
+}
+
+/// Where a component is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `python:FILE.py:FUNCTION`, `python:MODULE:FUNCTION`.
+    Python(String),
+    /// `builtin:CONTRACT/reference`, `builtin:CONTRACT/fault/ID`.
+    Builtin(String),
+    /// `{process: [command, argument, …]}`.
+    Process(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    #[serde(default)]
+    python: PythonFile,
+    #[serde(default)]
+    corpora: Option<PathBuf>,
+    components: Vec<ComponentFile>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PythonFile {
+    interpreter: Option<PathBuf>,
+    path: Option<Vec<PathBuf>>,
+    arrays: ArrayLibrary,
+    timeout_ms: Option<u64>,
+    load_timeout_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ComponentFile {
+    name: String,
+    contract: String,
+    target: Target,
+    #[serde(default)]
+    signature: Signature,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read again by the contract")]
+    options: serde_yaml::Value,
+    #[serde(default)]
+    places: Option<Vec<Place>>,
+    #[serde(default = "one")]
+    tolerance: f64,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read again by the contract")]
+    skip: serde_yaml::Value,
+    #[serde(default)]
+    #[expect(dead_code, reason = "read again by the contract")]
+    known: serde_yaml::Value,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl<'de> Deserialize<'de> for Target {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(TargetVisitor)
+    }
+}
+
+struct TargetVisitor;
+
+impl<'de> Visitor<'de> for TargetVisitor {
+    type Value = Target;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "`python:FILE.py:FUNCTION`, `python:MODULE:FUNCTION`, `builtin:CONTRACT/reference`, \
+             `builtin:CONTRACT/fault/ID` or `{process: [command, argument, …]}`",
+        )
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Target, E> {
+        match text.split_once(':') {
+            Some(("python", rest)) if rest.contains(':') => Ok(Target::Python(text.to_owned())),
+            Some(("builtin", rest)) => Ok(Target::Builtin(rest.to_owned())),
+            Some((scheme, _)) if scheme != "python" => {
+                Err(E::custom(unknown("kind of target", scheme, &["python", "builtin"])))
+            }
+            _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
+        }
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Target, M::Error> {
+        let mut process = None;
+        while let Some(key) = map.next_key::<String>()? {
+            if key != "process" {
+                return Err(serde::de::Error::unknown_field(&key, &["process"]));
+            }
+            process = Some(map.next_value::<Vec<String>>()?);
+        }
+        match process {
+            Some(command) if !command.is_empty() => Ok(Target::Process(command)),
+            _ => Err(serde::de::Error::invalid_length(0, &"a list [command, argument, …]")),
+        }
+    }
+}
+
+impl Manifest {
+    /// Reads a manifest; every name in it is checked before anything runs.
+    ///
+    /// # Errors
+    /// With path, line, column and the nearest known name.
+    pub fn read(path: &Path) -> Result<Manifest, Error> {
+        let text = yaml::read(path)?;
+        Self::parse(path, text).map_err(|error| error.at(path))
+    }
+
+    /// Reads the text of the manifest at `path`.
+    pub(crate) fn parse(path: &Path, text: String) -> Result<Manifest, Error> {
+        let file: File = yaml::parse(&text)?;
+        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(&text, steps, why);
+        if file.version != 1 {
+            let why = format!("unknown version {}, expected 1", file.version);
+            return Err(wrong(&[Step::Key("version")], why));
+        }
+        for key in ["timeout_ms", "load_timeout_ms"] {
+            let PythonFile { timeout_ms, load_timeout_ms, .. } = &file.python;
+            let value = if key == "timeout_ms" { timeout_ms } else { load_timeout_ms };
+            if *value == Some(0) {
+                let steps = [Step::Key("python"), Step::Key(key)];
+                return Err(wrong(&steps, format!("{key}: expected 1 or more, found 0")));
+            }
+        }
+        if file.components.is_empty() {
+            let why = "expected at least one component, found an empty list";
+            return Err(wrong(&[Step::Key("components")], why.to_owned()));
+        }
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let python = file.python.at(parent);
+        let corpora = tidy(&parent.join(file.corpora.as_deref().unwrap_or(Path::new("corpora"))));
+        let mut components: Vec<Declared> = Vec::new();
+        for (index, component) in file.components.into_iter().enumerate() {
+            let line = yaml::line_of(&text, &[Step::Key("components"), Step::Item(index)]);
+            let declared = declared(index, line, component, &components)
+                .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
+            components.push(declared);
+        }
+        let manifest = Manifest { path: path.to_owned(), text, python, corpora, components };
+        for declared in &manifest.components {
+            let check = CheckNames { manifest: &manifest, declared };
+            contracts::visit(declared.contract, check).expect("the name was checked")?;
+        }
+        Ok(manifest)
+    }
+
+    /// The file that it was read from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The corpora folder.
+    pub fn corpora(&self) -> &Path {
+        &self.corpora
+    }
+
+    /// Where the component is declared.
+    pub fn location(&self, declared: &Declared) -> Location {
+        Location::new(&self.path, declared.line)
+    }
+
+    /// The component with all that is declared about it, not started yet.
+    ///
+    /// # Errors
+    /// With path, line, column and the nearest known name.
+    pub fn subject<C: Contract>(&self, declared: &Declared) -> Result<Subject<C>, Error> {
+        self.unlocated_subject(declared).map_err(|error| error.at(&self.path))
+    }
+
+    fn unlocated_subject<C: Contract>(&self, declared: &Declared) -> Result<Subject<C>, Error> {
+        let component: Box<dyn component::Component<C>> = match &declared.target {
+            Target::Builtin(name) => Box::new(
+                builtin::<C>(name)
+                    .map_err(|why| self.wrong(declared, &[Step::Key("target")], why))?,
+            ),
+            Target::Python(target) => {
+                Box::new(Process::python(target, declared.signature, &self.python))
+            }
+            Target::Process(command) => Box::new(Process::command(command, &self.python)),
+        };
+        let options: C::Options = self.part(declared, "options")?;
+        options.check().map_err(|(name, why)| {
+            let steps = [Step::Key("options"), Step::Key(name)];
+            self.wrong(declared, &steps, format!("options.{name}: {why}"))
+        })?;
+        Ok(Subject {
+            name: declared.name.clone(),
+            options,
+            tolerance: declared.tolerance,
+            skip: self.reasons::<C>(declared, "skip")?,
+            known: self.reasons::<C>(declared, "known")?,
+            only: Vec::new(),
+            corpora: Some(self.corpora.clone()),
+            manifest: Some(self.path.clone()),
+            first: Vec::new(),
+            component,
+            journal: None,
+        })
+    }
+
+    /// Invariants of the contract, each with a reason.
+    fn reasons<C: Contract>(
+        &self,
+        declared: &Declared,
+        key: &str,
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let reasons: BTreeMap<String, String> = self.part(declared, key)?;
+        for (id, reason) in &reasons {
+            let wrong = |why: String| {
+                let steps = [Step::Key(key), Step::Name(id)];
+                Err(self.wrong(declared, &steps, format!("{key}: {why}")))
+            };
+            check_invariant::<C>(id).or_else(wrong)?;
+            if reason.trim().is_empty() {
+                wrong(format!("expected the reason why `{id}` is listed, found nothing"))?;
+            }
+        }
+        Ok(reasons)
+    }
+
+    /// What the contract reads of a component.
+    fn part<T: DeserializeOwned + Default>(
+        &self,
+        declared: &Declared,
+        key: &str,
+    ) -> Result<T, Error> {
+        yaml::parse_at(&self.text, &in_component(declared.index, key))
+            .map_err(|error| error.within(format!("component `{}`", declared.name)))
+    }
+
+    /// An error about a part of a component.
+    fn wrong(&self, declared: &Declared, more: &[Step<'_>], why: String) -> Error {
+        let component = [Step::Key("components"), Step::Item(declared.index)];
+        yaml::located_at(&self.text, &[&component, more].concat(), why)
+            .within(format!("component `{}`", declared.name))
+    }
+}
+
+/// The contract whose functions libraries call in signatures of their own.
+const REWARD_FUNCTION: &str = "reward-function";
+
+fn in_component(index: usize, key: &str) -> [Step<'_>; 3] {
+    [Step::Key("components"), Step::Item(index), Step::Key(key)]
+}
+
+/// The component as declared, or the key that is wrong and why.
+fn declared(
+    index: usize,
+    line: usize,
+    component: ComponentFile,
+    earlier: &[Declared],
+) -> Result<Declared, (&'static str, String)> {
+    let ComponentFile { name, contract, target, signature, places, tolerance, .. } = component;
+    let wrong = |key, why: String| Err((key, format!("component `{name}`: {why}")));
+    if name.trim().is_empty() {
+        return Err(("name", "expected a name, found nothing".to_owned()));
+    }
+    if let Some(twin) = earlier.iter().find(|earlier| earlier.name == name) {
+        let (first, second) = (twin.index + 1, index + 1);
+        return wrong("name", format!("the components {first} and {second} have the same name"));
+    }
+    let Some(contract) = contracts::IDS.iter().find(|id| **id == contract) else {
+        return wrong("contract", contracts::unknown(&contract));
+    };
+    let rewards = matches!(target, Target::Python(_)) && *contract == REWARD_FUNCTION;
+    if signature != Signature::ByName && !rewards {
+        let why = "signature: only a Python function of the contract reward-function has one";
+        return wrong("signature", why.to_owned());
+    }
+    if !(tolerance > 0.0 && tolerance.is_finite()) {
+        return wrong("tolerance", format!("tolerance: expected a number > 0, found {tolerance}"));
+    }
+    if places.as_ref().is_some_and(Vec::is_empty) {
+        return wrong("places", "places: expected at least one, found an empty list".to_owned());
+    }
+    let places = places.unwrap_or_default();
+    Ok(Declared { name, contract, target, signature, places, tolerance, index, line })
+}
+
+impl PythonFile {
+    /// What it says, for a manifest in the folder `parent`.
+    fn at(self, parent: &Path) -> Python {
+        let from_here = |path: &Path| absolute(&tidy(&parent.join(path)));
+        let program = |path: PathBuf| {
+            // A bare name is looked for on the search path, as a shell does.
+            if path.components().count() > 1 { from_here(&path) } else { path }
+        };
+        let time = |given: Option<u64>, default| given.map_or(default, Duration::from_millis);
+        let here = || vec![PathBuf::from(".")];
+        let defaults = Python::default();
+        Python {
+            interpreter: self.interpreter.map_or_else(default_interpreter, program),
+            path: self.path.unwrap_or_else(here).iter().map(|path| from_here(path)).collect(),
+            arrays: self.arrays,
+            timeout: time(self.timeout_ms, defaults.timeout),
+            load_timeout: time(self.load_timeout_ms, defaults.load_timeout),
+            folder: if parent.as_os_str().is_empty() { ".".into() } else { parent.to_owned() },
+        }
+    }
+}
+
+impl Declared {
+    /// The places to check it at: those asked for, else those declared, else `cpu/f32`.
+    pub fn places(&self, asked: Option<&[Place]>) -> Vec<Place> {
+        match asked {
+            Some(places) => places.to_vec(),
+            None if self.places.is_empty() => vec![Place::CPU_F32],
+            None => self.places.clone(),
+        }
+    }
+}
+
+/// Reads options and invariant names of one component, so that mistakes show before anything runs.
+struct CheckNames<'a> {
+    manifest: &'a Manifest,
+    declared: &'a Declared,
+}
+
+impl contracts::Visit for CheckNames<'_> {
+    type Output = Result<(), Error>;
+
+    fn visit<C: Contract>(self) -> Result<(), Error> {
+        self.manifest.unlocated_subject::<C>(self.declared).map(drop)
+    }
+}
+
+/// The path without `.` and `a/..`, as people write it.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        let after_name = matches!(tidy.components().next_back(), Some(Component::Normal(_)));
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if after_name => {
+                tidy.pop();
+            }
+            part => tidy.push(part),
+        }
+    }
+    if tidy.as_os_str().is_empty() { PathBuf::from(".") } else { tidy }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,438 @@
+//! Components in processes of their own: Python functions, and any program on the wire protocol.
+
+pub(crate) mod wire;
+mod worker;
+
+use std::ffi::OsString;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned, no_gradients, numbers};
+use crate::contract::Contract;
+use crate::contract::options::Options;
+use crate::contract::coverage;
+use crate::value::error::Error;
+use crate::value::place::{Device, Dtype, Place};
+use crate::value::record::{Kind, Record, Value, is_named};
+use wire::Message;
+use worker::{Lost, Worker};
+
+/// The program that serves Python functions; standard library only.
+const WORKER: &str = include_str!("worker.py");
+
+/// The library whose arrays a Python function gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrayLibrary {
+    /// `torch.Tensor`, with gradients by autograd.
+    #[default]
+    Torch,
+    /// `numpy.ndarray`.
+    Numpy,
+    /// Nested lists of Python numbers.
+    List,
+}
+
+impl ArrayLibrary {
+    fn name(self) -> &'static str {
+        match self {
+            ArrayLibrary::Torch => "torch",
+            ArrayLibrary::Numpy => "numpy",
+            ArrayLibrary::List => "list",
+        }
+    }
+
+    /// Why it cannot hold arrays at a place, or `None` where it can.
+    fn lacks(self, place: Place) -> Option<String> {
+        match (self, place.device, place.dtype) {
+            (ArrayLibrary::Torch, ..) => None,
+            (_, Device::Cuda(_), _) => Some(format!("`arrays: {}` has no CUDA", self.name())),
+            (ArrayLibrary::Numpy, _, Dtype::Bf16) => Some("numpy has no bf16".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// The format in which floats travel: Python's own floats are f64.
+    fn wire_dtype(self, place: Place) -> Dtype {
+        if self == ArrayLibrary::List { Dtype::F64 } else { place.dtype }
+    }
+}
+
+/// With which names a Python function takes its inputs: those of the contract, or, for reward
+/// functions, those of a library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signature {
+    /// The names of the contract.
+    #[default]
+    ByName,
+    /// TRL: `f(prompts, completions, **columns)`, of strings.
+    Trl,
+    /// TRL: the same, of lists of messages.
+    TrlChat,
+    /// verl: `compute_score(data_source, solution_str, ground_truth, extra_info)`, row by row.
+    Verl,
+}
+
+impl Signature {
+    /// The name in manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signature::ByName => "by-name",
+            Signature::Trl => "trl",
+            Signature::TrlChat => "trl-chat",
+            Signature::Verl => "verl",
+        }
+    }
+}
+
+/// How Python functions are run; the same for all of a manifest.
+#[derive(Clone, Debug)]
+pub struct Python {
+    /// The interpreter.
+    pub interpreter: PathBuf,
+    /// Folders put in front of `sys.path`.
+    pub path: Vec<PathBuf>,
+    /// What arrays the functions get.
+    pub arrays: ArrayLibrary,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// How long loading the function may take, imports included.
+    pub load_timeout: Duration,
+    /// The working folder.
+    pub folder: PathBuf,
+}
+
+impl Default for Python {
+    fn default() -> Self {
+        Python {
+            interpreter: default_interpreter(),
+            path: Vec::new(),
+            arrays: ArrayLibrary::default(),
+            timeout: Duration::from_secs(10),
+            load_timeout: Duration::from_secs(120),
+            folder: PathBuf::from("."),
+        }
+    }
+}
+
+/// The interpreter of the active virtual environment, else `python3` on the search path.
+pub fn default_interpreter() -> PathBuf {
+    match std::env::var_os("VIRTUAL_ENV") {
+        Some(folder) => Path::new(&folder).join("bin/python"),
+        None => PathBuf::from("python3"),
+    }
+}
+
+/// A component in a process of its own.
+pub struct Process<C> {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    folder: PathBuf,
+    /// The part of the `load` message that says which function, and from where.
+    target: String,
+    path: Vec<PathBuf>,
+    signature: Signature,
+    arrays: ArrayLibrary,
+    timeout: Duration,
+    load_timeout: Duration,
+    running: Option<Running>,
+    /// Whether it gives gradients, as it said when it was loaded last.
+    autograd: bool,
+    /// The inputs and options that it takes, as it said then.
+    takes: Vec<String>,
+    contract: PhantomData<fn() -> C>,
+}
+
+/// A process that has loaded the component.
+struct Running {
+    worker: Worker,
+    device: Device,
+}
+
+impl<C: Contract> Process<C> {
+    /// A Python function: `python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`.
+    pub fn python(target: &str, signature: Signature, python: &Python) -> Self {
+        // Functions on texts alone need no library of arrays.
+        let only_texts = C::Case::fields().iter().all(|field| field.kind == Kind::Text);
+        let arrays = if only_texts { ArrayLibrary::List } else { python.arrays };
+        Process {
+            program: python.interpreter.clone(),
+            arguments: vec!["-c".into(), WORKER.into()],
+            folder: python.folder.clone(),
+            target: target.to_owned(),
+            path: python.path.clone(),
+            signature,
+            arrays,
+            timeout: python.timeout,
+            load_timeout: python.load_timeout,
+            running: None,
+            autograd: false,
+            takes: Vec::new(),
+            contract: PhantomData,
+        }
+    }
+
+    /// Any program that speaks the protocol on its standard input and output; folder and time
+    /// limits are those of the Python functions beside it.
+    pub fn command(command: &[String], python: &Python) -> Self {
+        let (program, arguments) = command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
+        Process {
+            program: PathBuf::from(program),
+            arguments: arguments.iter().map(OsString::from).collect(),
+            folder: python.folder.clone(),
+            target: format!("process:{program}"),
+            path: Vec::new(),
+            signature: Signature::ByName,
+            arrays: ArrayLibrary::Torch,
+            timeout: python.timeout,
+            load_timeout: python.load_timeout,
+            running: None,
+            autograd: false,
+            takes: Vec::new(),
+            contract: PhantomData,
+        }
+    }
+
+    fn is_python(&self) -> bool {
+        self.target.starts_with("python:")
+    }
+
+    fn load_message(&self, device: Device) -> Vec<u8> {
+        let list = |names: Vec<&str>| serde_json::to_string(&names).expect("names can be written");
+        let mut message = Message::new("load");
+        message.text("shakedown", "1");
+        message.text("target", &*self.target);
+        message.text("path", list(self.path.iter().filter_map(|path| path.to_str()).collect()));
+        message.text("signature", self.signature.name());
+        message.text("arrays", self.arrays.name());
+        message.text("device", device_name(device));
+        message.text("contract", C::ID);
+        message.text("inputs", list(C::Case::fields().iter().map(|field| field.name).collect()));
+        message.text("options", list(C::Options::docs().iter().map(|doc| doc.name).collect()));
+        let outputs = C::Output::fields();
+        let outputs = outputs.iter().filter(|field| !field.name.starts_with("grad_"));
+        message.text("outputs", list(outputs.clone().map(|field| field.name).collect()));
+        let texts = outputs.clone().filter(|field| field.kind == Kind::Text);
+        message.text("texts", list(texts.map(|field| field.name).collect()));
+        let optional = outputs.filter(|field| field.optional);
+        message.text("optional", list(optional.map(|field| field.name).collect()));
+        message.text("leaves", list(C::LEAVES.to_vec()));
+        if coverage::is_counting() {
+            message.text("coverage", "true");
+        }
+        wire::encode(&[], message.texts, Dtype::F64)
+    }
+
+    /// Starts the process and loads the component, where it is not running yet.
+    fn start(&mut self, device: Device) -> Result<&mut Running, Refusal> {
+        if self.running.as_ref().is_some_and(|running| running.device != device) {
+            self.running = None;
+        }
+        if self.running.is_none() {
+            let worker = Worker::start(&self.program, &self.arguments, &self.folder)
+                .map_err(|error| Refusal::Error(self.cannot_start(&error)))?;
+            self.running = Some(self.load(worker, device)?);
+        }
+        Ok(self.running.as_mut().expect("it was just started"))
+    }
+
+    fn load(&mut self, mut worker: Worker, device: Device) -> Result<Running, Refusal> {
+        let program = self.program.display();
+        let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
+        let reply = match worker.ask(self.load_message(device), self.load_timeout) {
+            Ok(reply) => reply,
+            Err(Lost::TimedOut) => {
+                let limit = self.load_timeout.as_millis();
+                let why = format!("{program} did not load it within {limit} ms (load_timeout_ms)");
+                return Err(failed(why));
+            }
+            Err(Lost::Ended { how, stderr }) => {
+                let stderr = if stderr.is_empty() { stderr } else { format!("\n{stderr}") };
+                return Err(failed(format!("{program} ended while loading it: {how}{stderr}")));
+            }
+        };
+        let reply = Message::decode(&reply)
+            .map_err(|why| failed(format!("{program} answered no message: {why}")))?;
+        match (reply.get("kind"), reply.get("problem")) {
+            ("loaded", _) => {
+                self.autograd = reply.get("autograd") == "true";
+                self.takes = reply.names("takes");
+                Ok(Running { worker, device })
+            }
+            ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
+            ("refused", _) => {
+                let traceback = reply.get("traceback").trim_end();
+                let separator = if traceback.is_empty() { "" } else { "\n" };
+                let message = reply.get("message");
+                let hint = match reply.get("problem") {
+                    "arrays-missing" => "; see `interpreter` and `arrays` of `python`",
+                    _ => "",
+                };
+                Err(failed(format!("{message}{hint}{separator}{traceback}")))
+            }
+            (kind, _) => Err(failed(format!("{program} answered `{kind}` to `load`"))),
+        }
+    }
+
+    fn cannot_start(&self, error: &std::io::Error) -> Error {
+        let program = self.program.display();
+        let what = if self.is_python() { "interpreter" } else { "program" };
+        Error::new(format!("cannot start the {what} {program}: {error}"))
+            .within(self.target.clone())
+    }
+
+    fn ask(&mut self, device: Device, request: &[u8]) -> Result<Message, Failure> {
+        for attempt in 0..2 {
+            let timeout = self.timeout;
+            let running = self.start(device).map_err(|refusal| Failure::Died {
+                how: format!("and could not be started again: {}", refusal.why()),
+                restart: true,
+            })?;
+            match running.worker.ask(request.to_vec(), timeout) {
+                Ok(reply) => {
+                    return Message::decode(&reply).map_err(|why| Failure::Malformed {
+                        problem: format!("answered no message: {why}"),
+                    });
+                }
+                Err(Lost::TimedOut) => {
+                    self.running = None;
+                    let limit_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+                    return Err(Failure::TimedOut { limit_ms });
+                }
+                // The worker gives up with status 1 when a stream was cut in the middle of a
+                // message; the call in flight may be innocent, so it is made once more.
+                Err(Lost::Ended { how, .. }) if how == "exit status 1" && attempt == 0 => {
+                    self.running = None;
+                }
+                Err(Lost::Ended { how, stderr }) => {
+                    self.running = None;
+                    let last = stderr.lines().last().unwrap_or("").to_owned();
+                    let how = if last.is_empty() { how } else { format!("{how}: {last}") };
+                    return Err(Failure::Died { how, restart: true });
+                }
+            }
+        }
+        let how = "exit status 1, twice on the same call".to_owned();
+        Err(Failure::Died { how, restart: true })
+    }
+
+    fn returned(&self, reply: &Message, inputs: &[(&str, Value)]) -> Result<Returned<C>, Failure> {
+        let malformed = |problem: String| Failure::Malformed { problem };
+        let (changed, no_gradient) = (reply.names("changed"), reply.names("no_grad"));
+        let mut values = no_gradients(&no_gradient, inputs);
+        for (name, tensor) in &reply.tensors {
+            let value = numbers::<C>(name, tensor.value.clone());
+            if !matches!(value, Value::Float(_)) {
+                return Err(malformed(format!(
+                    "`{name}` has dtype {:?}, expected a float dtype",
+                    tensor.dtype
+                )));
+            }
+            values.insert(name.clone(), value);
+        }
+        values.extend(reply.lists().map_err(malformed)?);
+        let output = C::Output::from_values(&mut |name| values.remove(name))
+            .map_err(|(name, why)| malformed(format!("`{name}`: {why}")))?;
+        Ok(Returned { output, changed, no_gradient })
+    }
+}
+
+/// Why a component does not load.
+enum Refusal {
+    /// The place is not on this machine.
+    NotHere(String),
+    /// It cannot run anywhere.
+    Error(Error),
+}
+
+impl Refusal {
+    fn why(self) -> String {
+        match self {
+            Refusal::NotHere(why) => why,
+            Refusal::Error(error) => error.to_string(),
+        }
+    }
+}
+
+fn device_name(device: Device) -> String {
+    match device {
+        Device::Cpu => "cpu".to_owned(),
+        Device::Cuda(index) => format!("cuda:{index}"),
+    }
+}
+
+impl<C: Contract> Component<C> for Process<C> {
+    fn prepare(&mut self, place: Place) -> Result<Option<String>, Error> {
+        if let Some(why) = self.arrays.lacks(place) {
+            return Ok(Some(why));
+        }
+        match self.start(place.device) {
+            Ok(_) => Ok(None),
+            Err(Refusal::NotHere(why)) => Ok(Some(why)),
+            Err(Refusal::Error(error)) => Err(error),
+        }
+    }
+
+    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
+        let values: Vec<(&str, Value)> = call
+            .case
+            .values()
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
+        let mut message = Message::new("call");
+        let options = serde_json::to_string(call.options).expect("options can be written");
+        message.text("options", options);
+        let required: Vec<&str> =
+            C::shapes(call.case, call.options).iter().map(|(name, _)| *name).collect();
+        message.text("required", serde_json::to_string(&required).expect("names can be written"));
+        if call.gradient {
+            let leaves = values.iter().map(|(name, _)| *name);
+            let leaves: Vec<&str> = leaves.filter(|name| is_named(C::LEAVES, name)).collect();
+            message.text("grad", leaves.join(","));
+        }
+        if coverage::is_followed() {
+            message.text("follow", "true");
+        }
+        let request = wire::encode(&values, message.texts, self.arrays.wire_dtype(call.place));
+        let reply = self.ask(call.place.device, &request)?;
+        reply.get("ran").split(',').filter_map(|place| place.parse().ok()).for_each(coverage::ran);
+        match reply.get("kind") {
+            "returned" => self.returned(&reply, &values),
+            "raised" => Err(Failure::Raised {
+                message: format!("{}: {}", reply.get("type"), reply.get("message")),
+                traceback: reply.get("traceback").trim_end().to_owned(),
+            }),
+            "malformed" => Err(Failure::Malformed { problem: reply.get("message").to_owned() }),
+            "died" => {
+                let get = |key| reply.get(key);
+                let how = match get("how") {
+                    "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
+                    _ => format!("exit status {}", get("code")),
+                };
+                Err(Failure::Died { how, restart: false })
+            }
+            kind => {
+                let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));
+                Err(Failure::Malformed { problem })
+            }
+        }
+    }
+
+    fn gradients(&self, _: Place) -> Gradients {
+        match self.autograd {
+            true => Gradients::Returned,
+            false if self.is_python() => {
+                Gradients::None(format!("`arrays: {}` has no autograd", self.arrays.name()))
+            }
+            false => Gradients::None("the process gives no gradients".to_owned()),
+        }
+    }
+    fn reads(&self, option: &str) -> bool {
+        self.takes.iter().any(|name| name == option)
+    }
+}

@@ -1,0 +1,69 @@
+//! What the contract of a component says: the report names its parts by their ids only.
+
+use crate::contract::Contract;
+use crate::contracts;
+use crate::contracts::Visit;
+use crate::contract::doc::Doc;
+use crate::value::record::{Field, Kind, Record as _};
+
+/// What a contract says; nothing where the contract is not known here.
+#[derive(Default)]
+pub(super) struct About {
+    summary: String,
+    invariants: Vec<(&'static str, Doc)>,
+    classes: Vec<(&'static str, &'static str)>,
+    texts: Vec<&'static str>,
+}
+
+impl About {
+    pub(super) fn contract(id: &str) -> About {
+        contracts::visit(id, Look).unwrap_or_default()
+    }
+
+    /// What the contract is about, in a sentence.
+    pub(super) fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// The documentation of an invariant.
+    pub(super) fn invariant(&self, id: &str) -> Option<Doc> {
+        self.invariants.iter().find(|(known, _)| *known == id).map(|(_, doc)| *doc)
+    }
+
+    /// What belongs to an input class.
+    pub(super) fn class(&self, id: &str) -> &'static str {
+        self.classes.iter().find(|(known, _)| *known == id).map_or("", |(_, meaning)| meaning)
+    }
+
+    /// Whether the values of a field are texts.
+    pub(super) fn is_text(&self, field: &str) -> bool {
+        self.texts.contains(&field)
+    }
+}
+
+struct Look;
+
+impl Visit for Look {
+    type Output = About;
+
+    fn visit<C: Contract>(self) -> About {
+        let mut texts = Vec::new();
+        texts_among(&C::Case::fields(), &mut texts);
+        texts_among(&C::Output::fields(), &mut texts);
+        About {
+            summary: Doc(C::DOC).summary(),
+            invariants: C::invariants().iter().map(|one| (one.id, one.doc)).collect(),
+            classes: C::classes().iter().map(|class| (class.id, class.meaning)).collect(),
+            texts,
+        }
+    }
+}
+
+fn texts_among(fields: &[Field], texts: &mut Vec<&'static str>) {
+    for field in fields {
+        if field.kind == Kind::Text {
+            texts.push(field.name);
+        }
+        texts_among(&field.items, texts);
+    }
+}

@@ -1,0 +1,191 @@
+//! The findings as SARIF 2.1.0, for code scanning: invariants are rules, manifest lines locations.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::json;
+use serde_sarif::sarif;
+
+use super::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
+use crate::contract::Contract;
+use crate::contracts;
+use crate::contracts::Visit;
+
+/// The report as JSON text.
+pub(crate) fn json(report: &Report) -> String {
+    let mut rules: Vec<sarif::ReportingDescriptor> = Vec::new();
+    let mut results = Vec::new();
+    for component in &report.components {
+        let failed = |one: &&InvariantReport| one.status == InvariantStatus::Fail;
+        for invariant in component.invariants.iter().filter(failed) {
+            let id = format!("{}/{}", component.contract, invariant.id);
+            let index = rules.iter().position(|rule| rule.id == id).unwrap_or_else(|| {
+                rules.push(rule(&id, &component.contract, &invariant.id));
+                rules.len() - 1
+            });
+            results.push(result(component, invariant, id, index));
+        }
+    }
+    let driver = sarif::ToolComponent::builder()
+        .name("shakedown")
+        .version(report.version.clone())
+        .semantic_version(report.version.clone())
+        .information_uri(env!("CARGO_PKG_REPOSITORY"))
+        .rules(rules)
+        .build();
+    let run = sarif::Run::builder()
+        .tool(sarif::Tool::builder().driver(driver).build())
+        .invocations(vec![invocation(report)])
+        .results(results)
+        .build();
+    let log = sarif::Sarif::builder()
+        .schema(sarif::SCHEMA_URL)
+        .version(json!("2.1.0"))
+        .runs(vec![run])
+        .build();
+    let mut text = serde_json::to_string_pretty(&log).expect("a log can be written");
+    text.push('\n');
+    text
+}
+
+/// What the catalogue says of an invariant; nothing where the contract is not one of ours.
+fn rule(id: &str, contract: &str, invariant: &str) -> sarif::ReportingDescriptor {
+    let mut rule = sarif::ReportingDescriptor::builder().id(id).build();
+    rule.default_configuration =
+        Some(sarif::ReportingConfiguration::builder().level(json!("error")).build());
+    if let Some(About { claim, why, explained, tags }) =
+        contracts::visit(contract, Describe(invariant)).flatten()
+    {
+        let text = |text: String| sarif::MultiformatMessageString::builder().text(text).build();
+        rule.short_description = Some(text(claim));
+        rule.full_description = Some(text(why));
+        rule.help = Some(text(explained));
+        rule.properties = Some(sarif::PropertyBag::builder().tags(tags).build());
+    }
+    rule
+}
+
+struct Describe<'a>(&'a str);
+
+struct About {
+    claim: String,
+    why: String,
+    explained: String,
+    tags: Vec<String>,
+}
+
+impl Visit for Describe<'_> {
+    type Output = Option<About>;
+
+    fn visit<C: Contract>(self) -> Option<About> {
+        let invariant = C::invariants().into_iter().find(|invariant| invariant.id == self.0)?;
+        Some(About {
+            claim: invariant.doc.claim(),
+            why: invariant.doc.section("Why it matters"),
+            explained: invariant.explained().trim().to_owned(),
+            tags: vec![C::STAGE.name().to_owned(), invariant.pitfall.id().to_owned()],
+        })
+    }
+}
+
+fn result(
+    component: &ComponentReport,
+    invariant: &InvariantReport,
+    rule: String,
+    index: usize,
+) -> sarif::Result {
+    let text = format!("{}: {}", component.title(), component.failure_summary(invariant));
+    let finding = component.finding(invariant);
+    let diagnosis = finding.and_then(|finding| finding.diagnosis.first());
+    let diagnosis = diagnosis.map_or("none", |diagnosis| &diagnosis.fault);
+    let same = format!("{} · {rule} · {diagnosis}", component.name);
+    sarif::Result::builder()
+        .rule_id(rule)
+        .rule_index(i64::try_from(index).expect("there are few rules"))
+        .level(sarif::ResultLevel::Error)
+        .message(message(text))
+        .locations(vec![location(component)])
+        .partial_fingerprints(BTreeMap::from([("shakedownFinding/v1".to_owned(), same)]))
+        .properties(properties(component, finding))
+        .build()
+}
+
+fn properties(component: &ComponentReport, finding: Option<&Finding>) -> sarif::PropertyBag {
+    let mut properties = BTreeMap::from([
+        ("component".to_owned(), json!(component.name)),
+        ("place".to_owned(), json!(component.place)),
+    ]);
+    if let Some(finding) = finding {
+        properties.extend([
+            ("case".to_owned(), finding.case.clone()),
+            ("caseFile".to_owned(), json!(finding.case_file)),
+            ("replay".to_owned(), json!(finding.replay)),
+        ]);
+    }
+    sarif::PropertyBag::builder().additional_properties(properties).build()
+}
+
+/// Whether everything ran, and what did not.
+fn invocation(report: &Report) -> sarif::Invocation {
+    let broken = report.components.iter().filter(|component| component.status == Status::Error);
+    let notifications: Vec<sarif::Notification> = broken
+        .map(|component| {
+            let reason = component.reason.as_deref().unwrap_or_default();
+            let text = format!("{} could not run: {reason}", component.title());
+            sarif::Notification::builder()
+                .level(json!("error"))
+                .message(message(text))
+                .locations(vec![location(component)])
+                .build()
+        })
+        .collect();
+    sarif::Invocation::builder()
+        .execution_successful(notifications.is_empty())
+        .tool_execution_notifications(notifications)
+        .build()
+}
+
+fn location(component: &ComponentReport) -> sarif::Location {
+    let name = sarif::LogicalLocation::builder()
+        .name(component.name.clone())
+        .fully_qualified_name(component.title())
+        .build();
+    let mut location = sarif::Location::builder().logical_locations(vec![name]).build();
+    location.physical_location = component.location.as_ref().map(|declared| {
+        let line = i64::try_from(declared.line).expect("files are smaller");
+        sarif::PhysicalLocation::builder()
+            .artifact_location(sarif::ArtifactLocation::builder().uri(uri(&declared.file)).build())
+            .region(sarif::Region::builder().start_line(line).build())
+            .build()
+    });
+    location
+}
+
+fn message(text: String) -> sarif::Message {
+    sarif::Message::builder().text(text).build()
+}
+
+/// A path as a URI, relative where the path is.
+fn uri(path: &str) -> String {
+    let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(uri("a/b-c.yaml"), "a/b-c.yaml");
+        assert_eq!(uri("my runs/ü:1.yaml"), "my%20runs/%C3%BC%3A1.yaml");
+        assert_eq!(uri("/tmp/a.yaml"), "file:///tmp/a.yaml");
+    }
+}

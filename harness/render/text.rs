@@ -1,0 +1,235 @@
+//! The report as text for people.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+#[cfg(feature = "cli")]
+use super::InvariantReport;
+use super::{ComponentReport, Finding, InvariantStatus, Report, Status};
+use crate::value::text::count;
+
+/// The styles of the report; empty ones print no escape codes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paint {
+    good: Style,
+    bad: Style,
+    aside: Style,
+    strong: Style,
+}
+
+impl Paint {
+    /// Colours for a terminal.
+    pub fn colours() -> Paint {
+        Paint {
+            good: AnsiColor::Green.on_default(),
+            bad: AnsiColor::Red.on_default().bold(),
+            aside: Style::new().dimmed(),
+            strong: Style::new().bold(),
+        }
+    }
+
+    fn write(style: Style, text: &str) -> String {
+        format!("{style}{text}{style:#}")
+    }
+}
+
+/// Writes what a run says of one component.
+///
+/// # Errors
+/// The writer's.
+pub fn write_component(
+    to: &mut dyn Write,
+    report: &ComponentReport,
+    paint: Paint,
+) -> io::Result<()> {
+    let ComponentReport { name, place, status, .. } = report;
+    let title = Paint::write(paint.strong, name);
+    let head = format!("{} · {title} · {place}", report.stage.name());
+    let with = |status| report.invariants.iter().filter(|i| i.status == status).count();
+    match status {
+        Status::Pass => {
+            let (held, known) = (with(InvariantStatus::Pass), with(InvariantStatus::Known));
+            let known = if known > 0 { format!(", {known} known to fail") } else { String::new() };
+            let mark = Paint::write(paint.good, "✓");
+            writeln!(
+                to,
+                "{mark} {head}   {held} invariants hold on {}{known}",
+                count(report.cases, "case")
+            )?;
+        }
+        Status::Skipped => {
+            let reason = report.reason.as_deref().unwrap_or("");
+            writeln!(
+                to,
+                "{}",
+                Paint::write(paint.aside, &format!("- {head}   skipped: {reason}"))
+            )?;
+        }
+        Status::Error => {
+            let mark = Paint::write(paint.bad, "!");
+            writeln!(to, "{mark} {head}   could not run")?;
+            let reason = report.reason.as_deref().unwrap_or("");
+            reason.lines().try_for_each(|line| writeln!(to, "    {line}"))?;
+        }
+        Status::Fail => writeln!(to, "{} {head}", Paint::write(paint.bad, "✗"))?,
+    }
+    for finding in &report.findings {
+        write_finding(to, &report.contract, finding, paint)?;
+    }
+    for invariant in &report.invariants {
+        if let (InvariantStatus::Known, Some(reason)) = (invariant.status, &invariant.reason) {
+            let line = format!("  known    {} fails as declared: {reason}", invariant.id);
+            writeln!(to, "{}", Paint::write(paint.aside, &line))?;
+        }
+    }
+    for warning in &report.warnings {
+        writeln!(to, "{}", Paint::write(paint.aside, &format!("  warning  {warning}")))?;
+    }
+    Ok(())
+}
+
+#[cfg(feature = "cli")]
+impl ComponentReport {
+    /// What the text report says of an invariant that failed.
+    pub(crate) fn failure_text(&self, invariant: &InvariantReport) -> String {
+        let Some(finding) = self.finding(invariant) else {
+            return invariant.reason.clone().unwrap_or_default();
+        };
+        let mut text = Vec::new();
+        write_finding(&mut text, &self.contract, finding, Paint::default())
+            .expect("memory can be written");
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// The same in fewer lines, what was found in the first.
+    pub(crate) fn failure_summary(&self, invariant: &InvariantReport) -> String {
+        let Some(finding) = self.finding(invariant) else {
+            return invariant.reason.clone().unwrap_or_default();
+        };
+        let Finding { found, claim, shown, diagnosis, replay, .. } = finding;
+        let mut text = format!("{found}\nclaim: {claim}\ncase: {shown}");
+        for diagnosis in diagnosis {
+            text.push_str(&format!("\ndiagnosis: {}", diagnosis_text(diagnosis)));
+        }
+        text + "\nreplay: " + replay
+    }
+}
+
+fn write_finding(
+    to: &mut dyn Write,
+    contract: &str,
+    finding: &Finding,
+    paint: Paint,
+) -> io::Result<()> {
+    let Finding { invariant, cases_to_failure, shrink_calls, .. } = finding;
+    let mark = Paint::write(paint.bad, "✗");
+    let id = Paint::write(paint.strong, invariant);
+    writeln!(
+        to,
+        "  {mark} {id}   broken by case {cases_to_failure}, shrunk in {}",
+        count(*shrink_calls, "call")
+    )?;
+    let mut line = |label: &str, text: &str| -> io::Result<()> {
+        let label = Paint::write(paint.aside, &format!("{label:<10}"));
+        let mut lines = text.lines();
+        writeln!(to, "    {label} {}", lines.next().unwrap_or(""))?;
+        lines.try_for_each(|more| writeln!(to, "               {more}"))
+    };
+    line("claim", &finding.claim)?;
+    line("found", &finding.found)?;
+    line("case", &finding.shown)?;
+    for diagnosis in &finding.diagnosis {
+        line("diagnosis", &diagnosis_text(diagnosis))?;
+    }
+    let super::Classes { fails, holds } = &finding.classes;
+    if !fails.is_empty() {
+        let every = holds.is_empty() && fails.len() > 5;
+        line(
+            "fails on",
+            &if every { "every class of input".to_owned() } else { fails.join(", ") },
+        )?;
+    }
+    if !holds.is_empty() {
+        line("holds on", &holds.join(", "))?;
+    }
+    finding.commands(contract).iter().try_for_each(|(label, command)| line(label, command))
+}
+
+impl Finding {
+    /// The commands to go on with, each with a word for what it is for.
+    pub(super) fn commands(&self, contract: &str) -> Vec<(&'static str, String)> {
+        let mut commands = Vec::new();
+        if let Some(path) = &self.case_file {
+            commands.push(("replay", self.replay.clone()));
+            commands.push(("keep", format!("shakedown adopt {path} --why \"…\"")));
+        }
+        commands.push(("why", format!("shakedown explain {contract}/{}", self.invariant)));
+        commands
+    }
+}
+
+/// What a diagnosis says, in a sentence.
+pub(super) fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
+    let super::Diagnosis { fault, matches, of, explains, summary, by_outcomes, .. } = diagnosis;
+    if *by_outcomes {
+        return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
+    }
+    if matches == of && *explains == 1.0 {
+        return format!("behaves exactly like `{fault}` on {matches} of {of} cases: {summary}");
+    }
+    let explains = 100.0 * explains;
+    if *matches == 0 {
+        return format!(
+            "does a part of what `{fault}` does wrong, which explains {explains:.0} % of the wrong \
+             numbers: {summary}"
+        );
+    }
+    format!(
+        "does what `{fault}` does wrong on {matches} of {of} cases, which explains {explains:.0} % \
+         of the wrong numbers: {summary}"
+    )
+}
+
+/// Writes the last lines of a report.
+///
+/// # Errors
+/// The writer's.
+pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
+    let shard = report.shard.map_or(String::new(), |shard| format!(", shard {shard}"));
+    if report.components.is_empty() && report.shard.is_some() {
+        writeln!(to, "nothing to check{shard}: there are fewer components and places than shards")?;
+        return Ok(());
+    }
+    let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
+    let cases: u64 = report.components.iter().map(|c| c.cases).sum();
+    let bad = report.with(Status::Fail) + report.with(Status::Error) > 0;
+    let style = if bad { paint.bad } else { paint.good };
+    let line = format!(
+        "{}, {} on {} (seed {}{shard})",
+        report.outcome(),
+        count(findings as u64, "finding"),
+        count(cases, "case"),
+        report.seed
+    );
+    writeln!(to, "{}", Paint::write(style, &line))
+}
+
+impl Report {
+    /// How many components, each at each of its places, came out so.
+    fn with(&self, status: Status) -> usize {
+        self.components.iter().filter(|component| component.status == status).count()
+    }
+
+    /// How many components passed, failed and so on: `6 passed, 3 failed, 1 skipped`.
+    pub(super) fn outcome(&self) -> String {
+        let (passed, failed) = (self.with(Status::Pass), self.with(Status::Fail));
+        let mut parts = vec![format!("{passed} passed"), format!("{failed} failed")];
+        for (status, word) in [(Status::Error, "could not run"), (Status::Skipped, "skipped")] {
+            if self.with(status) > 0 {
+                parts.push(format!("{} {word}", self.with(status)));
+            }
+        }
+        parts.join(", ")
+    }
+}

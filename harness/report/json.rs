@@ -1,0 +1,29 @@
+//! Values as JSON.
+
+use serde_json::Value as Json;
+
+/// A record as a JSON object.
+pub(crate) fn json<R: Record>(record: &R) -> Json {
+    branch_json(tree(record))
+}
+
+fn branch_json(branch: Branch) -> Json {
+    let fields = branch.into_iter().map(|(name, tree)| {
+        let json = match tree {
+            Tree::Value(Value::Float(array)) => nested_json(array.view(), &|x| json_float(*x)),
+            Tree::Value(Value::Int(array)) => nested_json(array.view(), &|x| (*x).into()),
+            Tree::Value(Value::Bool(array)) => nested_json(array.view(), &|x| (*x).into()),
+            Tree::Value(Value::Text(array)) => nested_json(array.view(), &|x| x.clone().into()),
+            Tree::List(items) => items.into_iter().map(branch_json).collect(),
+        };
+        (name.to_owned(), json)
+    });
+    Json::Object(fields.collect())
+}
+
+fn nested_json<T>(array: ndarray::ArrayViewD<'_, T>, element: &dyn Fn(&T) -> Json) -> Json {
+    match array.ndim() {
+        0 => element(array.first().expect("an array of dimension 0 has one element")),
+        _ => array.outer_iter().map(|part| nested_json(part, element)).collect(),
+    }
+}

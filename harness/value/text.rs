@@ -1,0 +1,250 @@
+//! How numbers and arrays are shown to people: short, exact where short is exact, never ambiguous.
+
+use std::fmt::Write as _;
+
+use ndarray::{ArrayViewD, Dimension, IxDyn};
+
+use crate::value::record::Value;
+
+/// A number for people: the shortest text that reads back as the same f32 where it is one, else
+/// as the same f64.
+pub fn number(x: f64) -> String {
+    let mut text = String::new();
+    write_number(&mut text, x);
+    text
+}
+
+fn write_number(text: &mut String, x: f64) {
+    let narrow = x as f32;
+    let magnitude = x.abs();
+    let plain = magnitude == 0.0 || (1e-4..1e7).contains(&magnitude);
+    let _ = match (f64::from(narrow) == x, plain || !x.is_finite()) {
+        (true, true) => write!(text, "{narrow}"),
+        (true, false) => write!(text, "{narrow:e}"),
+        (false, true) => write!(text, "{x}"),
+        (false, false) => write!(text, "{x:e}"),
+    };
+}
+
+/// `1 case`, `2 cases`.
+pub fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A number rounded to a few digits, for statements whose last digits mean nothing.
+pub fn rounded(x: f64) -> String {
+    let magnitude = x.abs();
+    if x == 0.0 || !x.is_finite() {
+        format!("{x}")
+    } else if (1e-3..1e5).contains(&magnitude) {
+        let digits = (5.0 - magnitude.log10().floor()).clamp(0.0, 8.0) as usize;
+        let text = format!("{x:.digits$}");
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
+        }
+    } else {
+        format!("{x:.2e}")
+    }
+}
+
+/// Two numbers that differ, rounded where that shows the difference, else in full.
+pub fn pair(found: f64, expected: f64) -> [String; 2] {
+    let short = [rounded(found), rounded(expected)];
+    if short[0] == short[1] && found != expected {
+        [found, expected].map(|x| format!("{x}"))
+    } else {
+        short
+    }
+}
+
+/// An array in nested brackets.
+pub fn value(value: &Value) -> String {
+    let mut text = String::new();
+    match value {
+        Value::Float(array) => nested(&mut text, array.view(), &|text, x| write_number(text, *x)),
+        Value::Int(array) => {
+            nested(&mut text, array.view(), &|text, x| text.push_str(&x.to_string()))
+        }
+        Value::Bool(array) => {
+            nested(&mut text, array.view(), &|text, x| text.push(if *x { '1' } else { '0' }));
+        }
+        Value::Text(array) => nested(&mut text, array.view(), &|text, x| match x {
+            Some(x) => text.push_str(&quoted(x)),
+            None => text.push_str("null"),
+        }),
+    }
+    text
+}
+
+/// How many characters of a text are shown at most, and how many of each end of a longer one.
+const SHOWN: usize = 400;
+const SHOWN_ENDS: usize = 120;
+
+/// A text in quotes, with everything in it that could not be seen as an escape. A very long one
+/// is cut in the middle.
+pub fn quoted(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= SHOWN {
+        return format!("\"{}\"", visible(text));
+    }
+    let start: String = text.chars().take(SHOWN_ENDS).collect();
+    let end: String = text.chars().skip(count - SHOWN_ENDS).collect();
+    format!("\"{} … {count} characters … {}\"", visible(&start), visible(&end))
+}
+
+/// A text that may be null.
+pub fn quoted_or_null(text: Option<&str>) -> String {
+    text.map_or_else(|| "null".to_owned(), quoted)
+}
+
+/// White space but for the space, control characters, zero-width and combining characters, marks of
+/// direction and U+FFFD as escapes.
+fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\'' => shown.push(c),
+            '\u{fffd}' => shown.push_str("\\u{fffd}"),
+            _ => shown.extend(c.escape_debug()),
+        }
+    }
+    shown
+}
+
+/// A text without quotes, its lines as they are, with everything in it that could not be seen as an
+/// escape.
+pub fn unquoted(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' | '"' | '\\' => shown.push(c),
+            _ => shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    shown
+}
+
+/// What was found and what was expected, both in quotes, and where long ones begin to differ.
+pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
+    let both = format!("{}, expected {}", quoted_or_null(found), quoted_or_null(expected));
+    let (Some(found), Some(expected)) = (found, expected) else { return both };
+    let same = found.chars().zip(expected.chars()).take_while(|(a, b)| a == b).count();
+    let rest = |text: &str| text.chars().skip(same).collect::<String>();
+    let (mut found, mut expected) = (rest(found), rest(expected));
+    if found.chars().count().max(expected.chars().count()) + same < 32 {
+        return both;
+    }
+    while let (Some(a), Some(b)) = (found.chars().last(), expected.chars().last())
+        && a == b
+    {
+        found.pop();
+        expected.pop();
+    }
+    format!("{both}: after {same} characters {} for {}", quoted(&found), quoted(&expected))
+}
+
+/// How many characters of a line of values are shown at most: a row of a real batch has thousands.
+const LONGEST_LINE: usize = 2000;
+
+/// A line of values, a very long one without its middle.
+pub(crate) fn shortened(line: String) -> String {
+    let count = line.chars().count();
+    if count <= LONGEST_LINE {
+        return line;
+    }
+    let start: String = line.chars().take(LONGEST_LINE / 4).collect();
+    let end: String = line.chars().skip(count - LONGEST_LINE / 4).collect();
+    format!("{start} … {} characters … {end}", count - 2 * (LONGEST_LINE / 4))
+}
+
+/// Writes an array in nested brackets, each element with `element`.
+pub(crate) fn nested<T>(
+    text: &mut String,
+    array: ArrayViewD<'_, T>,
+    element: &dyn Fn(&mut String, &T),
+) {
+    if array.ndim() == 0 {
+        element(text, array.first().expect("an array of dimension 0 has one element"));
+        return;
+    }
+    text.push('[');
+    for (index, part) in array.outer_iter().enumerate() {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        nested(text, part, element);
+    }
+    text.push(']');
+}
+
+/// The record in one line for people: `rewards [0, 1]  groups [0, 0]`, and of a list
+/// `micro_batches [{token_losses [[1]], mask [[1]]}]`.
+pub fn one_line<R: Record>(record: &R) -> String {
+    branch_text(&tree(record), "  ")
+}
+
+fn branch_text(branch: &Branch, separator: &str) -> String {
+    let parts = branch.iter().map(|(name, tree)| match tree {
+        Tree::Value(value) => format!("{name} {}", crate::value::text::value(value)),
+        Tree::List(items) => {
+            let items: Vec<String> =
+                items.iter().map(|item| format!("{{{}}}", branch_text(item, ", "))).collect();
+            format!("{name} [{}]", items.join(", "))
+        }
+    });
+    parts.collect::<Vec<_>>().join(separator)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_exact() {
+        assert_eq!(number(1.0), "1");
+        assert_eq!(number(f64::from(0.1_f32)), "0.1");
+        assert_eq!(number(0.1), "0.1");
+        assert_eq!(number(-0.0), "-0");
+        assert_eq!(number(1e-9), "1e-9");
+        assert_eq!(number(f64::NAN), "NaN");
+        assert_eq!(number(f64::NEG_INFINITY), "-inf");
+    }
+
+    #[test]
+    fn a_pair_shows_where_it_differs() {
+        assert_eq!(pair(0.5, 0.25), ["0.5", "0.25"]);
+        assert_eq!(pair(0.499_900_012, 0.499_900_01), ["0.499900012", "0.49990001"]);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_shown() {
+        assert_eq!(quoted("it's <a>"), "\"it's <a>\"");
+        let hidden = "\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}";
+        assert_eq!(quoted(hidden), r#""\u{200b}\u{feff}\0\r\n\u{301}\u{202e}\u{fffd}\u{a0}""#);
+        assert_eq!(unquoted("\"a\" \\ '\n\r\u{202e}"), "\"a\" \\ '\n\\r\\u{202e}");
+        let long = quoted(&"ab".repeat(300));
+        assert!(long.contains("… 600 characters …") && long.chars().count() < 300, "{long}");
+    }
+
+    #[test]
+    fn long_texts_say_where_they_differ() {
+        assert_eq!(found_for(Some("a"), Some("b")), "\"a\", expected \"b\"");
+        assert_eq!(found_for(None, Some("b")), "null, expected \"b\"");
+        let expected = "one and two and three and four and five";
+        let found = expected.replace("three ", "");
+        assert!(
+            found_for(Some(&found), Some(expected))
+                .ends_with(": after 16 characters \"\" for \"three \""),
+        );
+    }
+
+    #[test]
+    fn rounded_numbers_keep_six_digits() {
+        assert_eq!(rounded(0.866_025_403_784), "0.866025");
+        assert_eq!(rounded(3e-7), "3.00e-7");
+        assert_eq!(rounded(10.0), "10");
+        assert_eq!(rounded(1_234.567_89), "1234.57");
+    }
+}
