@@ -219,7 +219,8 @@ pub trait Contract: Sized + Send + Sync + 'static {
     /// Why a case is outside the contract, where it is.
     fn valid(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Result<(), String>;
 
-    /// Simpler cases, the boldest first: each valid and of smaller [`measure`](Self::measure).
+    /// Candidates for a simpler case, the boldest first. Some may be invalid, or not of smaller
+    /// [`measure`](Self::measure): the shrinker takes only those that are valid and smaller.
     fn simpler(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Vec<Self::Case>;
 
     /// How batches far larger than those that are generated are cut, where the arrays share axes.

@@ -175,7 +175,8 @@ pub fn costs<R: Record>(case: &R) -> [u64; 4] {
     [masked, distinct.len() as u64, numbers, early]
 }
 
-/// Simpler cases, the boldest first. They may be invalid, and a few are not simpler.
+/// Candidates for a simpler case, the boldest first. Some may be invalid, or not of smaller
+/// [`measure`]: the shrinker takes only those that are valid and smaller.
 pub fn simpler<C: Grid>(case: &C::Case) -> Vec<C::Case> {
     let fields = case.values();
     let mut candidates = Vec::new();

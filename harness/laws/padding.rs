@@ -17,6 +17,7 @@
 use crate::contract::Pitfall;
 use crate::invariant::{Doc, Invariant, Outcome, Probe};
 use crate::laws::{Masked, unmasked_difference};
+use crate::text::count;
 
 /// The law, for the contract `C`.
 pub fn law<C: Masked>() -> Invariant<C> {
@@ -34,5 +35,6 @@ pub fn law<C: Masked>() -> Invariant<C> {
 fn check<C: Masked>(probe: &mut Probe<'_, C>) -> Outcome {
     let columns = 1 + probe.pick.below(3);
     let padded = C::padded(probe.case, columns);
-    unmasked_difference(probe, &padded, &format!("with {columns} masked columns more,"))
+    let more = count(columns as u64, "more masked column");
+    unmasked_difference(probe, &padded, &format!("with {more},"))
 }
