@@ -416,10 +416,11 @@ fn a_process_beside_the_manifest_is_found_from_anywhere() {
 
 #[test]
 fn a_process_that_breaks_the_stream_is_a_finding() {
-    let words = "standard output holds something that is no message: it begins with \"a line f\"";
+    let words =
+        "standard output holds something that is not a message: it begins with \"a line f\"";
     assert_finds(&process("prints"), &[("survives", words)]);
     assert_finds(&process("stops-half-way"), &[("survives", "exit status 0")]);
-    assert_finds(&process("promises-too-much"), &[("survives", "no message")]);
+    assert_finds(&process("promises-too-much"), &[("survives", "not a message")]);
     assert_finds(&process("promises-terabytes"), &[("survives", "it promises 4398046511104")]);
 }
 
@@ -452,7 +453,7 @@ fn a_process_that_does_not_load_is_an_error() {
     };
     error("{process: [no-such-program]}", &["cannot start the program no-such-program: "]);
     error(&process("exits"), &["exit status 1", "there is no model here"]);
-    error(&process("greets"), &["is no message", "it begins with \"Welcome \""]);
+    error(&process("greets"), &["is not a message", "it begins with \"Welcome \""]);
     error(&process("refuses"), &["no licence"]);
     error("{process: [cat]}", &["answered `load` to `load`"]);
     error("{process: [\"true\"]}", &["exit status 0"]);

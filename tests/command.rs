@@ -307,7 +307,7 @@ fn places_can_be_chosen_for_all_components() {
     let output = run("cpu").unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2));
-    assert!(error.contains("SHAKEDOWN_PLACES: `cpu` is no place, expected "), "{error}");
+    assert!(error.contains("SHAKEDOWN_PLACES: `cpu` is not a place, expected "), "{error}");
 }
 
 #[test]

@@ -213,6 +213,21 @@ fn every_fault_has_a_source_and_a_short_summary() {
 }
 
 #[test]
+fn nothing_cites_a_document_that_a_reader_cannot_open() {
+    let private = ["skill", "formulas", "seed grpo", "contracts.md", "design.md", "bugs.md"];
+    for extension in ["rs", "md", "py", "yaml"] {
+        for path in files("harness", extension) {
+            let text = fs::read_to_string(&path).unwrap();
+            for (index, line) in text.lines().enumerate() {
+                let line = line.to_lowercase();
+                let cited = private.iter().find(|word| line.contains(**word));
+                assert!(cited.is_none(), "{}:{}: {cited:?}", path.display(), index + 1);
+            }
+        }
+    }
+}
+
+#[test]
 fn every_rust_file_opens_with_a_sentence_and_keeps_the_line_width() {
     for folder in ["harness", "targets", "tests", "fuzz"] {
         for path in files(folder, "rs") {

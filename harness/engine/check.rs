@@ -304,7 +304,7 @@ fn conclude<C: Contract>(
     }
     if !unchecked.is_empty() {
         let ids = unchecked.join(", ");
-        report.warnings.push(format!("no case was one that these speak about: {ids}"));
+        report.warnings.push(format!("never exercised (no case met their conditions): {ids}"));
     }
     let order: Vec<&str> = C::invariants().iter().map(|invariant| invariant.id).collect();
     report.invariants.sort_by_key(|invariant| order.iter().position(|id| *id == invariant.id));

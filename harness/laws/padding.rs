@@ -19,6 +19,7 @@ use crate::contract::probe::{Outcome, Probe};
 use crate::contract::rows::Masked;
 use crate::contract::stage::Pitfall;
 use crate::laws::compare::unmasked_difference;
+use crate::value::text::count;
 
 /// The law, for the contract `C`.
 pub fn law<C: Masked>() -> Invariant<C> {
@@ -29,5 +30,6 @@ pub fn law<C: Masked>() -> Invariant<C> {
 fn check<C: Masked>(probe: &mut Probe<'_, C>) -> Outcome {
     let columns = 1 + probe.pick.below(3);
     let padded = C::padded(probe.case, columns);
-    unmasked_difference(probe, &padded, &format!("with {columns} masked columns more,"))
+    let more = count(columns as u64, "more masked column");
+    unmasked_difference(probe, &padded, &format!("with {more},"))
 }

@@ -49,7 +49,9 @@ fn status(component: &ComponentReport, invariant: &InvariantReport) -> TestCaseS
         InvariantStatus::Pass => TestCaseStatus::success(),
         InvariantStatus::Skipped => skipped("skipped", &reason()),
         InvariantStatus::Known => skipped("known", &format!("fails as declared: {}", reason())),
-        InvariantStatus::Vacuous => skipped("vacuous", "no case was one that it speaks about"),
+        InvariantStatus::Vacuous => {
+            skipped("vacuous", "never exercised (no case met its conditions)")
+        }
         InvariantStatus::Fail => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             let text = component.failure_summary(invariant);

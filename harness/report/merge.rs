@@ -19,7 +19,7 @@ impl Report {
             let (line, column) = (error.line(), error.column());
             let why = error.to_string();
             let why = why.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&why);
-            Error::new(format!("no report of the schema {SCHEMA}: {why}"))
+            Error::new(format!("not a report of the schema {SCHEMA}: {why}"))
                 .at(path)
                 .line(line, column)
         };
@@ -41,7 +41,7 @@ impl Report {
 ///
 /// # Errors
 /// They are of different versions or seeds, a component and place is in two of them, or a shard is
-/// missing, there twice, or of another run.
+/// missing, given twice, or of another run.
 ///
 /// # Panics
 /// If there are none.
@@ -88,7 +88,7 @@ fn belong_together(reports: &[(PathBuf, Report)]) -> Result<(), Error> {
         for (earlier_path, earlier) in &reports[..index] {
             let earlier_path = earlier_path.display();
             if let (Some(shard), true) = (report.shard, report.shard == earlier.shard) {
-                let why = format!("the shard {shard} is there twice, first in {earlier_path}");
+                let why = format!("the shard {shard} is given twice, first in {earlier_path}");
                 return Err(Error::new(why).at(path));
             }
             let twice = report.components.iter().find(|component| {
@@ -97,7 +97,7 @@ fn belong_together(reports: &[(PathBuf, Report)]) -> Result<(), Error> {
             });
             if let Some(component) = twice {
                 let title = component.title();
-                let why = format!("`{title}` is there twice, first in {earlier_path}");
+                let why = format!("`{title}` is given twice, first in {earlier_path}");
                 return Err(Error::new(why).at(path));
             }
         }

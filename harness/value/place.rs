@@ -152,7 +152,7 @@ impl FromStr for Place {
         let expected = "expected DEVICE/DTYPE such as cpu/f32, cuda/bf16 or cuda:1/f64";
         let (device, dtype) = text
             .split_once('/')
-            .ok_or_else(|| Error::new(format!("`{}` is no place, {expected}", cut(text))))?;
+            .ok_or_else(|| Error::new(format!("`{}` is not a place, {expected}", cut(text))))?;
         let device = match device {
             "cpu" => Device::Cpu,
             "cuda" => Device::Cuda(0),

@@ -75,7 +75,7 @@ pub enum Kind {
 /// A field of a record: its name and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// The normative name, as in `contracts.md`, YAML, JSON, Python and on the wire.
+    /// The normative name, as in YAML, JSON, Python and on the wire.
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,

@@ -62,7 +62,7 @@ impl Message {
     /// Reads the bytes of a message.
     ///
     /// # Errors
-    /// They are no message.
+    /// They are not a message.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Message, String> {
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| e.to_string())?;
         let texts = metadata.metadata().clone().unwrap_or_default();
@@ -183,7 +183,7 @@ pub(crate) fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> 
     let no_message = |what: &str| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("standard output holds something that is no message: {what}"),
+            format!("standard output holds something that is not a message: {what}"),
         )
     };
     let header = u64::from_le_bytes(bytes[..8].try_into().expect("there are eight"));
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn prints_are_told_from_messages() {
-        let error = read_message(&mut "hello world, this is no message".as_bytes()).unwrap_err();
+        let error = read_message(&mut "hello world, this is not a message".as_bytes()).unwrap_err();
         assert!(error.to_string().contains("hello"), "{error}");
     }
 }

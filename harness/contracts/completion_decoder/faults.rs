@@ -75,7 +75,7 @@ pub(super) fn all() -> Vec<Fault<CompletionDecoder>> {
         fault(
             "artefacts-removed-once-each",
             "each special token is removed in one pass: one that appears when another goes stays",
-            "formulas of the decoding stage: removal may create a new marker",
+            "`str.replace` once for each token: what is left may be a new marker (`<p<pad>ad>`)",
             "{}",
             &[|case, options, _| {
                 each(case, |t| {
@@ -145,7 +145,7 @@ pub(super) fn all() -> Vec<Fault<CompletionDecoder>> {
         fault(
             "blank-without-markers",
             "a completion without the kept markers gives an empty text",
-            "rl-post-training skill, pitfall decoding-string-processing",
+            "verifiers' `ThinkParser` gives nothing without its closing tag; here of kept markers",
             "{}",
             &[
                 |case, options, _| {

@@ -81,7 +81,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
         fault(
             "epsilon-swallows-the-signal",
             "ε is so large that it shrinks the advantages (1, 0.1, 0.01, 1e-3 and others)",
-            "rl-post-training skill, pitfall stability-constant",
+            "TRL adds 1e-4, verl 1e-6: a constant for rewards of another size",
             "{}",
             &[
                 |case, options, dtype| epsilon(case, options, dtype, 1.0),
@@ -109,7 +109,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
         fault(
             "epsilon-missing",
             "nothing protects the division: a constant group gives 0/0",
-            "rl-post-training skill, pitfall stability-constant",
+            "Shao et al. 2024 (DeepSeekMath) print (r - mean)/std; TRL adds 1e-4, verl 1e-6",
             "{}",
             &[
                 |case, options, _| scaled(case, options, |r, options| deviation(r, options.ddof)),
@@ -129,7 +129,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
         fault(
             "residue-of-a-rounded-mean",
             "ε so small that the rounding of a constant group's mean becomes an advantage",
-            "formulas, 2.2; ε 1e-8 and less at f32",
+            "open-instruct adds 1e-8, OpenRLHF 1e-9: as small as the rounding of a mean in f32",
             "{}",
             &[
                 |case, options, _| in_f32(case, options, 1e-8),
@@ -151,7 +151,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
         fault(
             "epsilon-clamped-for-added",
             "max(std, ε) where std + ε is declared, or the reverse",
-            "seed grpo.py clamps, TRL and verl add",
+            "TRL and verl add to the deviation; OpenRLHF's whitening clamps the variance",
             "{epsilon: 1.0e-3}",
             &[|case, options, dtype| {
                 let epsilon_mode = match options.epsilon_mode {
@@ -174,7 +174,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
         fault(
             "divided-by-the-variance",
             "the square root of the variance is missing",
-            "rl-post-training skill, pitfall stability-constant",
+            "`var` for `std`",
             "{}",
             &[|case, options, _| {
                 scaled(case, options, |r, options| {
@@ -310,7 +310,7 @@ pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
         fault(
             "sign-flipped",
             "mean - r for r - mean: good completions are pushed down",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`mean - r` for `r - mean`: the operands swapped",
             "{}",
             &[|case, options, dtype| GroupAdvantageOutput {
                 advantages: -right(case, options, dtype).advantages,

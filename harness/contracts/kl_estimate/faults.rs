@@ -39,7 +39,7 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
         fault(
             "k1-direction-reversed",
             "k1 of ref - policy: the sign of the estimate is wrong",
-            "rl-post-training skill, pitfall log-space-sign",
+            "Schulman 2020: k1 = -log r with r = ref/policy; reversed in trl #168, for old and new",
             "{estimator: k1}",
             &[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
@@ -190,7 +190,7 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
         fault(
             "minus-one-missing",
             "k3 is e^{-d} + d: 1 where policy and reference agree",
-            "rl-post-training skill, pitfall log-space-sign",
+            "Schulman 2020: k3 = (r - 1) - log r with r = ref/policy; here r - log r",
             "{}",
             &[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {

@@ -27,7 +27,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
         fault(
             "reference-shared-with-the-policy",
             "the reference is the policy itself, not a copy: it moves along and pulls to nowhere",
-            "rl-post-training skill, pitfall reference-drift",
+            "`reference = policy` without a copy: PyTorch modules are shared by assignment",
             "{beta: 0.5}",
             &[|case, options, _| {
                 let reference = Reference::Shared;
@@ -47,7 +47,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
         fault(
             "beta-ignored",
             "the KL term is left out, whatever `beta` is",
-            "rl-post-training skill, pitfall configuration",
+            "unsloth #3604 (4571ecaca3): β set to 0 silently; slime f6f46cb17: β never read",
             "{beta: 0.5}",
             &[|case, options, _| {
                 Learner { beta: |_| 0.0, ..Learner::default() }.learn(case, options)
@@ -56,7 +56,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
         fault(
             "kl-sign-flipped",
             "the KL is rewarded: the policy is pushed away from the reference",
-            "rl-post-training skill, pitfall log-space-sign",
+            "verl #179 (a65c9157b), Search-R1 4b3c094: the KL term subtracted from the loss",
             "{beta: 0.5}",
             &[|case, options, _| {
                 Learner { beta: |beta| -beta, ..Learner::default() }.learn(case, options)
@@ -65,7 +65,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
         fault(
             "sign-flipped",
             "descends where it should ascend: the worse arms become more likely",
-            "rl-post-training skill, pitfall log-space-sign",
+            "an optimizer minimises; the minus in front of the objective is missing",
             "{}",
             &[|case, options, _| {
                 advantages(case, options, |sampled| {
@@ -77,7 +77,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
         fault(
             "reward-ignored",
             "every sampled arm is pushed up alike, whatever its reward",
-            "rl-post-training skill, pitfall advantage-normalisation",
+            "the likelihood of all samples is raised, as in fine-tuning, without their weights",
             "{}",
             &[|case, options, _| {
                 advantages(case, options, |sampled| vec![1.0; sampled.arms.len()])
@@ -166,7 +166,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
         fault(
             "learning-rate-ignored",
             "the optimizer was made with its default learning rate (0.5, 0.1)",
-            "rl-post-training skill, pitfall configuration",
+            "a setting that never reaches the optimizer; compare slime #933 (57cdfbcae)",
             "{}",
             &[
                 |case, options, _| {
@@ -180,7 +180,7 @@ pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
         fault(
             "steps-ignored",
             "takes one step (or sixteen) whatever is asked for",
-            "rl-post-training skill, pitfall configuration",
+            "a setting that never reaches the loop; compare slime #933 (57cdfbcae)",
             "{}",
             &[
                 |case, options, _| {

@@ -65,7 +65,7 @@ pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
         fault(
             "reference-added",
             "the reference's margin is added, not taken off",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`+` for `-`: DPO subtracts the reference's margin (Rafailov et al. 2023)",
             "{}",
             &[|case, options, dtype| {
                 pairs(case, options, dtype, |p| {
@@ -77,7 +77,7 @@ pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
         fault(
             "beta-not-applied",
             "β is 1 in the loss",
-            "rl-post-training skill, pitfall configuration",
+            "a `beta` that never reaches the loss; compare unsloth #3604, there in GRPO",
             "{}",
             &[|case, options, dtype| with_beta(case, options, dtype, 1.0)],
         ),
@@ -160,7 +160,7 @@ pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
         fault(
             "margin-added",
             "γ is added to βΔ, not taken off",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`+` for `-`: SimPO subtracts γ (Meng et al. 2024)",
             "{margin: 0.5}",
             &[|case, options, dtype| {
                 pairs(case, options, dtype, |p| p.loss_at(p.z(p.margin()) + 2.0 * p.options.margin))

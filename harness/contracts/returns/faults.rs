@@ -57,7 +57,7 @@ pub(super) fn all() -> Vec<Fault<Returns>> {
         fault(
             "gamma-not-applied",
             "the sum of the rewards ahead, without the discount",
-            "rl-post-training skill, pitfall configuration",
+            "`gamma` is never passed on: a plain reversed `cumsum`",
             "{gamma: 0.9}",
             &[|case, options, dtype| {
                 let options = Options { gamma: 1.0, ..options.clone() };

@@ -71,7 +71,7 @@ pub(super) fn all() -> Vec<Fault<SamplingFilter>> {
         fault(
             "temperature-multiplied",
             "the logits are multiplied by the temperature",
-            "rl-post-training skill, pitfall configuration",
+            "`*` for `/`: transformers' `TemperatureLogitsWarper` divides the scores",
             "{temperature: 0.6}",
             &[|case, options, dtype| {
                 at_temperature(case, options, dtype, 1.0 / options.temperature)

@@ -59,7 +59,7 @@ pub(super) fn all() -> Vec<Fault<TokenEntropy>> {
         fault(
             "temperature-multiplied",
             "the logits are multiplied by the temperature",
-            "rl-post-training skill, pitfall configuration",
+            "`*` for `/`: TRL, verl and OpenRLHF divide the logits by the temperature",
             "{temperature: 0.6}",
             &[|case, options, dtype| {
                 at_temperature(case, options, dtype, 1.0 / options.temperature)
@@ -77,14 +77,14 @@ pub(super) fn all() -> Vec<Fault<TokenEntropy>> {
         fault(
             "sign-flipped",
             "Σ p·log p, without the minus",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`(p * log_p).sum(-1)` without its minus",
             "{}",
             &[|case, options, dtype| mapped(case, options, dtype, |at| -at.entropy())],
         ),
         fault(
             "minus-infinity-gives-nan",
             "0·log 0 is NaN where it is declared to be 0",
-            "every surveyed library: 0·∞ beside a masked token",
+            "TRL, verl, OpenRLHF, open-instruct, prime-rl and slime: 0·∞ beside a masked token",
             "{neg_inf: zero}",
             &[|case, options, dtype| {
                 let options = Options { neg_inf: NegInf::Nan, ..options.clone() };

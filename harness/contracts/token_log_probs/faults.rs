@@ -31,7 +31,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "temperature-multiplied",
             "the logits are multiplied by the temperature",
-            "rl-post-training skill, pitfall configuration",
+            "`*` for `/`: TRL, verl and OpenRLHF divide the logits by the temperature",
             "{temperature: 0.6}",
             &[|case, options, dtype| {
                 at_temperature(case, options, dtype, 1.0 / options.temperature)
@@ -49,7 +49,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "temperature-applied-to-the-log-probabilities",
             "the log-softmax is divided by the temperature, not the logits",
-            "rl-post-training skill, pitfall configuration",
+            "divided after the log-softmax; TRL, verl and OpenRLHF divide the logits before it",
             "{temperature: 0.6}",
             &[|case, options, dtype| {
                 times(at_temperature(case, options, dtype, 1.0), 1.0 / options.temperature)
@@ -112,7 +112,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "least-likely-token-scored",
             "the log-probability of the least likely token, not of the sampled one",
-            "rl-post-training skill, pitfall log-space-sign: min for max",
+            "an ascending sort for a descending one; compare NeMo-RL #3297 (78965b37f)",
             "{}",
             &[|case, options, dtype| {
                 with_token(case, options, dtype, |at| {
@@ -237,14 +237,14 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "sign-flipped",
             "the negative log-probability: a cross-entropy",
-            "rl-post-training skill, pitfall log-space-sign",
+            "PyTorch's `cross_entropy` is the negative log-probability",
             "{}",
             &[|case, options, dtype| times(right(case, options, dtype), -1.0)],
         ),
         fault(
             "probability-for-log-probability",
             "the softmax without its logarithm",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`softmax` for `log_softmax`",
             "{}",
             &[|case, options, _| {
                 by_position(case, options, |at| {
@@ -268,7 +268,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "epsilon-inside-the-logarithm",
             "log(p + ε) for log p (1e-5, 1e-6, 1e-8, 1e-10, 1e-12)",
-            "rl-post-training skill, pitfall stability-constant",
+            "`log(softmax(x) + eps)` for `log_softmax(x)`, as a guard against log 0",
             "{}",
             &[
                 |case, options, _| plus_epsilon(case, options, 1e-8),
@@ -281,7 +281,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "probability-clamped",
             "log max(p, ε) for log p (1e-8, 1e-10, 1e-12, 1e-6, the smallest step of f32 or f64)",
-            "`Categorical` clamps at the eps of its dtype; skill, pitfall stability-constant",
+            "PyTorch's `Categorical(probs)` clamps at the eps of the dtype (`clamp_probs`)",
             "{}",
             &[
                 |case, options, _| clamped(case, options, 1e-8_f64.ln()),
@@ -295,7 +295,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "log-probability-clamped",
             "no log-probability below a floor (-20, -10, -50, -100)",
-            "rl-post-training skill, pitfall stability-constant",
+            "`log_probs.clamp(min=-20)` and the like, as a guard against extreme ratios",
             "{}",
             &[
                 |case, options, _| clamped(case, options, -20.0),
@@ -329,7 +329,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "maximum-not-subtracted",
             "exp of the raw logits, which overflows beyond 88 in f32",
-            "rl-post-training skill, pitfall stability-constant",
+            "`exp(x) / exp(x).sum()` written out; PyTorch's `log_softmax` subtracts the maximum",
             "{}",
             &[
                 |case, options, _| overflowing(case, options, |z, _, sum| z - f64::from(sum).ln()),
@@ -341,7 +341,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "minimum-subtracted-for-maximum",
             "the minimum is subtracted before exp, which overflows beyond 88 in f32",
-            "rl-post-training skill, pitfall stability-constant: min for max",
+            "min for max; PyTorch's `log_softmax` subtracts the maximum",
             "{}",
             &[|case, options, _| {
                 by_position(case, options, |at| {
@@ -358,7 +358,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "logarithm-of-the-softmax",
             "log(softmax(x)) in f32 (or f64): -inf where the softmax underflows",
-            "rl-post-training skill, pitfall stability-constant",
+            "`log(softmax(x))`, against which PyTorch's documentation of `log_softmax` warns",
             "{}",
             &[
                 |case, options, _| underflowing(case, options, |p| f64::from(p as f32)),
@@ -368,7 +368,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "logarithm-in-another-base",
             "log2 or log10 for the natural logarithm: bits for nats",
-            "metrics in bits; rl-post-training skill, pitfall log-space-sign",
+            "`log2` or `log10` for `log`, as for metrics in bits",
             "{}",
             &[
                 |case, options, dtype| times(right(case, options, dtype), std::f64::consts::LOG2_E),
@@ -586,7 +586,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "minus-infinity-gives-nan",
             "one logit of -inf makes its position NaN",
-            "0 · inf in Σ p·z, as in every surveyed library's entropy",
+            "0·∞ in Σ p·z, as in the entropy of TRL, verl, OpenRLHF and slime",
             "{}",
             &[|case, options, dtype| {
                 by_position(case, options, |at| {
@@ -600,7 +600,7 @@ pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
         fault(
             "epsilon-in-the-normaliser",
             "log(Σ exp + ε) for log Σ exp (1e-2 to 1e-6)",
-            "rl-post-training skill, pitfall stability-constant",
+            "`log(sum + eps)` as a guard against log 0, needless once the maximum is subtracted",
             "{}",
             &[
                 |case, options, _| wider(case, options, 1e-3),

@@ -30,7 +30,7 @@ pub(super) fn all() -> Vec<Fault<ValueLoss>> {
         fault(
             "factor-applied-twice",
             "the factor multiplies the loss where it is made and where it is added",
-            "a value coefficient on top of the ½ inside, as the seed repository has it",
+            "TRL PPO multiplies a loss that holds the ½ already by `vf_coef`",
             "{}",
             &[|case, options, dtype| with(case, options, dtype, |o| o.factor *= o.factor)],
         ),
@@ -157,7 +157,7 @@ pub(super) fn all() -> Vec<Fault<ValueLoss>> {
         fault(
             "sign-of-the-return-flipped",
             "value + return for value - return",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`+` for `-` in the error",
             "{}",
             &[|case, options, dtype| {
                 let returns = case.returns.mapv(|target| -target);
@@ -202,7 +202,7 @@ pub(super) fn all() -> Vec<Fault<ValueLoss>> {
         fault(
             "padding-in-the-loss",
             "nothing is masked: pads have a loss and a gradient",
-            "rl-post-training skill, pitfall masking",
+            "`mse_loss` without the mask: every cell of the padded batch counts",
             "{}",
             &[|case, options, dtype| {
                 let mask = Array2::from_elem(case.mask.dim(), true);
@@ -224,7 +224,7 @@ pub(super) fn all() -> Vec<Fault<ValueLoss>> {
         fault(
             "sum-for-mean",
             "the sum over the tokens where their mean is declared",
-            "rl-post-training skill, pitfall aggregation",
+            "PyTorch's `reduction='sum'` where the mean is declared",
             "{}",
             &[|case, options, dtype| aggregate(case, options, dtype, Aggregate::TokenSum)],
         ),

@@ -133,7 +133,7 @@ pub(super) fn all() -> Vec<Fault<Whiten>> {
         fault(
             "epsilon-swallows-the-variance",
             "ε is so large that the values are not whitened (1, 0.1, 0.01, 1e-3)",
-            "rl-post-training skill, pitfall stability-constant",
+            "verl, TRL and slime add 1e-8 to the variance; a constant that is not small beside it",
             "{}",
             &[
                 |case, options, dtype| with(case, options, dtype, |o| o.epsilon = 1.0),
@@ -145,7 +145,7 @@ pub(super) fn all() -> Vec<Fault<Whiten>> {
         fault(
             "epsilon-missing",
             "nothing protects the division: equal values give 0/0",
-            "rl-post-training skill, pitfall stability-constant",
+            "`(v - mean) / std` as it is; verl, TRL and slime add 1e-8 to the variance",
             "{}",
             &[|case, options, _| {
                 by_set(case, options, |values, options| {
@@ -239,7 +239,7 @@ pub(super) fn all() -> Vec<Fault<Whiten>> {
         fault(
             "sign-flipped",
             "mean - v for v - mean",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`mean - v` for `v - mean`: the operands swapped",
             "{}",
             &[|case, options, _| {
                 by_set(case, options, |values, options| {

@@ -127,7 +127,6 @@ impl Visit for Catalogue {
     }
 }
 
-/// What stands under a name in a contract: invariants, faults, options and classes.
 /// A field with what it holds: `mask (bool, 2 dimensions)`.
 fn field_text(field: &Field) -> String {
     let kind = match field.kind {

@@ -445,7 +445,7 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<Said,
     let status = child.wait().map_err(io)?;
     if let (true, Ok(text)) = (status.success(), fs::read_to_string(&result)) {
         return serde_json::from_str(&text)
-            .map_err(|error| wrong(format!("a job of the fuzzer left nonsense: {error}")));
+            .map_err(|error| wrong(format!("cannot read the result of a fuzzing job: {error}")));
     }
     stderr.rewind().map_err(io)?;
     let last: Vec<String> = BufReader::new(stderr).lines().map_while(Result::ok).collect();

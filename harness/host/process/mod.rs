@@ -256,7 +256,7 @@ impl<C: Contract> Process<C> {
             }
         };
         let reply = Message::decode(&reply)
-            .map_err(|why| failed(format!("{program} answered no message: {why}")))?;
+            .map_err(|why| failed(format!("the reply of {program} is not a message: {why}")))?;
         match (reply.get("kind"), reply.get("problem")) {
             ("loaded", _) => {
                 self.autograd = reply.get("autograd") == "true";
@@ -295,7 +295,7 @@ impl<C: Contract> Process<C> {
             match running.worker.ask(request.to_vec(), timeout) {
                 Ok(reply) => {
                     return Message::decode(&reply).map_err(|why| Failure::Malformed {
-                        problem: format!("answered no message: {why}"),
+                        problem: format!("its reply is not a message: {why}"),
                     });
                 }
                 Err(Lost::TimedOut) => {

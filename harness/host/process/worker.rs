@@ -19,7 +19,7 @@ const STDERR_BYTES: usize = 4096;
 pub(super) enum Lost {
     /// Not within the limit. The process has been killed.
     TimedOut,
-    /// The process has ended, or its output is no message and it was killed.
+    /// The process has ended, or its output is not a message and it was killed.
     Ended {
         /// How.
         how: String,

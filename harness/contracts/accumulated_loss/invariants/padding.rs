@@ -38,5 +38,5 @@ fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
         part.mask.slice_axis_mut(Axis(1), Slice::from(width..)).fill(false);
         columns.push(more);
     }
-    same_loss(probe, &padded, 1.0, &format!("with {columns:?} masked columns more"))
+    same_loss(probe, &padded, 1.0, &format!("with {columns:?} more masked columns"))
 }

@@ -11,7 +11,7 @@
 //! Scales other than `std`; groups of one, or whose deviation is lost in rounding.
 //!
 //! ### Bugs it has caught
-//! Stability constants of 0.1 and 1 (rl-post-training skill); missing square roots.
+//! Stability constants of 0.1 and 1, where TRL adds 1e-4; missing square roots.
 
 use super::super::{Baseline, EpsilonMode, GroupAdvantage, Options, Scale};
 use super::{deviation, several};

@@ -11,7 +11,7 @@
 //! `scale: loo-std` (every row has a divisor of its own).
 //!
 //! ### Bugs it has caught
-//! Sign errors (rl-post-training skill, log-space-sign); rows left in sorted order (verl #1943).
+//! Sign errors, `mean - r` for `r - mean`; rows left in sorted order (verl #1943).
 
 use super::super::{GroupAdvantage, Options, Scale};
 use super::several;

@@ -87,7 +87,7 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
         fault(
             "advantages-without-their-sign",
             "every token is made more likely, whatever its advantage",
-            "rl-post-training skill, pitfall log-space-sign",
+            "a magnitude (`abs`) where a signed weight is declared",
             "{}",
             &[|case, options, dtype| changed(case, options, dtype, f64::abs)],
         ),

@@ -14,7 +14,7 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
         fault(
             "objective-sign-flipped",
             "what should be raised is lowered: the loss, or the advantages, with the other sign",
-            "rl-post-training skill, pitfall log-space-sign",
+            "papers maximise, optimizers minimise; LLaMA-Factory 52d402e2a, there in ORPO",
             "{}",
             &[flipped, |case, options, dtype| {
                 let advantages = case.advantages.mapv(|a| -a);
@@ -192,7 +192,7 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
         fault(
             "reinforce-with-the-probability",
             "the probability stands where its logarithm should",
-            "rl-post-training skill, pitfall log-space-sign",
+            "∇π for the ∇log π of REINFORCE (Williams 1992)",
             "{objective: reinforce}",
             &[|case, options, dtype| {
                 on_tape(case, options, dtype, |g, at| g.log_prob(at).exp() * -g.advantage(at))

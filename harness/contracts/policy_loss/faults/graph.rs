@@ -22,7 +22,7 @@ pub(super) struct Graph<'t> {
 /// A token: its row and column.
 pub(super) type At = (usize, usize);
 
-/// How a graph makes the loss of a token; a trait, as closures over any lifetime have no names.
+/// How a graph makes the loss of a token.
 pub(super) type Token = for<'t> fn(&Graph<'t>, At) -> Var<'t>;
 
 /// Loss and gradient where each token's loss is made by `token`; the KL term, the sum and the

@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
         fault(
             "ratio-inverted",
             "the old policy over the current one",
-            "rl-post-training skill, pitfall log-space-sign",
+            "`exp(old - new)` for `exp(new - old)`: the operands swapped",
             "{}",
             &[|case, options, dtype| {
                 on_tape(case, options, dtype, |g, at| g.loss(g.ratio_of(-g.exponent(at)), at))
@@ -44,7 +44,7 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
         fault(
             "ratio-of-logarithms",
             "the quotient of the log-probabilities, for the exponential of their difference",
-            "rl-post-training skill, pitfall log-space-sign",
+            "PPO's π/π_old (Schulman et al. 2017), taken of log-probabilities",
             "{}",
             &[|case, options, dtype| {
                 on_tape(case, options, dtype, |g, at| {

@@ -8,7 +8,7 @@
 //! one NaN in an entropy bonus ends the run.
 //!
 //! ### Does not hold for
-//! `neg_inf: avoid` and `neg_inf: nan`, which is what every surveyed library gives.
+//! `neg_inf: avoid`, and `neg_inf: nan`, which is what TRL, verl, OpenRLHF and slime give.
 //!
 //! ### Bugs it has caught
 //! -Σ p·log p and logsumexp(z) - Σ p·z as they are written everywhere.

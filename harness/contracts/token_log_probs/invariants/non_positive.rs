@@ -12,7 +12,7 @@
 //! A residue of rounding above 0.
 //!
 //! ### Bugs it has caught
-//! Cross-entropy taken for its negative; the check that the skill names first.
+//! Cross-entropy (the negative log-probability, as PyTorch gives it) taken for its negative.
 
 use super::super::{Options, TokenLogProbs};
 use crate::contract::probe::broken;

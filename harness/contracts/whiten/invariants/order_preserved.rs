@@ -11,7 +11,7 @@
 //! Sets of fewer than two tokens.
 //!
 //! ### Bugs it has caught
-//! Sign errors (rl-post-training skill, log-space-sign).
+//! Sign errors, `mean - v` for `v - mean`.
 
 use super::super::{Options, Whiten};
 use super::whole_sets;
