@@ -57,51 +57,74 @@
 
 #![deny(unsafe_code)] // with a reason where C++ is called: `tests/tidy.rs` has the list
 
-pub mod aggregate;
-pub mod batch;
-pub mod case_file;
-pub mod check;
-#[cfg(feature = "cli")]
-pub mod cli;
-pub mod component;
+#[doc(hidden)]
 pub mod contract;
 pub mod contracts;
-pub mod coverage;
-pub mod cuts;
-mod diagnose;
-pub mod draw;
-pub mod error;
-pub mod fault;
-mod finding;
-pub mod fuzz;
-pub mod grid;
-pub mod invariant;
-mod journal;
+#[doc(hidden)]
+pub mod door;
+#[doc(hidden)]
+pub mod engine;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
+pub mod generate;
+#[doc(hidden)]
+pub mod host;
+#[doc(hidden)]
 pub mod laws;
-pub mod manifest;
-pub mod masked;
-mod outcomes;
+#[doc(hidden)]
+pub mod numeric;
 pub mod own_contract;
-mod patience;
-pub mod pick;
-pub mod place;
-pub mod process;
-pub mod record;
-pub mod recorded;
+#[doc(hidden)]
+pub mod render;
 pub mod report;
-pub mod shapes;
-pub mod shrink;
-#[cfg(feature = "snapshots")]
-pub mod snapshots;
-pub mod stream;
-pub mod strings;
-mod suite;
-pub mod tape;
-#[cfg(feature = "tch")]
-pub mod tensor;
-pub mod text;
-pub mod tolerance;
-pub mod yaml;
+#[doc(hidden)]
+pub mod value;
 
-pub use shrink::cases;
-pub use suite::{Check, Suite, check, check_component};
+pub use door::check::{Check, check, check_component};
+pub use door::strategy::cases;
+pub use door::suite::Suite;
+pub use value::error::Error;
+pub use value::place;
+#[cfg(feature = "tch")]
+pub use host::tensor;
+
+/// What those need who write a contract: see [`own_contract`].
+pub mod author {
+    pub use crate::contract::class::Class;
+    pub use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
+    pub use crate::contract::cuts::{Cuts, along_axes};
+    pub use crate::contract::definition::Definition;
+    pub use crate::contract::doc::Doc;
+    pub use crate::contract::fault::{Fault, Function};
+    pub use crate::contract::invariant::{Invariant, Rule, invariants};
+    #[doc(hidden)]
+    pub use crate::contract::invariant::{bytes, dashed};
+    pub use crate::contract::options::{
+        OptionDoc, Options, RowInfluence, SharedOptions, options,
+    };
+    pub use crate::contract::probe::{Answer, AnyProbe, Outcome, Probe, Stop, broken};
+    pub use crate::contract::rows::{self, Masked, Rows};
+    pub use crate::contract::stage::{Pitfall, Stage};
+    pub use crate::contract::{Contract, Parts};
+    pub use crate::generate::axes::Axes;
+    pub use crate::generate::measure::Measure;
+    pub use crate::generate::{completions, draw, masks, pick::Pick, texts};
+    pub use crate::laws;
+    pub use crate::numeric::tolerance::{
+        Expected, ExpectedTexts, Number, Tolerance, Wanted, apart,
+    };
+    pub use crate::numeric::{aggregate, conventions, tape, tolerance};
+    pub use crate::value::choice::choice;
+    pub use crate::value::place::{Dtype, Place};
+    #[doc(hidden)]
+    pub use crate::value::record::{
+        Arrays, Field, Host, Misfit, Slot, Source, Typed, Values, Visitor,
+    };
+    pub use crate::value::record::{Record, Value, record, round};
+    pub use crate::value::text::pair;
+    #[doc(hidden)]
+    pub use crate::value::text::one_line;
+    #[doc(hidden)]
+    pub use crate::value::yaml::inline;
+}

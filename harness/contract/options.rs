@@ -143,10 +143,11 @@ pub struct OptionDoc {
 /// Declares the options of a contract: a struct, its defaults and its documentation. The options
 /// `rows` and `deterministic`, which every contract has, come with it; `rows: Batch;` in front
 /// gives the former another default.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! options {
+macro_rules! __options {
     (rows: $rows:ident; $($struct:tt)+) => {
-        $crate::contract::options::options! { @with $rows; $($struct)+ }
+        $crate::author::options! { @with $rows; $($struct)+ }
     };
     (
         @with $rows:ident;
@@ -161,7 +162,7 @@ macro_rules! options {
         pub struct $name {
             $( $(#[doc = $doc])+ pub $field: $type, )+
             /// `independent` or `batch`: whether a row's result may depend on other rows.
-            pub rows: $crate::contract::options::RowInfluence,
+            pub rows: $crate::author::RowInfluence,
             /// `true` or `false`: whether two equal calls must agree.
             pub deterministic: bool,
         }
@@ -170,14 +171,14 @@ macro_rules! options {
             fn default() -> Self {
                 Self {
                     $( $field: $default, )+
-                    rows: $crate::contract::options::RowInfluence::$rows,
+                    rows: $crate::author::RowInfluence::$rows,
                     deterministic: true,
                 }
             }
         }
 
-        impl $crate::contract::options::SharedOptions for $name {
-            fn rows(&self) -> $crate::contract::options::RowInfluence {
+        impl $crate::author::SharedOptions for $name {
+            fn rows(&self) -> $crate::author::RowInfluence {
                 self.rows
             }
 
@@ -187,24 +188,24 @@ macro_rules! options {
         }
 
         impl $name {
-            fn option_docs() -> Vec<$crate::contract::options::OptionDoc> {
+            fn option_docs() -> Vec<$crate::author::OptionDoc> {
                 let defaults = Self::default();
                 vec![
-                    $( $crate::contract::options::OptionDoc {
+                    $( $crate::author::OptionDoc {
                         name: stringify!($field),
-                        default: $crate::value::yaml::inline(&defaults.$field),
+                        default: $crate::author::inline(&defaults.$field),
                         meaning: [$( $doc.trim() ),+].join(" "),
                     }, )+
-                    $crate::contract::options::OptionDoc {
+                    $crate::author::OptionDoc {
                         name: "rows",
-                        default: $crate::value::yaml::inline(&defaults.rows),
+                        default: $crate::author::inline(&defaults.rows),
                         meaning: "`independent` or `batch`: whether a row's result may depend on \
                                   other rows."
                             .to_owned(),
                     },
-                    $crate::contract::options::OptionDoc {
+                    $crate::author::OptionDoc {
                         name: "deterministic",
-                        default: $crate::value::yaml::inline(&defaults.deterministic),
+                        default: $crate::author::inline(&defaults.deterministic),
                         meaning: "`true` or `false`: whether two equal calls must agree."
                             .to_owned(),
                     },
@@ -213,6 +214,8 @@ macro_rules! options {
         }
     };
     ($($struct:tt)+) => {
-        $crate::contract::options::options! { @with Independent; $($struct)+ }
+        $crate::author::options! { @with Independent; $($struct)+ }
     };
 }
+#[doc(inline)]
+pub use __options as options;

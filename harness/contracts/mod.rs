@@ -1,18 +1,10 @@
 //! The contracts. Adding one touches its own folder and one line of the list below.
 
 use crate::contract::Contract;
+use crate::contract::erased::{self, AnyContract};
 use crate::value::error;
 
-/// Something done with a contract that is known by name only at run time.
-pub trait Visit {
-    /// What it gives.
-    type Output;
-
-    /// Does it.
-    fn visit<C: Contract>(self) -> Self::Output;
-}
-
-/// Declares the modules of the contracts, the list of names, and the way from a name to a type.
+/// Declares the modules of the contracts, the list of names, and the way from a name to a contract.
 macro_rules! contracts {
     ($( $module:ident :: $contract:ident ),+ $(,)?) => {
         $( pub mod $module; )+
@@ -20,14 +12,21 @@ macro_rules! contracts {
         /// The names of the contracts, in pipeline order.
         pub const IDS: &[&str] = &[$( <$module::$contract as Contract>::ID ),+];
 
-        /// Does something with the contract of this name; `None` where there is none.
-        pub fn visit<V: Visit>(id: &str, visitor: V) -> Option<V::Output> {
+        /// The contract of this name.
+        #[doc(hidden)]
+        pub fn find(id: &str) -> Option<&'static dyn AnyContract> {
             $( if id == <$module::$contract as Contract>::ID {
-                return Some(visitor.visit::<$module::$contract>());
+                return Some(erased::of::<$module::$contract>());
             } )+
             None
         }
     };
+}
+
+/// Every contract, in pipeline order.
+#[doc(hidden)]
+pub fn all() -> impl Iterator<Item = &'static dyn AnyContract> {
+    IDS.iter().map(|id| find(id).expect("the list names known contracts"))
 }
 
 /// The message for a contract that does not exist.

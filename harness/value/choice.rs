@@ -1,8 +1,9 @@
 //! `choice!`: named values of an option.
 
 /// Declares an option's set of named values: an enum, its names, and how it is read and written.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! choice {
+macro_rules! __choice {
     (
         $(#[$meta:meta])*
         pub enum $name:ident {
@@ -21,3 +22,5 @@ macro_rules! choice {
         }
     };
 }
+#[doc(inline)]
+pub use __choice as choice;

@@ -596,8 +596,9 @@ pub fn shared<R: Send + Sync + 'static>(record: &Shared) -> Arc<R> {
 /// `Option<A::Float<Ix3>>` where the field may be absent, `Vec<MicroBatch<A>>` for a list of
 /// another record. A list's items are told apart from no item by their first field, which is
 /// required.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! record {
+macro_rules! __record {
     (
         $(#[$meta:meta])*
         pub struct $name:ident {
@@ -605,7 +606,7 @@ macro_rules! record {
         }
     ) => {
         $(#[$meta])*
-        pub struct $name<A: $crate::value::record::Arrays = $crate::value::record::Host> {
+        pub struct $name<A: $crate::author::Arrays = $crate::author::Host> {
             $( $(#[$field_meta])* pub $field: $type, )+
         }
 
@@ -623,51 +624,53 @@ macro_rules! record {
 
         impl ::std::fmt::Debug for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str(&$crate::value::record::one_line(self))
+                f.write_str(&$crate::author::one_line(self))
             }
         }
 
-        impl<A: $crate::value::record::Arrays> $crate::value::record::Record<A> for $name<A> {
-            type Over<B: $crate::value::record::Arrays> = $name<B>;
+        impl<A: $crate::author::Arrays> $crate::author::Record<A> for $name<A> {
+            type Over<B: $crate::author::Arrays> = $name<B>;
 
-            fn fields() -> Vec<$crate::value::record::Field> {
-                fn of<A: $crate::value::record::Arrays>() -> Vec<$crate::value::record::Field>
+            fn fields() -> Vec<$crate::author::Field> {
+                fn of<A: $crate::author::Arrays>() -> Vec<$crate::author::Field>
                 where
-                    $( $type: $crate::value::record::Typed ),+
+                    $( $type: $crate::author::Typed ),+
                 {
-                    vec![$( <$type as $crate::value::record::Typed>::field(stringify!($field)) ),+]
+                    vec![$( <$type as $crate::author::Typed>::field(stringify!($field)) ),+]
                 }
-                of::<$crate::value::record::Host>()
+                of::<$crate::author::Host>()
             }
 
-            fn values(&self) -> $crate::value::record::Values<A::Any> {
+            fn values(&self) -> $crate::author::Values<A::Any> {
                 let mut values = Vec::with_capacity([$( stringify!($field) ),+].len());
-                $( $crate::value::record::Slot::<A>::get(&self.$field, stringify!($field), &mut values); )+
+                $( $crate::author::Slot::<A>::get(&self.$field, stringify!($field), &mut values); )+
                 values
             }
 
             fn from_values(
-                get: $crate::value::record::Source<'_, A::Any>,
-            ) -> Result<Self, $crate::value::record::Misfit> {
+                get: $crate::author::Source<'_, A::Any>,
+            ) -> Result<Self, $crate::author::Misfit> {
                 Ok(Self {
-                    $( $field: <$type as $crate::value::record::Slot<A>>::put(stringify!($field), get)?, )+
+                    $( $field: <$type as $crate::author::Slot<A>>::put(stringify!($field), get)?, )+
                 })
             }
 
             fn for_floats(&mut self, f: &mut dyn FnMut(&'static str, &mut [f64])) {
-                $( $crate::value::record::Slot::<A>::for_floats(
+                $( $crate::author::Slot::<A>::for_floats(
                     &mut self.$field,
                     stringify!($field),
                     f,
                 ); )+
             }
 
-            fn visit(&self, f: $crate::value::record::Visitor<'_>) {
-                $( $crate::value::record::Slot::<A>::visit(&self.$field, stringify!($field), f); )+
+            fn visit(&self, f: $crate::author::Visitor<'_>) {
+                $( $crate::author::Slot::<A>::visit(&self.$field, stringify!($field), f); )+
             }
         }
     };
 }
+#[doc(inline)]
+pub use __record as record;
 
 /// Whether two records hold the same bits in every field.
 pub fn same_bits(a: &dyn AnyRecord, b: &dyn AnyRecord) -> bool {

@@ -8,105 +8,57 @@ use ndarray::{Array2, Axis};
 use super::{
     Estimator, Gradient, KlEstimate, KlEstimateCase, KlEstimateOutput, Options, reference,
 };
-use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<KlEstimate>> {
-    let fault = |id, summary, source, options, variants: &'static [Function<KlEstimate>]| Fault {
-        id,
-        summary,
-        source,
-        options,
-        behaviour: Behaviour::Gives(variants),
-    };
-    let mut faults = vec![
-        fault(
-            "k3-direction-reversed",
-            "k3 of ref - policy: e^d - 1 - d on samples of the policy",
-            "trlx, seen in the code: ratio - 1 - log-ratio",
-            "{}",
-            &[|case, options, dtype| {
+    vec![
+        Fault::new("k3-direction-reversed", "k3 of ref - policy: e^d - 1 - d on samples of the policy").seen("trlx, seen in the code: ratio - 1 - log-ratio").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let estimator = t.options.estimator;
                     let d = t.log_ratio();
                     let d = if estimator == Estimator::K3 { -d } else { d };
                     t.finished(t.estimate(estimator, t.clamped(d)))
                 })
-            }],
-        ),
-        fault(
-            "k1-direction-reversed",
-            "k1 of ref - policy: the sign of the estimate is wrong",
-            "Schulman 2020: k1 = -log r with r = ref/policy; reversed in trl #168, for old and new",
-            "{estimator: k1}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("k1-direction-reversed", "k1 of ref - policy: the sign of the estimate is wrong").seen("Schulman 2020: k1 = -log r with r = ref/policy; reversed in trl #168, for old and new").under("{estimator: k1}").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let estimator = t.options.estimator;
                     let d = t.log_ratio();
                     let d = if estimator == Estimator::K1 { -d } else { d };
                     t.finished(t.estimate(estimator, t.clamped(d)))
                 })
-            }],
-        ),
-        fault(
-            "k3-overflows",
-            "the result is clamped, not the exponent: beyond exp the gradient is 0 times infinity",
-            "verl #1779 (2c85b4329)",
-            "{extreme_ratios: finite, clamp: [-10, 10]}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("k3-overflows", "the result is clamped, not the exponent: beyond exp the gradient is 0 times infinity").seen("verl #1779 (2c85b4329)").under("{extreme_ratios: finite, clamp: [-10, 10]}").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let [lo, hi] = t.options.clamp.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
                     t.finished(t.usual().clamp(lo, hi))
                 })
-            }],
-        ),
-        fault(
-            "kl-in-half-precision",
-            "the log-probabilities are rounded to bf16 before they are subtracted",
-            "OpenRLHF #620 (f34ef60a)",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-in-half-precision", "the log-probabilities are rounded to bf16 before they are subtracted").seen("OpenRLHF #620 (f34ef60a)").gives(&[|case, options, dtype| {
                 let mut rounded = case.clone();
                 crate::value::record::round(&mut rounded, Dtype::Bf16);
                 tokens(&rounded, options, dtype, |t| {
                     t.finished(t.estimate(t.options.estimator, t.clamped(in_bf16(t.log_ratio()))))
                 })
-            }],
-        ),
-        fault(
-            "kl-tensor-reused-in-place",
-            "the penalty is made in the tensor that is returned: -β·kl, and a reward at the end",
-            "slime #2114 (045310b2b)",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-tensor-reused-in-place", "the penalty is made in the tensor that is returned: -β·kl, and a reward at the end").seen("slime #2114 (045310b2b)").gives(&[|case, options, dtype| {
                 let mut output = reference::kl(case, options, dtype);
                 output.kl.mapv_inplace(|x| -0.1 * x);
                 let last = output.kl.ncols() - 1;
                 output.kl.column_mut(last).mapv_inplace(|x| x + 1.0);
                 output.grad_log_probs = output.grad_log_probs.map(|gradient| -0.1 * gradient);
                 output
-            }],
-        ),
-        fault(
-            "k1-as-a-loss",
-            "the gradient is that of k1, 1 everywhere, whose expectation is 0",
-            "trl #2277 (ea7a1be92)",
-            "{estimator: k1, gradient: k2}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("k1-as-a-loss", "the gradient is that of k1, 1 everywhere, whose expectation is 0").seen("trl #2277 (ea7a1be92)").under("{estimator: k1, gradient: k2}").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let d = t.log_ratio();
                     t.right().detach() + (d - d.detach())
                 })
-            }],
-        ),
-        fault(
-            "k3-gradient-of-the-reversed-kl",
-            "the gradient is that of k3's value, whose expectation is the gradient of KL(ref‖π)",
-            "NeMo-RL #2506, #2958; verl #2953; slime #1004; OpenRLHF #1101",
-            "{gradient: k2}",
-            &[
+            }]),
+        Fault::new("k3-gradient-of-the-reversed-kl", "the gradient is that of k3's value, whose expectation is the gradient of KL(ref‖π)").seen("NeMo-RL #2506, #2958; verl #2953; slime #1004; OpenRLHF #1101").under("{gradient: k2}").gives(&[
                 |case, options, dtype| {
                     tokens(case, options, dtype, |t| {
                         let k3 = t.estimate(Estimator::K3, t.log_ratio());
@@ -118,14 +70,8 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
                         t.limited(t.estimate(t.options.estimator, t.clamped(t.log_ratio())))
                     })
                 },
-            ],
-        ),
-        fault(
-            "gradient-clamped-with-the-value",
-            "the straight-through gradient stops where the value is clamped",
-            "verl's k3+ with the clamp in its backward score too",
-            "{gradient: k2, clamp: [-10, 10], log_ratio_clamp: 5}",
-            &[
+            ]),
+        Fault::new("gradient-clamped-with-the-value", "the straight-through gradient stops where the value is clamped").seen("verl's k3+ with the clamp in its backward score too").under("{gradient: k2, clamp: [-10, 10], log_ratio_clamp: 5}").gives(&[
                 |case, options, dtype| {
                     tokens(case, options, dtype, |t| {
                         let k2 = t.limited(t.estimate(Estimator::K2, t.log_ratio()));
@@ -138,45 +84,21 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
                         t.right().detach() + (k2 - k2.detach())
                     })
                 },
-            ],
-        ),
-        fault(
-            "kl-detached",
-            "the estimate has no gradient",
-            "unsloth #5230: right loss, gradient exactly 0",
-            "{}",
-            &[|case, options, dtype| tokens(case, options, dtype, |t| t.right().detach())],
-        ),
-        fault(
-            "gradient-through-the-clamp",
-            "the gradient does not stop where the value is clamped",
-            "clamp_(kl.data): the clamp is hidden from autograd",
-            "{clamp: [-10, 10]}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("kl-detached", "the estimate has no gradient").seen("unsloth #5230: right loss, gradient exactly 0").gives(&[|case, options, dtype| tokens(case, options, dtype, |t| t.right().detach())]),
+        Fault::new("gradient-through-the-clamp", "the gradient does not stop where the value is clamped").seen("clamp_(kl.data): the clamp is hidden from autograd").under("{clamp: [-10, 10]}").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let free = t.estimate(t.options.estimator, t.log_ratio());
                     t.right().detach() + (free - free.detach())
                 })
-            }],
-        ),
-        fault(
-            "k2-not-halved",
-            "k2 is d², not d²/2",
-            "verl's `mse` is half a square; F.mse_loss is not",
-            "{estimator: k2}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("k2-not-halved", "k2 is d², not d²/2").seen("verl's `mse` is half a square; F.mse_loss is not").under("{estimator: k2}").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let factor = if t.options.estimator == Estimator::K2 { 2.0 } else { 1.0 };
                     t.finished(t.usual() * factor)
                 })
-            }],
-        ),
-        fault(
-            "estimators-counted-from-zero",
-            "k2 where k3 is declared, k1 where k2 is",
-            "open-instruct: kl1 is k2, kl2 is k3",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("estimators-counted-from-zero", "k2 where k3 is declared, k1 where k2 is").seen("open-instruct: kl1 is k2, kl2 is k3").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let lower = match t.options.estimator {
                         Estimator::K3 => Estimator::K2,
@@ -185,89 +107,41 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
                     };
                     t.finished(t.estimate(lower, t.clamped(t.log_ratio())))
                 })
-            }],
-        ),
-        fault(
-            "minus-one-missing",
-            "k3 is e^{-d} + d: 1 where policy and reference agree",
-            "Schulman 2020: k3 = (r - 1) - log r with r = ref/policy; here r - log r",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("minus-one-missing", "k3 is e^{-d} + d: 1 where policy and reference agree").seen("Schulman 2020: k3 = (r - 1) - log r with r = ref/policy; here r - log r").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     let extra = f64::from(u8::from(t.options.estimator == Estimator::K3));
                     t.finished(t.usual() + extra)
                 })
-            }],
-        ),
-        fault(
-            "negative-estimates-dropped",
-            "estimates of k1 below 0 become 0, or positive",
-            "\"a KL cannot be negative\": kl.clamp(min=0), or the wrong estimator of verl's list",
-            "{estimator: k1}",
-            &[
+            }]),
+        Fault::new("negative-estimates-dropped", "estimates of k1 below 0 become 0, or positive").seen("\"a KL cannot be negative\": kl.clamp(min=0), or the wrong estimator of verl's list").under("{estimator: k1}").gives(&[
                 |case, options, dtype| {
                     tokens(case, options, dtype, |t| t.finished(t.usual().clamp(0.0, f64::MAX)))
                 },
                 |case, options, dtype| {
                     tokens(case, options, dtype, |t| t.finished(t.usual().abs()))
                 },
-            ],
-        ),
-        fault(
-            "log-ratio-clamp-ignored",
-            "the log-ratio is not clamped",
-            "verl #1779, before the fix",
-            "{log_ratio_clamp: 5}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("log-ratio-clamp-ignored", "the log-ratio is not clamped").seen("verl #1779, before the fix").under("{log_ratio_clamp: 5}").gives(&[|case, options, dtype| {
                 let free = Options { log_ratio_clamp: None, ..options.clone() };
                 reference::kl(case, &free, dtype)
-            }],
-        ),
-        fault(
-            "result-clamp-ignored",
-            "the result is not clamped",
-            "slime: ±10 for low_var_kl only, where it is declared for all",
-            "{clamp: [-10, 10]}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("result-clamp-ignored", "the result is not clamped").seen("slime: ±10 for low_var_kl only, where it is declared for all").under("{clamp: [-10, 10]}").gives(&[|case, options, dtype| {
                 reference::kl(case, &Options { clamp: None, ..options.clone() }, dtype)
-            }],
-        ),
-        fault(
-            "result-clamped-above-only",
-            "the lower bound of the clamp is missing",
-            "kl.clamp(max=10) for estimators that may be negative",
-            "{estimator: k1, clamp: [-10, 10]}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("result-clamped-above-only", "the lower bound of the clamp is missing").seen("kl.clamp(max=10) for estimators that may be negative").under("{estimator: k1, clamp: [-10, 10]}").gives(&[|case, options, dtype| {
                 let clamp = options.clamp.map(|[_, hi]| [-1e30, hi]);
                 reference::kl(case, &Options { clamp, ..options.clone() }, dtype)
-            }],
-        ),
-        fault(
-            "log-ratio-clamped-although-not-declared",
-            "the log-ratio is clamped to ±20, or ±40",
-            "verl's and NeMo-RL's 20, open-instruct's 40, where null is declared",
-            "{}",
-            &[
+            }]),
+        Fault::new("log-ratio-clamped-although-not-declared", "the log-ratio is clamped to ±20, or ±40").seen("verl's and NeMo-RL's 20, open-instruct's 40, where null is declared").gives(&[
                 |case, options, dtype| with_ratio_clamp(case, options, dtype, 20.0),
                 |case, options, dtype| with_ratio_clamp(case, options, dtype, 40.0),
-            ],
-        ),
-        fault(
-            "result-clamped-although-not-declared",
-            "the result is clamped to ±10",
-            "verl's and OpenRLHF's 10, where null is declared",
-            "{}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("result-clamped-although-not-declared", "the result is clamped to ±10").seen("verl's and OpenRLHF's 10, where null is declared").gives(&[|case, options, dtype| {
                 let clamp = Some(options.clamp.unwrap_or([-10.0, 10.0]));
                 reference::kl(case, &Options { clamp, ..options.clone() }, dtype)
-            }],
-        ),
-        fault(
-            "ratio-of-probabilities",
-            "k3 of exp(ref) / exp(policy): 0/0 for tokens less likely than e^-104",
-            "rl-post-training seed: ratios of probabilities, not differences of logarithms",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("ratio-of-probabilities", "k3 of exp(ref) / exp(policy): 0/0 for tokens less likely than e^-104").seen("rl-post-training seed: ratios of probabilities, not differences of logarithms").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {
                     if t.options.estimator != Estimator::K3 {
                         return t.right();
@@ -275,53 +149,26 @@ pub(super) fn all() -> Vec<Fault<KlEstimate>> {
                     let ratio = t.reference.exp() / t.log_prob.exp();
                     t.finished(ratio - 1.0 + t.log_ratio())
                 })
-            }],
-        ),
-        fault(
-            "weighted-by-the-probability",
-            "each estimate is multiplied by the token's probability, which sampling did already",
-            "rl-post-training seed: Σ p·log p over samples",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("weighted-by-the-probability", "each estimate is multiplied by the token's probability, which sampling did already").seen("rl-post-training seed: Σ p·log p over samples").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| t.finished(t.usual() * t.log_prob.exp().detach()))
-            }],
-        ),
-        fault(
-            "mean-of-the-row",
-            "every token gets the mean of its row",
-            "kl.mean(-1, keepdim=True), broadcast",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("mean-of-the-row", "every token gets the mean of its row").seen("kl.mean(-1, keepdim=True), broadcast").gives(&[|case, options, dtype| {
                 let output = reference::kl(case, options, dtype);
                 let mean = output.kl.mean_axis(Axis(1)).expect("T ≥ 1").insert_axis(Axis(1));
                 let kl = mean.broadcast(output.kl.dim()).expect("[N, 1]").to_owned();
                 KlEstimateOutput { kl, ..output }
-            }],
-        ),
-        fault(
-            "reference-off-by-one",
-            "the reference's log-probabilities are those of the next token, or the one before",
-            "trl #2058 (a5b98fcf9): shifted in one of two forward passes",
-            "{}",
-            &[
+            }]),
+        Fault::new("reference-off-by-one", "the reference's log-probabilities are those of the next token, or the one before").seen("trl #2058 (a5b98fcf9): shifted in one of two forward passes").gives(&[
                 |case, options, dtype| with_moved_reference(case, options, dtype, 1),
                 |case, options, dtype| with_moved_reference(case, options, dtype, -1),
-            ],
-        ),
-        fault(
-            "reference-of-another-row",
-            "the reference's rows are in another order",
-            "verl #1943: results left in the order by length",
-            "{}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("reference-of-another-row", "the reference's rows are in another order").seen("verl #1943: results left in the order by length").gives(&[|case, options, dtype| {
                 let mut turned = case.clone();
                 turned.ref_log_probs.invert_axis(Axis(0));
                 reference::kl(&turned, options, dtype)
-            }],
-        ),
-    ];
-    faults.extend(misbehaviours());
-    faults
+            }]),
+    ]
 }
 
 /// One token on a tape, and the steps of a right estimate.

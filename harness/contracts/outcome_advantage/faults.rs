@@ -11,7 +11,7 @@ use super::{
     kept, outcomes, reference, spread,
 };
 use crate::contract::Contract;
-use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 
 /// The faults of `group-advantage` that are faults here too, with their variants.
@@ -25,16 +25,8 @@ macro_rules! inherited {
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
-    let fault = |id, summary, source, options, variants: &'static [Function<OutcomeAdvantage>]| {
-        Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
-    };
     let mut faults = vec![
-        fault(
-            "row-advantage-along-columns",
-            "position (i, t) gets the advantage of row t; shows where N = T, and raises elsewhere",
-            "trl 4db63af98; trl #6095",
-            "{}",
-            &[|case, options, dtype| {
+        Fault::new("row-advantage-along-columns", "position (i, t) gets the advantage of row t; shows where N = T, and raises elsewhere").seen("trl 4db63af98; trl #6095").gives(&[|case, options, dtype| {
                 let right = reference::advantages(case, options, dtype).advantages;
                 let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
                 if !case.mask.is_square() {
@@ -42,58 +34,22 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
                 }
                 let along = Array2::from_shape_fn(case.mask.dim(), |(_, token)| by_row[token]);
                 masked(case, along).into()
-            }],
-        ),
-        fault(
-            "outcome-sums-masked-rewards",
-            "the outcome is the sum of all rewards of the row, masked ones too",
-            "verl #6362, #6310",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("outcome-sums-masked-rewards", "the outcome is the sum of all rewards of the row, masked ones too").seen("verl #6362, #6310").gives(&[|case, options, dtype| {
                 let everything = Array2::from_elem(case.mask.dim(), true);
                 let unmasked = OutcomeAdvantageCase { mask: everything, ..case.clone() };
                 masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
-            }],
-        ),
-        fault(
-            "excluded-row-in-the-statistics",
-            "a row without a token counts with outcome 0 where it is declared to be left out",
-            "NeMo-RL #4061, #3467; AReaL #1351",
-            "{empty_rows: exclude}",
-            &[|case, options, dtype| {
-                let options = Options { empty_rows: EmptyRows::Count, ..options.clone() };
-                reference::advantages(case, &options, dtype)
-            }],
-        ),
-        fault(
-            "excluded-reward-in-the-statistics",
-            "a row without a token counts with the rewards under its mask",
-            "AReaL #1351",
-            "{empty_rows: exclude}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("excluded-row-in-the-statistics", "a row without a token counts with outcome 0 where it is declared to be left out").seen("NeMo-RL #4061, #3467; AReaL #1351").under("{empty_rows: exclude}").as_if(&[|options| Options { empty_rows: EmptyRows::Count, ..options }]),
+        Fault::new("excluded-reward-in-the-statistics", "a row without a token counts with the rewards under its mask").seen("AReaL #1351").under("{empty_rows: exclude}").gives(&[|case, options, dtype| {
                 let mut unmasked = case.clone();
                 for row in (0..case.groups.len()).filter(|row| is_empty(case, *row)) {
                     unmasked.mask.row_mut(row).fill(true);
                 }
                 masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
-            }],
-        ),
-        fault(
-            "empty-row-left-out",
-            "a row without a token is left out where it is declared to count",
-            "NeMo-RL's convention where verl's is declared",
-            "{}",
-            &[|case, options, dtype| {
-                let options = Options { empty_rows: EmptyRows::Exclude, ..options.clone() };
-                reference::advantages(case, &options, dtype)
-            }],
-        ),
-        fault(
-            "outcome-is-the-mean",
-            "the mean of the token rewards for their sum: long completions are scored down",
-            "aggregation slip: `masked_mean` where the sum under the mask is meant",
-            "{}",
-            &[
+            }]),
+        Fault::new("empty-row-left-out", "a row without a token is left out where it is declared to count").seen("NeMo-RL's convention where verl's is declared").as_if(&[|options| Options { empty_rows: EmptyRows::Exclude, ..options }]),
+        Fault::new("outcome-is-the-mean", "the mean of the token rewards for their sum: long completions are scored down").seen("aggregation slip: `masked_mean` where the sum under the mask is meant").gives(&[
                 |case, options, dtype| {
                     summed(case, options, dtype, |rewards| {
                         let rewards: Vec<f64> = rewards.collect();
@@ -104,56 +60,26 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
                     let width = case.mask.ncols() as f64;
                     summed(case, options, dtype, |rewards| rewards.sum::<f64>() / width)
                 },
-            ],
-        ),
-        fault(
-            "outcome-is-the-last-reward",
-            "the reward of the last token that counts, for the sum of the row",
-            "verl's placement of outcome rewards taken for granted",
-            "{}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("outcome-is-the-last-reward", "the reward of the last token that counts, for the sum of the row").seen("verl's placement of outcome rewards taken for granted").gives(&[|case, options, dtype| {
                 summed(case, options, dtype, |rewards| rewards.last().unwrap_or(0.0))
-            }],
-        ),
-        fault(
-            "outcome-is-the-last-column",
-            "the reward of the last column, padding or not: `token_rewards[:, -1]`",
-            "rewards read at -1 on right-padded batches",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("outcome-is-the-last-column", "the reward of the last column, padding or not: `token_rewards[:, -1]`").seen("rewards read at -1 on right-padded batches").gives(&[|case, options, dtype| {
                 let mut last = case.clone();
                 last.mask = Array2::from_elem(case.mask.dim(), true);
                 let before = case.mask.ncols() - 1;
                 (0..before).for_each(|token| last.token_rewards.column_mut(token).fill(0.0));
                 masked(case, reference::advantages(&last, options, dtype).advantages).into()
-            }],
-        ),
-        fault(
-            "first-token-left-out",
-            "the sum begins at the second token: `token_rewards[:, 1:]`",
-            "off by one, compare trl #2332",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("first-token-left-out", "the sum begins at the second token: `token_rewards[:, 1:]`").seen("off by one, compare trl #2332").gives(&[|case, options, dtype| {
                 let mut later = case.clone();
                 later.token_rewards.column_mut(0).fill(0.0);
                 reference::advantages(&later, options, dtype)
-            }],
-        ),
-        fault(
-            "outcome-is-the-largest-reward",
-            "the largest reward of the row for the sum",
-            "`max` where `sum` is meant, as for binary rewards both agree",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("outcome-is-the-largest-reward", "the largest reward of the row for the sum").seen("`max` where `sum` is meant, as for binary rewards both agree").gives(&[|case, options, dtype| {
                 summed(case, options, dtype, |rewards| rewards.reduce(f64::max).unwrap_or(0.0))
-            }],
-        ),
-        fault(
-            "advantage-at-the-last-token-only",
-            "the advantage stands at the last token of its row and nowhere else",
-            "outcome rewards written back as token rewards",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("advantage-at-the-last-token-only", "the advantage stands at the last token of its row and nowhere else").seen("outcome rewards written back as token rewards").gives(&[|case, options, dtype| {
                 let mut advantages = reference::advantages(case, options, dtype).advantages;
                 for (row, mut advantages) in advantages.rows_mut().into_iter().enumerate() {
                     let last = case.mask.row(row).iter().rposition(|kept| *kept);
@@ -162,14 +88,8 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
                     }
                 }
                 advantages.into()
-            }],
-        ),
-        fault(
-            "tokens-keep-their-own-reward",
-            "each token's own reward is centred and scaled, not the outcome of its row",
-            "process rewards where outcome rewards are declared",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("tokens-keep-their-own-reward", "each token's own reward is centred and scaled, not the outcome of its row").seen("process rewards where outcome rewards are declared").gives(&[|case, options, dtype| {
                 let mut own = reference::advantages(case, options, dtype).advantages;
                 for token in 0..case.mask.ncols() {
                     let mut alone = case.clone();
@@ -185,37 +105,19 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
                     own.column_mut(token).assign(&advantages.column(token));
                 }
                 own.into()
-            }],
-        ),
-        fault(
-            "divided-by-the-length",
-            "the advantage is shared among the tokens of its row",
-            "GRPO's 1/|o| moved from the loss into the advantage",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("divided-by-the-length", "the advantage is shared among the tokens of its row").seen("GRPO's 1/|o| moved from the loss into the advantage").gives(&[|case, options, dtype| {
                 let mut advantages = reference::advantages(case, options, dtype).advantages;
                 for (row, mut advantages) in advantages.rows_mut().into_iter().enumerate() {
                     advantages /= kept(case, row).count().max(1) as f64;
                 }
                 advantages.into()
-            }],
-        ),
-        fault(
-            "masked-output-not-zeroed",
-            "masked positions hold the advantage of their row where 0 is promised",
-            "`unsqueeze(-1).expand` without the mask, compare verl #1527",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("masked-output-not-zeroed", "masked positions hold the advantage of their row where 0 is promised").seen("`unsqueeze(-1).expand` without the mask, compare verl #1527").gives(&[|case, options, dtype| {
                 let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
                 Array2::from_shape_fn(case.mask.dim(), |(row, _)| by_row[row]).into()
-            }],
-        ),
-        fault(
-            "rows-weighted-by-length",
-            "mean and deviation over the tokens, so that a long row counts more than a short one",
-            "statistics taken after the outcome was spread over the tokens",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("rows-weighted-by-length", "mean and deviation over the tokens, so that a long row counts more than a short one").seen("statistics taken after the outcome was spread over the tokens").gives(&[|case, options, dtype| {
                 // A row of n tokens is n rows.
                 let right = outcomes(case, options, |rewards| rewards.sum());
                 let counts: Vec<usize> =
@@ -235,8 +137,7 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
                     by_row[row] = advantage;
                 }
                 spread(&case.mask, &by_row, 0.0).into()
-            }],
-        ),
+            }]),
     ];
     faults.extend(inherited![
         "mean-over-std-precedence" [0],
@@ -270,7 +171,6 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
         "negative-advantages-dropped" [0, 1],
         "last-row-left-out-of-the-statistics" [0],
     ]);
-    faults.extend(misbehaviours());
     faults
 }
 

@@ -3,104 +3,50 @@
 use ndarray::{Array2, Axis};
 
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput, reference};
-use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::Fault;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<RolloutGae>> {
-    let fault = |id, summary, source, options, variants: &'static [Function<RolloutGae>]| Fault {
-        id,
-        summary,
-        source,
-        options,
-        behaviour: Behaviour::Gives(variants),
-    };
-    let mut faults = vec![
-        fault(
-            "done-flag-shifted",
-            "flags stored after the step are read as beginnings of episodes",
-            "SB3 #105, #110 (2cd6a4f9)",
-            "{}",
-            &[|case, options, dtype| {
+    vec![
+        Fault::new("done-flag-shifted", "flags stored after the step are read as beginnings of episodes").seen("SB3 #105, #110 (2cd6a4f9)").gives(&[|case, options, dtype| {
                 let before = DoneConvention::Before;
                 let options = Options { done_convention: before, ..options.clone() };
                 reference::rollout_gae(case, &options, dtype)
-            }],
-        ),
-        fault(
-            "beginnings-read-as-ends",
-            "flags of beginnings are read as ends of episodes",
-            "plausible: SB3's buffer handed to a function that expects `after`",
-            "{done_convention: before}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("beginnings-read-as-ends", "flags of beginnings are read as ends of episodes").seen("plausible: SB3's buffer handed to a function that expects `after`").under("{done_convention: before}").gives(&[|case, options, dtype| {
                 let after = DoneConvention::After;
                 let options = Options { done_convention: after, ..options.clone() };
                 reference::rollout_gae(case, &options, dtype)
-            }],
-        ),
-        fault(
-            "bootstrap-with-the-last-stored-value",
-            "the value of the last step's own state stands for that of the state it led to",
-            "SB3 #183, #185 (fc952715)",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("bootstrap-with-the-last-stored-value", "the value of the last step's own state stands for that of the state it led to").seen("SB3 #183, #185 (fc952715)").gives(&[|case, options, dtype| {
                 let last_values = case.values.row(case.values.nrows() - 1).to_owned();
                 let case = RolloutGaeCase { last_values, ..case.clone() };
                 reference::rollout_gae(&case, options, dtype)
-            }],
-        ),
-        fault(
-            "lambda-term-crosses-episodes",
-            "the value is cut at the end of an episode, the running advantage is not",
-            "CleanRL #494 (1ed80620)",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("lambda-term-crosses-episodes", "the value is cut at the end of an episode, the running advantage is not").seen("CleanRL #494 (1ed80620)").gives(&[|case, options, _| {
                 // r + γ·(λ·R' + (1 − λ)·V'·c) − V, where R' = A' + V'.
                 recursion(case, options, |s, o| {
                     let mix = o.lam * (s.ahead + s.next) + (1.0 - o.lam) * s.next * s.goes_on;
                     s.reward + o.gamma * mix - s.value
                 })
-            }],
-        ),
-        fault(
-            "carry-crosses-episodes",
-            "the TD error is cut at the end of an episode, what is carried is not",
-            "plausible: a recursion over TD errors that were cut before",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("carry-crosses-episodes", "the TD error is cut at the end of an episode, what is carried is not").seen("plausible: a recursion over TD errors that were cut before").gives(&[|case, options, _| {
                 recursion(case, options, |s, o| {
                     s.error(o.gamma, s.goes_on) + o.gamma * o.lam * s.ahead
                 })
-            }],
-        ),
-        fault(
-            "value-crosses-episodes",
-            "what is carried is cut at the end of an episode, the next value is not",
-            "plausible: the value of a state after a reset, as auto-resetting environments give it",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("value-crosses-episodes", "what is carried is cut at the end of an episode, the next value is not").seen("plausible: the value of a state after a reset, as auto-resetting environments give it").gives(&[|case, options, _| {
                 recursion(case, options, |s, o| {
                     s.error(o.gamma, 1.0) + o.gamma * o.lam * s.goes_on * s.ahead
                 })
-            }],
-        ),
-        fault(
-            "dones-ignored",
-            "episodes are never cut",
-            "plausible: GAE for one episode used on rollouts",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("dones-ignored", "episodes are never cut").seen("plausible: GAE for one episode used on rollouts").gives(&[|case, options, dtype| {
                 let mut endless = case.clone();
                 endless.dones.fill(false);
                 endless.last_dones.fill(false);
                 reference::rollout_gae(&endless, options, dtype)
-            }],
-        ),
-        fault(
-            "last-done-ignored",
-            "the last step is bootstrapped also where it ended its episode",
-            "plausible: `last_dones` not passed on",
-            "{done_convention: before}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("last-done-ignored", "the last step is bootstrapped also where it ended its episode").seen("plausible: `last_dones` not passed on").under("{done_convention: before}").gives(&[|case, options, dtype| {
                 let mut open = case.clone();
                 open.last_dones.fill(false);
                 if options.done_convention == DoneConvention::After {
@@ -108,127 +54,55 @@ pub(super) fn all() -> Vec<Fault<RolloutGae>> {
                     open.dones.row_mut(last).fill(false);
                 }
                 reference::rollout_gae(&open, options, dtype)
-            }],
-        ),
-        fault(
-            "cut-taken-for-an-end",
-            "nothing follows the last step, whether or not it ended its episode",
-            "plausible: `gae` over completions used on rollouts",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("cut-taken-for-an-end", "nothing follows the last step, whether or not it ended its episode").seen("plausible: `gae` over completions used on rollouts").gives(&[|case, options, dtype| {
                 let last_values = case.last_values.mapv(|_| 0.0);
                 let case = RolloutGaeCase { last_values, ..case.clone() };
                 reference::rollout_gae(&case, options, dtype)
-            }],
-        ),
-        fault(
-            "returns-from-stale-advantages",
-            "the returns are made before the advantages are, so they are the values",
-            "CleanRL #337 (95fcdd75)",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("returns-from-stale-advantages", "the returns are made before the advantages are, so they are the values").seen("CleanRL #337 (95fcdd75)").gives(&[|case, options, dtype| {
                 let right = reference::rollout_gae(case, options, dtype);
                 RolloutGaeOutput { returns: case.values.clone(), ..right }
-            }],
-        ),
-        fault(
-            "returns-without-lambda",
-            "the returns are the discounted sums of rewards up to the last value, whatever λ is",
-            "plausible: the critic's target made by another function",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("returns-without-lambda", "the returns are the discounted sums of rewards up to the last value, whatever λ is").seen("plausible: the critic's target made by another function").gives(&[|case, options, dtype| {
                 let whole = Options { lam: 1.0, ..options.clone() };
                 let RolloutGaeOutput { returns, .. } = reference::rollout_gae(case, &whole, dtype);
                 RolloutGaeOutput { returns, ..reference::rollout_gae(case, options, dtype) }
-            }],
-        ),
-        fault(
-            "gamma-not-applied",
-            "no discount, as with γ = 1",
-            "an option without effect",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("gamma-not-applied", "no discount, as with γ = 1").seen("an option without effect").gives(&[|case, options, dtype| {
                 reference::rollout_gae(case, &Options { gamma: 1.0, ..options.clone() }, dtype)
-            }],
-        ),
-        fault(
-            "lambda-not-applied",
-            "the discounted return less the value, as with λ = 1",
-            "an option without effect",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("lambda-not-applied", "the discounted return less the value, as with λ = 1").seen("an option without effect").gives(&[|case, options, dtype| {
                 reference::rollout_gae(case, &Options { lam: 1.0, ..options.clone() }, dtype)
-            }],
-        ),
-        fault(
-            "carry-left-out",
-            "the TD error alone, as with λ = 0",
-            "one-step advantages where GAE is declared",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("carry-left-out", "the TD error alone, as with λ = 0").seen("one-step advantages where GAE is declared").gives(&[|case, options, dtype| {
                 reference::rollout_gae(case, &Options { lam: 0.0, ..options.clone() }, dtype)
-            }],
-        ),
-        fault(
-            "carry-decays-without-gamma",
-            "δ + λA' for δ + γλA'",
-            "plausible: a discount left out of the carry",
-            "{gamma: 0.9}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("carry-decays-without-gamma", "δ + λA' for δ + γλA'").seen("plausible: a discount left out of the carry").under("{gamma: 0.9}").gives(&[|case, options, _| {
                 recursion(case, options, |s, o| {
                     s.error(o.gamma, s.goes_on) + o.lam * s.goes_on * s.ahead
                 })
-            }],
-        ),
-        fault(
-            "last-reward-dropped",
-            "the reward of the step that ends an episode is cut with what follows it",
-            "plausible: `(r + γV') · nonterminal`",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("last-reward-dropped", "the reward of the step that ends an episode is cut with what follows it").seen("plausible: `(r + γV') · nonterminal`").gives(&[|case, options, _| {
                 recursion(case, options, |s, o| {
                     let rest = o.gamma * (s.next + o.lam * s.ahead);
                     (s.reward + rest) * s.goes_on - s.value
                 })
-            }],
-        ),
-        fault(
-            "last-step-left-out",
-            "the loop begins one step before the last, whose advantage stays 0",
-            "plausible: `reversed(range(T - 1))`",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("last-step-left-out", "the loop begins one step before the last, whose advantage stays 0").seen("plausible: `reversed(range(T - 1))`").gives(&[|case, options, _| {
                 let last = case.rewards.nrows() - 1;
                 recursion(case, options, |s, o| if s.step == last { 0.0 } else { s.right(o) })
-            }],
-        ),
-        fault(
-            "carry-crosses-environments",
-            "the running advantage is not reset between environments",
-            "plausible: a loop over environments around the loop over steps",
-            "{}",
-            &[|case, options, _| crossing(case, options)],
-        ),
-        fault(
-            "environments-and-steps-exchanged",
-            "a rollout stored environment by environment is read step by step",
-            "plausible: `reshape` for `swapaxes`, as buffers flatten their steps",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("carry-crosses-environments", "the running advantage is not reset between environments").seen("plausible: a loop over environments around the loop over steps").gives(&[|case, options, _| crossing(case, options)]),
+        Fault::new("environments-and-steps-exchanged", "a rollout stored environment by environment is read step by step").seen("plausible: `reshape` for `swapaxes`, as buffers flatten their steps").gives(&[|case, options, dtype| {
                 let [rewards, values] = [&case.rewards, &case.values].map(|array| {
                     let stored: Vec<f64> = array.t().iter().copied().collect();
                     Array2::from_shape_vec(array.dim(), stored).expect("as many as before")
                 });
                 let case = RolloutGaeCase { rewards, values, ..case.clone() };
                 reference::rollout_gae(&case, options, dtype)
-            }],
-        ),
-        fault(
-            "recursion-from-the-start",
-            "what came before a step, for what comes after",
-            "plausible: a loop that is not reversed",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("recursion-from-the-start", "what came before a step, for what comes after").seen("plausible: a loop that is not reversed").gives(&[|case, options, dtype| {
                 let mut turned = case.clone();
                 turned.rewards.invert_axis(Axis(0));
                 turned.values.invert_axis(Axis(0));
@@ -239,14 +113,8 @@ pub(super) fn all() -> Vec<Fault<RolloutGae>> {
                     *array = array.as_standard_layout().into_owned();
                 }
                 output
-            }],
-        ),
-        fault(
-            "td-error-clipped",
-            "TD errors are clipped to ±1 or ±10",
-            "Atari-style clipping left on by default",
-            "{}",
-            &[
+            }]),
+        Fault::new("td-error-clipped", "TD errors are clipped to ±1 or ±10").seen("Atari-style clipping left on by default").gives(&[
                 |case, options, _| {
                     recursion(case, options, |s, o| {
                         let error = s.error(o.gamma, s.goes_on).clamp(-1.0, 1.0);
@@ -259,11 +127,8 @@ pub(super) fn all() -> Vec<Fault<RolloutGae>> {
                         error + o.gamma * o.lam * s.goes_on * s.ahead
                     })
                 },
-            ],
-        ),
-    ];
-    faults.extend(misbehaviours());
-    faults
+            ]),
+    ]
 }
 
 /// One step of the recursion, which runs from the end of the rollout.

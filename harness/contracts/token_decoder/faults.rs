@@ -1,135 +1,53 @@
 //! Known wrong behaviours of `token-decoder`: real bugs, and conventions mistaken for others.
 
 use super::{Options, TokenDecoder, TokenDecoderCase, TokenDecoderOutput, reference};
-use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::Fault;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault<TokenDecoder>> {
     let mut faults = pieces();
     faults.extend(specials());
-    faults.extend(misbehaviours());
     faults
-}
-
-fn fault(
-    id: &'static str,
-    summary: &'static str,
-    source: &'static str,
-    options: &'static str,
-    variants: &'static [Function<TokenDecoder>],
-) -> Fault<TokenDecoder> {
-    Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
 }
 
 /// The text is not that of the pieces' bytes.
 fn pieces() -> Vec<Fault<TokenDecoder>> {
     vec![
-        fault(
-            "token-by-token",
-            "every token is decoded on its own: characters in several tokens are lost",
-            "exo #1691: `tokenizer.decode([id])` for each id of a stream",
-            "{}",
-            &[|case, options, _| {
+        Fault::new("token-by-token", "every token is decoded on its own: characters in several tokens are lost").seen("exo #1691: `tokenizer.decode([id])` for each id of a stream").gives(&[|case, options, _| {
                 each(case, |row| row.iter().map(|id| reference::text(&[*id], options)).collect())
-            }],
-        ),
-        fault(
-            "spaces-between-tokens",
-            "a space stands between the pieces",
-            "plausible: `\" \".join(...)`, or a decoder of whole words",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("spaces-between-tokens", "a space stands between the pieces").seen("plausible: `\" \".join(...)`, or a decoder of whole words").gives(&[|case, options, _| {
                 each(case, |row| {
                     let texts = row.iter().map(|id| reference::text(&[*id], options));
                     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
                 })
-            }],
-        ),
-        fault(
-            "pieces-for-their-bytes",
-            "the letters of the vocabulary stand in the text: `Ġthe`",
-            "plausible: `\"\".join(tokenizer.convert_ids_to_tokens(ids))`",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("pieces-for-their-bytes", "the letters of the vocabulary stand in the text: `Ġthe`").seen("plausible: `\"\".join(tokenizer.convert_ids_to_tokens(ids))`").gives(&[|case, options, _| {
                 each(case, |row| {
                     let kept = row.iter().filter(|id| !skipped(**id, options));
                     kept.map(|id| options.vocabulary[id].as_str()).collect()
                 })
-            }],
-        ),
-        fault(
-            "spaces-tidied-up",
-            "spaces before full stops and apostrophes are taken out",
-            "transformers #31187, #32575, #44915: `clean_up_tokenization_spaces`, long the default",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("spaces-tidied-up", "spaces before full stops and apostrophes are taken out").seen("transformers #31187, #32575, #44915: `clean_up_tokenization_spaces`, long the default").gives(&[|case, options, _| {
                 changed(case, options, |text| text.replace(" .", ".").replace(" '", "'"))
-            }],
-        ),
-        fault(
-            "white-space-trimmed",
-            "white space at the ends is lost",
-            "plausible: `.strip()` in the detokeniser",
-            "{}",
-            &[|case, options, _| changed(case, options, |text| text.trim().to_owned())],
-        ),
-        fault(
-            "first-space-lost",
-            "the space in front of the first word is lost",
-            "a SentencePiece decoder for byte-level pieces",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("white-space-trimmed", "white space at the ends is lost").seen("plausible: `.strip()` in the detokeniser").gives(&[|case, options, _| changed(case, options, |text| text.trim().to_owned())]),
+        Fault::new("first-space-lost", "the space in front of the first word is lost").seen("a SentencePiece decoder for byte-level pieces").gives(&[|case, options, _| {
                 changed(case, options, |text| text.strip_prefix(' ').unwrap_or(&text).to_owned())
-            }],
-        ),
-        fault(
-            "spaces-collapsed",
-            "two spaces become one",
-            "plausible: `\" \".join(text.split(\" \"))` and its relatives; indented code is lost",
-            "{}",
-            &[|case, options, _| changed(case, options, |text| text.replace("  ", " "))],
-        ),
-        fault(
-            "accents-composed",
-            "a letter and its accent become one character",
-            "plausible: NFC, the normalisation that belongs before the tokenizer",
-            "{}",
-            &[|case, options, _| changed(case, options, |text| text.replace("e\u{301}", "é"))],
-        ),
-        fault(
-            "line-ends-converted",
-            "a carriage return becomes a line feed",
-            "plausible: universal line ends, where the text goes through a file",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("spaces-collapsed", "two spaces become one").seen("plausible: `\" \".join(text.split(\" \"))` and its relatives; indented code is lost").gives(&[|case, options, _| changed(case, options, |text| text.replace("  ", " "))]),
+        Fault::new("accents-composed", "a letter and its accent become one character").seen("plausible: NFC, the normalisation that belongs before the tokenizer").gives(&[|case, options, _| changed(case, options, |text| text.replace("e\u{301}", "é"))]),
+        Fault::new("line-ends-converted", "a carriage return becomes a line feed").seen("plausible: universal line ends, where the text goes through a file").gives(&[|case, options, _| {
                 changed(case, options, |text| text.replace("\r\n", "\n").replace('\r', "\n"))
-            }],
-        ),
-        fault(
-            "cut-at-a-nul",
-            "the text ends at a NUL",
-            "plausible: a string of C on the way",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("cut-at-a-nul", "the text ends at a NUL").seen("plausible: a string of C on the way").gives(&[|case, options, _| {
                 changed(case, options, |text| text.split('\0').next().unwrap_or("").to_owned())
-            }],
-        ),
-        fault(
-            "byte-order-mark-lost",
-            "a byte order mark at the beginning is lost",
-            "plausible: decoded as `utf-8-sig`",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("byte-order-mark-lost", "a byte order mark at the beginning is lost").seen("plausible: decoded as `utf-8-sig`").gives(&[|case, options, _| {
                 let mark = '\u{feff}';
                 changed(case, options, |text| text.strip_prefix(mark).unwrap_or(&text).to_owned())
-            }],
-        ),
-        fault(
-            "malformed-loses-the-text",
-            "one byte that is no UTF-8 empties the text",
-            "mlx-vlm #835: `errors=\"strict\"`; here the exception is caught",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("malformed-loses-the-text", "one byte that is no UTF-8 empties the text").seen("mlx-vlm #835: `errors=\"strict\"`; here the exception is caught").gives(&[|case, options, _| {
                 changed(
                     case,
                     options,
@@ -137,24 +55,12 @@ fn pieces() -> Vec<Fault<TokenDecoder>> {
                         if text.contains('\u{fffd}') { String::new() } else { text }
                     },
                 )
-            }],
-        ),
-        fault(
-            "malformed-cuts-the-text",
-            "the text ends at the first byte that is no UTF-8",
-            "plausible: what comes before the error is taken for all",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("malformed-cuts-the-text", "the text ends at the first byte that is no UTF-8").seen("plausible: what comes before the error is taken for all").gives(&[|case, options, _| {
                 let first = |text: String| text.split('\u{fffd}').next().unwrap_or("").to_owned();
                 changed(case, options, first)
-            }],
-        ),
-        fault(
-            "letters-lost-with-replacements",
-            "what is cut from the end because of U+FFFD takes a letter with it",
-            "plausible: `text[:-2]` for an incomplete character",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("letters-lost-with-replacements", "what is cut from the end because of U+FFFD takes a letter with it").seen("plausible: `text[:-2]` for an incomplete character").gives(&[|case, options, _| {
                 changed(case, options, |mut text| {
                     if text.ends_with('\u{fffd}') {
                         text.pop();
@@ -162,40 +68,22 @@ fn pieces() -> Vec<Fault<TokenDecoder>> {
                     }
                     text
                 })
-            }],
-        ),
+            }]),
     ]
 }
 
 /// Special tokens, and rows.
 fn specials() -> Vec<Fault<TokenDecoder>> {
     vec![
-        fault(
-            "special-tokens-kept",
-            "special tokens are written out, where they are to be skipped",
-            "plausible: `skip_special_tokens` forgotten",
-            "{}",
-            &[|case, options, _| {
+        Fault::new("special-tokens-kept", "special tokens are written out, where they are to be skipped").seen("plausible: `skip_special_tokens` forgotten").gives(&[|case, options, _| {
                 let kept = Options { skip_special: false, ..options.clone() };
                 each(case, |row| reference::text(row, &kept))
-            }],
-        ),
-        fault(
-            "special-tokens-lost",
-            "special tokens are skipped, where they are to be kept",
-            "an answer tag that is a special token vanishes: skip_special_tokens=True",
-            "{skip_special: false}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("special-tokens-lost", "special tokens are skipped, where they are to be kept").seen("an answer tag that is a special token vanishes: skip_special_tokens=True").under("{skip_special: false}").gives(&[|case, options, _| {
                 let skipped = Options { skip_special: true, ..options.clone() };
                 each(case, |row| reference::text(row, &skipped))
-            }],
-        ),
-        fault(
-            "only-pads-skipped",
-            "of the special tokens only the pad is skipped",
-            "TRL decode_and_strip_padding, as it was",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("only-pads-skipped", "of the special tokens only the pad is skipped").seen("TRL decode_and_strip_padding, as it was").gives(&[|case, options, _| {
                 let pads = Options { specials: vec![options.pad], ..options.clone() };
                 each(case, |row| {
                     if options.skip_special {
@@ -204,69 +92,32 @@ fn specials() -> Vec<Fault<TokenDecoder>> {
                         reference::text(row, options)
                     }
                 })
-            }],
-        ),
-        fault(
-            "names-taken-out-of-the-text",
-            "the name of a special token is taken out where it is plain text",
-            "plausible: `.replace(tokenizer.eos_token, \"\")`",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("names-taken-out-of-the-text", "the name of a special token is taken out where it is plain text").seen("plausible: `.replace(tokenizer.eos_token, \"\")`").gives(&[|case, options, _| {
                 changed(case, options, |text| {
                     let names = options.specials.iter().map(|id| &options.vocabulary[id]);
                     names.fold(text, |text, name| text.replace(name.as_str(), ""))
                 })
-            }],
-        ),
-        fault(
-            "cut-at-the-first-eos",
-            "what follows an eos is lost; where pads are eos and stand left, everything",
-            "plausible: `ids[:ids.index(eos)]`; pad == eos with padding on the left",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("cut-at-the-first-eos", "what follows an eos is lost; where pads are eos and stand left, everything").seen("plausible: `ids[:ids.index(eos)]`; pad == eos with padding on the left").gives(&[|case, options, _| {
                 each(case, |row| {
                     let end = row.iter().position(|id| *id == options.eos).unwrap_or(row.len());
                     reference::text(&row[..end], options)
                 })
-            }],
-        ),
-        fault(
-            "last-token-cut-although-no-eos",
-            "the last token is cut whether it is an eos or not",
-            "vLLM #3016, #3150, #3672: the stop string is cut although it is absent",
-            "{}",
-            &[|case, options, _| each(case, |row| reference::text(&row[..row.len() - 1], options))],
-        ),
-        fault(
-            "first-token-cut",
-            "the first token is taken for one that begins a sequence",
-            "plausible: `ids[1:]`, where the tokenizer adds none",
-            "{}",
-            &[|case, options, _| each(case, |row| reference::text(&row[1..], options))],
-        ),
-        fault(
-            "id-zero-skipped",
-            "the token of id 0 is lost",
-            "plausible: `if id` for `if id is not None`, or 0 taken for the pad",
-            "{vocabulary: {0: a, 1: b, 2: <pad>, 3: <eos>}, specials: [2, 3], pad: 2, eos: 3}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("last-token-cut-although-no-eos", "the last token is cut whether it is an eos or not").seen("vLLM #3016, #3150, #3672: the stop string is cut although it is absent").gives(&[|case, options, _| each(case, |row| reference::text(&row[..row.len() - 1], options))]),
+        Fault::new("first-token-cut", "the first token is taken for one that begins a sequence").seen("plausible: `ids[1:]`, where the tokenizer adds none").gives(&[|case, options, _| each(case, |row| reference::text(&row[1..], options))]),
+        Fault::new("id-zero-skipped", "the token of id 0 is lost").seen("plausible: `if id` for `if id is not None`, or 0 taken for the pad").under("{vocabulary: {0: a, 1: b, 2: <pad>, 3: <eos>}, specials: [2, 3], pad: 2, eos: 3}").gives(&[|case, options, _| {
                 each(case, |row| {
                     let kept: Vec<i64> = row.iter().copied().filter(|id| *id != 0).collect();
                     reference::text(&kept, options)
                 })
-            }],
-        ),
-        fault(
-            "length-of-the-first-row",
-            "every row is cut to the tokens that the first one has before its pads",
-            "plausible: one length for the batch",
-            "{}",
-            &[|case, options, _| {
+            }]),
+        Fault::new("length-of-the-first-row", "every row is cut to the tokens that the first one has before its pads").seen("plausible: one length for the batch").gives(&[|case, options, _| {
                 let first = case.tokens.row(0).to_vec();
                 let pads = first.iter().rev().take_while(|id| **id == options.pad).count();
                 each(case, |row| reference::text(&row[..first.len() - pads], options))
-            }],
-        ),
+            }]),
     ]
 }
 

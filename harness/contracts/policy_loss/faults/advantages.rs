@@ -11,26 +11,9 @@ use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![
-        fault(
-            "advantages-cross-rows-when-square",
-            "with N = T every row is weighed by the advantages of all rows",
-            "prime-rl 8d77a2cd9",
-            "{}",
-            &[across_rows],
-        ),
-        fault(
-            "advantages-passed-as-mask",
-            "the advantages stand where the mask should when the tokens are added up",
-            "verl #2506, #2513 (fbec86d7f)",
-            "{}",
-            &[as_mask],
-        ),
-        fault(
-            "row-advantage-along-columns",
-            "with N = T position (i, t) gets the advantage of row t",
-            "trl 4db63af98, #6095",
-            "{advantage_shape: row}",
-            &[|case, options, dtype| {
+        Fault::new("advantages-cross-rows-when-square", "with N = T every row is weighed by the advantages of all rows").seen("prime-rl 8d77a2cd9").gives(&[across_rows]),
+        Fault::new("advantages-passed-as-mask", "the advantages stand where the mask should when the tokens are added up").seen("verl #2506, #2513 (fbec86d7f)").gives(&[as_mask]),
+        Fault::new("row-advantage-along-columns", "with N = T position (i, t) gets the advantage of row t").seen("trl 4db63af98, #6095").under("{advantage_shape: row}").gives(&[|case, options, dtype| {
                 let (rows, width) = case.mask.dim();
                 if case.advantages.ndim() != 1 || rows != width {
                     return right(case, options, dtype);
@@ -41,56 +24,25 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
                     options,
                     dtype,
                 )
-            }],
-        ),
-        fault(
-            "advantages-of-another-row",
-            "each row is weighed by the advantages of the row before it",
-            "LLaMA-Factory #7576: slices of other rows",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("advantages-of-another-row", "each row is weighed by the advantages of the row before it").seen("LLaMA-Factory #7576: slices of other rows").gives(&[|case, options, dtype| {
                 let rows = case.mask.nrows();
                 let before: Vec<usize> = (0..rows).map(|row| (row + rows - 1) % rows).collect();
                 let advantages =
                     case.advantages.select(Axis(0), &before).as_standard_layout().into_owned();
                 right(&PolicyLossCase { advantages, ..case.clone() }, options, dtype)
-            }],
-        ),
-        fault(
-            "advantages-normalised-again",
-            "the advantages of the batch are centred, or centred and scaled, inside the loss",
-            "whitening left on in the loss; TRL's `whiten` of PPO where GRPO's is declared",
-            "{}",
-            &[
+            }]),
+        Fault::new("advantages-normalised-again", "the advantages of the batch are centred, or centred and scaled, inside the loss").seen("whitening left on in the loss; TRL's `whiten` of PPO where GRPO's is declared").gives(&[
                 |case, options, dtype| normalised(case, options, dtype, false),
                 |case, options, dtype| normalised(case, options, dtype, true),
-            ],
-        ),
-        fault(
-            "advantages-clipped",
-            "advantages are clipped to ±1, ±5 or ±0.5 inside the loss",
-            "reward clipping left on by default",
-            "{}",
-            &[
+            ]),
+        Fault::new("advantages-clipped", "advantages are clipped to ±1, ±5 or ±0.5 inside the loss").seen("reward clipping left on by default").gives(&[
                 |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-1.0, 1.0)),
                 |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-5.0, 5.0)),
                 |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-0.5, 0.5)),
-            ],
-        ),
-        fault(
-            "negative-advantages-dropped",
-            "tokens with A < 0 have no part in the loss",
-            "filters for positive samples left on",
-            "{}",
-            &[|case, options, dtype| changed(case, options, dtype, |a| a.max(0.0))],
-        ),
-        fault(
-            "advantages-without-their-sign",
-            "every token is made more likely, whatever its advantage",
-            "a magnitude (`abs`) where a signed weight is declared",
-            "{}",
-            &[|case, options, dtype| changed(case, options, dtype, f64::abs)],
-        ),
+            ]),
+        Fault::new("negative-advantages-dropped", "tokens with A < 0 have no part in the loss").seen("filters for positive samples left on").gives(&[|case, options, dtype| changed(case, options, dtype, |a| a.max(0.0))]),
+        Fault::new("advantages-without-their-sign", "every token is made more likely, whatever its advantage").seen("a magnitude (`abs`) where a signed weight is declared").gives(&[|case, options, dtype| changed(case, options, dtype, f64::abs)]),
     ]
 }
 

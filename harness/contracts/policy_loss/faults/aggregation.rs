@@ -13,35 +13,18 @@ use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![
-        fault(
-            "aggregate-option-ignored",
-            "the mean over all tokens, whatever is declared",
-            "verl #945, #1083 (3e3d9372a)",
-            "{aggregate: seq-mean-token-mean}",
-            &[|case, options, dtype| {
+        Fault::new("aggregate-option-ignored", "the mean over all tokens, whatever is declared").seen("verl #945, #1083 (3e3d9372a)").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
                 as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenMean)
-            }],
-        ),
-        fault(
-            "sequence-mean-called-token-mean",
-            "the mean of the rows' means, where the mean over all tokens is declared",
-            "trl #2881 (293b62095), #2995, #3021, #3187",
-            "{}",
-            &[
+            }]),
+        Fault::new("sequence-mean-called-token-mean", "the mean of the rows' means, where the mean over all tokens is declared").seen("trl #2881 (293b62095), #2995, #3021, #3187").gives(&[
                 |case, options, dtype| {
                     mean_of_means(case, options, dtype, Aggregate::TokenMean, options.empty_rows)
                 },
                 |case, options, dtype| {
                     mean_of_means(case, options, dtype, Aggregate::TokenMean, EmptyRows::Count)
                 },
-            ],
-        ),
-        fault(
-            "token-sum-divided-by-length",
-            "the mean of each row, where its sum is declared",
-            "verl #931 (4d722b176)",
-            "{aggregate: seq-mean-token-sum}",
-            &[
+            ]),
+        Fault::new("token-sum-divided-by-length", "the mean of each row, where its sum is declared").seen("verl #931 (4d722b176)").under("{aggregate: seq-mean-token-sum}").gives(&[
                 |case, options, dtype| {
                     mean_of_means(
                         case,
@@ -60,48 +43,24 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
                         EmptyRows::Count,
                     )
                 },
-            ],
-        ),
-        fault(
-            "token-mean-divided-twice",
-            "a mean over tokens is divided by their number again",
-            "ROLL d8d7e78f",
-            "{aggregate: seq-mean-token-mean}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("token-mean-divided-twice", "a mean over tokens is divided by their number again").seen("ROLL d8d7e78f").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
                 reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
                     Aggregate::TokenMean => right / batch.tokens,
                     Aggregate::SeqMeanTokenMean => right / batch.lengths[row],
                     _ => right,
                 })
-            }],
-        ),
-        fault(
-            "tokens-and-rows-summed",
-            "the sum over all tokens, not divided by anything",
-            "NeMo-RL #86 (d1f0609a2)",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("tokens-and-rows-summed", "the sum over all tokens, not divided by anything").seen("NeMo-RL #86 (d1f0609a2)").gives(&[|case, options, dtype| {
                 as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenSum)
-            }],
-        ),
-        fault(
-            "norm-by-padded-width",
-            "divided by the width of the batch, not by the constant",
-            "verl #3741, #4510, #4769; understand-r1-zero 14046dc",
-            "{aggregate: seq-mean-token-sum-norm, norm_length: 6}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("norm-by-padded-width", "divided by the width of the batch, not by the constant").seen("verl #3741, #4510, #4769; understand-r1-zero 14046dc").under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}").gives(&[|case, options, dtype| {
                 reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
                     Aggregate::SeqMeanTokenSumNorm => right * norm(options) / batch.width,
                     _ => right,
                 })
-            }],
-        ),
-        fault(
-            "norm-by-another-length",
-            "divided by another length than the constant: of the longest row, or of another limit",
-            "verifiers 0c2d18d",
-            "{aggregate: seq-mean-token-sum-norm, norm_length: 6}",
-            &[
+            }]),
+        Fault::new("norm-by-another-length", "divided by another length than the constant: of the longest row, or of another limit").seen("verifiers 0c2d18d").under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}").gives(&[
                 |case, options, dtype| {
                     reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
                         Aggregate::SeqMeanTokenSumNorm => {
@@ -117,60 +76,30 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
                         _ => right,
                     })
                 },
-            ],
-        ),
-        fault(
-            "norm-not-by-rows",
-            "divided by the constant and not by the number of rows",
-            "Dr. GRPO with the sum of the batch",
-            "{aggregate: seq-mean-token-sum-norm, norm_length: 6}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("norm-not-by-rows", "divided by the constant and not by the number of rows").seen("Dr. GRPO with the sum of the batch").under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}").gives(&[|case, options, dtype| {
                 reweighted(case, options, dtype, |_, _, right| match options.aggregate {
                     Aggregate::SeqMeanTokenSumNorm => 1.0 / norm(options),
                     _ => right,
                 })
-            }],
-        ),
-        fault(
-            "denominator-counts-dropped-tokens",
-            "tokens that are masked out are left in the count: those of empty rows, or in gaps",
-            "trl #6369, #6439 (7c1fa85ad)",
-            "{}",
-            &[
+            }]),
+        Fault::new("denominator-counts-dropped-tokens", "tokens that are masked out are left in the count: those of empty rows, or in gaps").seen("trl #6369, #6439 (7c1fa85ad)").gives(&[
                 |case, options, dtype| counting(case, options, dtype, false),
                 |case, options, dtype| counting(case, options, dtype, true),
-            ],
-        ),
-        fault(
-            "mean-over-padding",
-            "divided by the number of all places, masked ones too",
-            "trlx: `.mean()` after the multiplication by the mask",
-            "{}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("mean-over-padding", "divided by the number of all places, masked ones too").seen("trlx: `.mean()` after the multiplication by the mask").gives(&[|case, options, dtype| {
                 reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
                     Aggregate::TokenMean => 1.0 / (batch.width * batch.lengths.len() as f64),
                     Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / batch.width,
                     _ => right,
                 })
-            }],
-        ),
-        fault(
-            "epsilon-in-the-denominator",
-            "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all",
-            "NeMo-RL's and verl's masked means with a larger ε than theirs",
-            "{empty_mask: refuse}",
-            &[
+            }]),
+        Fault::new("epsilon-in-the-denominator", "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all").seen("NeMo-RL's and verl's masked means with a larger ε than theirs").under("{empty_mask: refuse}").gives(&[
                 |case, options, dtype| wider(case, options, dtype, 1e-3),
                 |case, options, dtype| wider(case, options, dtype, 1e-4),
                 |case, options, dtype| wider(case, options, dtype, 1.0),
-            ],
-        ),
-        fault(
-            "empty-row-divides-by-zero",
-            "a row without a token makes the loss NaN",
-            "open-instruct #1685 (94a17b99a); trl #6320",
-            "{aggregate: seq-mean-token-mean}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("empty-row-divides-by-zero", "a row without a token makes the loss NaN").seen("open-instruct #1685 (94a17b99a); trl #6320").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 let by_row = options.aggregate == Aggregate::SeqMeanTokenMean
                     || options.ratio != Ratio::Token;
@@ -183,49 +112,24 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
                 let mut slopes = gradient(&right);
                 empty.into_iter().for_each(|row| slopes.row_mut(row).fill(f64::NAN));
                 with_loss(right, ndarray::arr0(f64::NAN), Some(slopes))
-            }],
-        ),
-        fault(
-            "empty-rows-counted",
-            "rows without a token count in the number of rows, although declared not to",
-            "TRL's convention where verl's is declared",
-            "{aggregate: seq-mean-token-mean}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("empty-rows-counted", "rows without a token count in the number of rows, although declared not to").seen("TRL's convention where verl's is declared").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
                 as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Count)
-            }],
-        ),
-        fault(
-            "empty-rows-skipped",
-            "rows without a token do not count in the number of rows, although declared to",
-            "verl's convention where TRL's is declared",
-            "{aggregate: seq-mean-token-mean, empty_rows: count}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("empty-rows-skipped", "rows without a token do not count in the number of rows, although declared to").seen("verl's convention where TRL's is declared").under("{aggregate: seq-mean-token-mean, empty_rows: count}").gives(&[|case, options, dtype| {
                 as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Skip)
-            }],
-        ),
-        fault(
-            "gradient-of-the-sum",
-            "the loss is divided after its gradient was taken",
-            "verl #3332 (e160d3b2e)",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("gradient-of-the-sum", "the loss is divided after its gradient was taken").seen("verl #3332 (e160d3b2e)").gives(&[|case, options, dtype| {
                 let options_of_sum = Options { aggregate: Aggregate::TokenSum, ..options.clone() };
                 let slopes = right(case, &options_of_sum, dtype).grad_log_probs;
                 let right = right(case, options, dtype);
                 let loss = right.loss.clone();
                 with_loss(right, loss, slopes)
-            }],
-        ),
-        fault(
-            "gradient-doubled",
-            "the gradient is twice, or half, of what belongs to the loss",
-            "unsloth-zoo #892 (d491423a)",
-            "{}",
-            &[
+            }]),
+        Fault::new("gradient-doubled", "the gradient is twice, or half, of what belongs to the loss").seen("unsloth-zoo #892 (d491423a)").gives(&[
                 |case, options, dtype| scaled(case, options, dtype, 2.0),
                 |case, options, dtype| scaled(case, options, dtype, 0.5),
-            ],
-        ),
+            ]),
     ]
 }
 

@@ -10,33 +10,10 @@ use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![
-        fault(
-            "kl-term-subtracted",
-            "the divergence from the reference is rewarded",
-            "verl #179 (a65c9157b); Search-R1 4b3c094",
-            "{beta: 0.5}",
-            &[|case, options, dtype| with_beta(case, options, dtype, -options.beta)],
-        ),
-        fault(
-            "kl-coefficient-forced-to-zero",
-            "the KL term has no part in the loss",
-            "unsloth #3604 (4571ecaca3)",
-            "{beta: 0.5}",
-            &[|case, options, dtype| with_beta(case, options, dtype, 0.0)],
-        ),
-        fault(
-            "beta-applied-twice",
-            "the KL term is scaled by `beta` twice",
-            "a divergence that was scaled where it was made",
-            "{beta: 0.5}",
-            &[|case, options, dtype| with_beta(case, options, dtype, options.beta * options.beta)],
-        ),
-        fault(
-            "kl-direction-reversed",
-            "the divergence of the reference from the policy",
-            "trlx; kl-estimate/k3-direction-reversed",
-            "{beta: 0.5}",
-            &[|case, options, dtype| {
+        Fault::new("kl-term-subtracted", "the divergence from the reference is rewarded").seen("verl #179 (a65c9157b); Search-R1 4b3c094").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, -options.beta)]),
+        Fault::new("kl-coefficient-forced-to-zero", "the KL term has no part in the loss").seen("unsloth #3604 (4571ecaca3)").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, 0.0)]),
+        Fault::new("beta-applied-twice", "the KL term is scaled by `beta` twice").seen("a divergence that was scaled where it was made").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, options.beta * options.beta)]),
+        Fault::new("kl-direction-reversed", "the divergence of the reference from the policy").seen("trlx; kl-estimate/k3-direction-reversed").under("{beta: 0.5}").gives(&[|case, options, dtype| {
                 let Some(reference) = case.ref_log_probs.clone() else {
                     return right(case, options, dtype);
                 };
@@ -47,47 +24,23 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
                 };
                 let term = term(&turned, options, dtype);
                 with_term(case, options, dtype, Term { slopes: -term.slopes, ..term })
-            }],
-        ),
-        fault(
-            "kl-detached",
-            "the KL term has its value and no gradient",
-            "a divergence computed for the log, without gradients",
-            "{beta: 0.5}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-detached", "the KL term has its value and no gradient").seen("a divergence computed for the log, without gradients").under("{beta: 0.5}").gives(&[|case, options, dtype| {
                 let term = term(case, options, dtype);
                 with_term(case, options, dtype, Term { slopes: term.slopes * 0.0, ..term })
-            }],
-        ),
-        fault(
-            "kl-of-the-old-policy",
-            "the divergence of the policy that sampled, which learns nothing from it",
-            "a divergence taken from the rollout batch",
-            "{beta: 0.5}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-of-the-old-policy", "the divergence of the policy that sampled, which learns nothing from it").seen("a divergence taken from the rollout batch").under("{beta: 0.5}").gives(&[|case, options, dtype| {
                 let old = PolicyLossCase { log_probs: case.old_log_probs.clone(), ..case.clone() };
                 let term = term(&old, options, dtype);
                 with_term(case, options, dtype, Term { slopes: term.slopes * 0.0, ..term })
-            }],
-        ),
-        fault(
-            "kl-estimator-mistaken",
-            "another estimator than the declared one",
-            "open-instruct counts `kl0` to `kl3`, others from 1",
-            "{beta: 0.5}",
-            &[
+            }]),
+        Fault::new("kl-estimator-mistaken", "another estimator than the declared one").seen("open-instruct counts `kl0` to `kl3`, others from 1").under("{beta: 0.5}").gives(&[
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::K1),
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::K2),
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::Abs),
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::K3),
-            ],
-        ),
-        fault(
-            "kl-gradient-of-k2",
-            "the value is right, the gradient is that of d²/2",
-            "verl's `k3+` where `k3` is declared",
-            "{beta: 0.5}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("kl-gradient-of-k2", "the value is right, the gradient is that of d²/2").seen("verl's `k3+` where `k3` is declared").under("{beta: 0.5}").gives(&[|case, options, dtype| {
                 let k2 = Options {
                     kl_estimator: KlEstimator::K2,
                     kl_clamp: None,
@@ -97,85 +50,42 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
                 let slopes = term(case, &k2, dtype).slopes;
                 let term = term(case, options, dtype);
                 with_term(case, options, dtype, Term { slopes, ..term })
-            }],
-        ),
-        fault(
-            "kl-aggregated-as-token-mean",
-            "the KL term is the mean over all tokens, whatever is declared for the loss",
-            "a metric's mean used for the loss",
-            "{beta: 0.5, aggregate: seq-mean-token-sum}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-aggregated-as-token-mean", "the KL term is the mean over all tokens, whatever is declared for the loss").seen("a metric's mean used for the loss").under("{beta: 0.5, aggregate: seq-mean-token-sum}").gives(&[|case, options, dtype| {
                 let mean = Options { aggregate: Aggregate::TokenMean, ..options.clone() };
                 with_term(case, options, dtype, term(case, &mean, dtype))
-            }],
-        ),
-        fault(
-            "kl-diluted-by-padding",
-            "the KL term is divided by the number of all places, masked ones too",
-            "`.mean()` after the multiplication by the mask",
-            "{beta: 0.5}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-diluted-by-padding", "the KL term is divided by the number of all places, masked ones too").seen("`.mean()` after the multiplication by the mask").under("{beta: 0.5}").gives(&[|case, options, dtype| {
                 let share = tokens(&case.mask) as f64 / case.mask.len() as f64;
                 let Term { value, slopes } = term(case, options, dtype);
                 let term = Term { value: value * share, slopes: slopes * share };
                 with_term(case, options, dtype, term)
-            }],
-        ),
-        fault(
-            "kl-clamp-ignored",
-            "the divergence of a token is not clamped, although that is declared",
-            "TRL's convention where slime's is declared",
-            "{beta: 0.5, kl_clamp: [0, 0.5]}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-clamp-ignored", "the divergence of a token is not clamped, although that is declared").seen("TRL's convention where slime's is declared").under("{beta: 0.5, kl_clamp: [0, 0.5]}").gives(&[|case, options, dtype| {
                 let free = Options { kl_clamp: None, ..options.clone() };
                 with_term(case, options, dtype, term(case, &free, dtype))
-            }],
-        ),
-        fault(
-            "kl-clamp-keeps-its-gradient",
-            "the derivative flows on where the divergence is clamped",
-            "verl's `k3+` where `k3` is declared; verl #1779",
-            "{beta: 0.5, kl_clamp: [0, 0.5]}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-clamp-keeps-its-gradient", "the derivative flows on where the divergence is clamped").seen("verl's `k3+` where `k3` is declared; verl #1779").under("{beta: 0.5, kl_clamp: [0, 0.5]}").gives(&[|case, options, dtype| {
                 let free = Options { kl_clamp: None, ..options.clone() };
                 let slopes = term(case, &free, dtype).slopes;
                 with_term(case, options, dtype, Term { slopes, ..term(case, options, dtype) })
-            }],
-        ),
-        fault(
-            "kl-log-ratio-clamp-ignored",
-            "the log-ratio to the reference is not clamped, although that is declared",
-            "TRL's convention where NeMo-RL's is declared",
-            "{beta: 0.5, kl_log_ratio_clamp: 1}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-log-ratio-clamp-ignored", "the log-ratio to the reference is not clamped, although that is declared").seen("TRL's convention where NeMo-RL's is declared").under("{beta: 0.5, kl_log_ratio_clamp: 1}").gives(&[|case, options, dtype| {
                 let free = Options { kl_log_ratio_clamp: None, ..options.clone() };
                 with_term(case, options, dtype, term(case, &free, dtype))
-            }],
-        ),
-        fault(
-            "kl-clamped-undeclared",
-            "the divergence of a token is clamped to ±10, the log-ratio to ±20 first",
-            "verl's and OpenRLHF's convention where TRL's is declared",
-            "{beta: 0.5}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-clamped-undeclared", "the divergence of a token is clamped to ±10, the log-ratio to ±20 first").seen("verl's and OpenRLHF's convention where TRL's is declared").under("{beta: 0.5}").gives(&[|case, options, dtype| {
                 let clamped = Options {
                     kl_clamp: options.kl_clamp.or(Some([-10.0, 10.0])),
                     kl_log_ratio_clamp: options.kl_log_ratio_clamp.or(Some(20.0)),
                     ..options.clone()
                 };
                 with_term(case, options, dtype, term(case, &clamped, dtype))
-            }],
-        ),
-        fault(
-            "kl-reported-scaled",
-            "the metric `kl` is scaled by `beta`",
-            "the summand logged for the divergence",
-            "{beta: 0.5}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("kl-reported-scaled", "the metric `kl` is scaled by `beta`").seen("the summand logged for the divergence").under("{beta: 0.5}").gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 PolicyLossOutput { kl: right.kl.map(|kl| kl * options.beta), ..right }
-            }],
-        ),
+            }]),
     ]
 }
 

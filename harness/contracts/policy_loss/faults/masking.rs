@@ -10,83 +10,41 @@ use crate::value::place::Dtype;
 
 pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     vec![
-        fault(
-            "mask-one-position-early",
-            "the mask is shifted by one token against the log-probabilities",
-            "verl #3287 (2d6c6dbb3); trlx #108 (8edcd9d), #509 (fbc9e04); trl #469, #6800",
-            "{}",
-            &[
+        Fault::new("mask-one-position-early", "the mask is shifted by one token against the log-probabilities").seen("verl #3287 (2d6c6dbb3); trlx #108 (8edcd9d), #509 (fbc9e04); trl #469, #6800").gives(&[
                 |case, options, dtype| shifted(case, options, dtype, |token| token.checked_sub(1)),
                 |case, options, dtype| shifted(case, options, dtype, |token| Some(token + 1)),
-            ],
-        ),
-        fault(
-            "masked-after-the-arithmetic",
-            "what stands under the mask is computed with, and masked afterwards",
-            "trl #5594 (43e09b8fb)",
-            "{masked_values: any}",
-            &[
+            ]),
+        Fault::new("masked-after-the-arithmetic", "what stands under the mask is computed with, and masked afterwards").seen("trl #5594 (43e09b8fb)").under("{masked_values: any}").gives(&[
                 |case, options, dtype| too_late(case, options, dtype, false),
                 |case, options, dtype| too_late(case, options, dtype, true),
-            ],
-        ),
-        fault(
-            "mask-ignored",
-            "every place counts",
-            "trlx: losses over the padded batch",
-            "{}",
-            &[|case, options, dtype| with_mask(case, options, dtype, |_, _| true)],
-        ),
-        fault(
-            "last-token-left-out",
-            "the last token of each row does not count",
-            "trl #2332 (7f2ccbe3a); trlx #401 (a369dad)",
-            "{}",
-            &[|case, options, dtype| {
+            ]),
+        Fault::new("mask-ignored", "every place counts").seen("trlx: losses over the padded batch").gives(&[|case, options, dtype| with_mask(case, options, dtype, |_, _| true)]),
+        Fault::new("last-token-left-out", "the last token of each row does not count").seen("trl #2332 (7f2ccbe3a); trlx #401 (a369dad)").gives(&[|case, options, dtype| {
                 let last = |row: usize| case.mask.row(row).iter().rposition(|kept| *kept);
                 with_mask(case, options, dtype, |row, token| {
                     case.mask[[row, token]] && last(row) != Some(token)
                 })
-            }],
-        ),
-        fault(
-            "first-token-left-out",
-            "the first token of each row does not count",
-            "verl #3287 (2d6c6dbb3)",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("first-token-left-out", "the first token of each row does not count").seen("verl #3287 (2d6c6dbb3)").gives(&[|case, options, dtype| {
                 let first = |row: usize| case.mask.row(row).iter().position(|kept| *kept);
                 with_mask(case, options, dtype, |row, token| {
                     case.mask[[row, token]] && first(row) != Some(token)
                 })
-            }],
-        ),
-        fault(
-            "empty-mask-returns-a-constant",
-            "a batch without a token gives 0/0",
-            "ROLL 3a7b01f9; OpenRLHF 0fdee11b, bb463427; NeMo-RL #166 (5ff10f613); verl e9bcd2ba0",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("empty-mask-returns-a-constant", "a batch without a token gives 0/0").seen("ROLL 3a7b01f9; OpenRLHF 0fdee11b, bb463427; NeMo-RL #166 (5ff10f613); verl e9bcd2ba0").gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 if tokens(&case.mask) > 0 {
                     return right;
                 }
                 let nan = gradient(&right).mapv(|_| f64::NAN);
                 with_loss(right, ndarray::arr0(f64::NAN), Some(nan))
-            }],
-        ),
-        fault(
-            "fused-path-zero-gradient",
-            "the gradient is 0 where fewer than 15% of the places count",
-            "unsloth #5230, #7012",
-            "{}",
-            &[|case, options, dtype| {
+            }]),
+        Fault::new("fused-path-zero-gradient", "the gradient is 0 where fewer than 15% of the places count").seen("unsloth #5230, #7012").gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 let few = (tokens(&case.mask) as f64) < 0.15 * case.mask.len() as f64;
                 let (loss, slopes) = (right.loss.clone(), gradient(&right));
                 with_loss(right, loss, Some(if few { slopes * 0.0 } else { slopes }))
-            }],
-        ),
+            }]),
     ]
 }
 

@@ -12,7 +12,7 @@ mod ratio;
 use ndarray::{Array0, Array2};
 
 use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, reference};
-use crate::contract::fault::{Behaviour, Fault, Function, misbehaviours};
+use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 
 /// Every fault of the contract.
@@ -24,18 +24,7 @@ pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
     faults.extend(aggregation::all());
     faults.extend(kl::all());
     faults.extend(metrics::all());
-    faults.extend(misbehaviours());
     faults
-}
-
-fn fault(
-    id: &'static str,
-    summary: &'static str,
-    source: &'static str,
-    options: &'static str,
-    variants: &'static [Function<PolicyLoss>],
-) -> Fault<PolicyLoss> {
-    Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
 }
 
 /// What is right.

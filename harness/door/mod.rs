@@ -1,0 +1,10 @@
+//! The doors: `check`, `Suite`, `cases` and `fuzz` of the library, and the command.
+
+pub mod check;
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod fuzz;
+#[cfg(feature = "snapshots")]
+pub mod snapshots;
+pub mod strategy;
+pub mod suite;

@@ -1,0 +1,12 @@
+//! The engine: checking, shrinking, diagnosing. Compiled once for all contracts.
+
+pub mod check;
+pub(crate) mod cut_down;
+pub(crate) mod diagnose;
+pub(crate) mod finding;
+pub(crate) mod outcomes;
+pub(crate) mod patience;
+pub mod recorded;
+pub mod shrink;
+pub mod stream;
+pub mod subject;

@@ -1,0 +1,11 @@
+//! Reports for people and machines: text, HTML, JUnit, SARIF, annotations.
+
+#[cfg(feature = "cli")]
+pub(crate) mod github;
+#[cfg(feature = "cli")]
+pub(crate) mod html;
+#[cfg(feature = "cli")]
+pub(crate) mod junit;
+#[cfg(feature = "cli")]
+pub(crate) mod sarif;
+pub mod text;
