@@ -12,7 +12,7 @@ use crate::contracts;
 use crate::error::Error;
 use crate::invariant::check_invariant;
 use crate::place::Place;
-use crate::yaml::{self, Step};
+use crate::yaml::{self, Document, Step};
 
 /// A case with what is known about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,27 +72,28 @@ impl Head {
 
     /// Reads what every case file of a contract on our list has.
     pub(crate) fn parse(text: &str) -> Result<Head, Error> {
-        let head = Self::parse_any(text)?;
-        head.check_listed(text)?;
+        let document = Document::new(text);
+        let head = Self::parse_any(&document)?;
+        head.check_listed(&document)?;
         Ok(head)
     }
 
     /// Reads what every case file has, also that of a contract on no list of ours.
-    fn parse_any(text: &str) -> Result<Head, Error> {
-        let head: Head = yaml::parse(text)?;
+    fn parse_any(document: &Document) -> Result<Head, Error> {
+        let head: Head = document.read()?;
         if head.schema != 1 {
             let why = format!("unknown schema {}, expected 1", head.schema);
-            return Err(yaml::located_at(text, &[Step::Key("schema")], why));
+            return Err(document.wrong(&[Step::Key("schema")], why));
         }
         Ok(head)
     }
 
-    fn check_listed(&self, text: &str) -> Result<(), Error> {
+    fn check_listed(&self, document: &Document) -> Result<(), Error> {
         if contracts::IDS.contains(&&*self.contract) {
             return Ok(());
         }
         let why = contracts::unknown(&self.contract);
-        Err(yaml::located_at(text, &[Step::Key("contract")], why))
+        Err(document.wrong(&[Step::Key("contract")], why))
     }
 }
 
@@ -110,14 +111,15 @@ impl<C: Contract> CaseFile<C> {
     /// # Errors
     /// With line, column and the nearest known name.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let head = Head::parse_any(text)?;
-        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(text, steps, why);
+        let document = Document::new(text);
+        let head = Head::parse_any(&document)?;
+        let wrong = |steps: &[Step<'_>], why: String| document.wrong(steps, why);
         if head.contract != C::ID {
-            head.check_listed(text)?;
+            head.check_listed(&document)?;
             let why = format!("expected a case of `{}`, found one of `{}`", C::ID, head.contract);
             return Err(wrong(&[Step::Key("contract")], why));
         }
-        let options: C::Options = yaml::parse_at(text, &[Step::Key("options")])?;
+        let options: C::Options = document.read_at(&[Step::Key("options")])?;
         if let Err((name, why)) = options.check() {
             let steps = [Step::Key("options"), Step::Key(name)];
             return Err(wrong(&steps, format!("options.{name}: {why}")));
@@ -125,7 +127,7 @@ impl<C: Contract> CaseFile<C> {
         if let Some(id) = &head.invariant {
             check_invariant::<C>(id).map_err(|why| wrong(&[Step::Key("invariant")], why))?;
         }
-        let case = yaml::record_at(text, &[Step::Key("case")])?;
+        let case = yaml::record_at(&document, &[Step::Key("case")])?;
         let Head { invariant, component, place, why, link, diagnosis, .. } = head;
         Ok(CaseFile { invariant, component, place, why, link, diagnosis, options, case })
     }

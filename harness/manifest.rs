@@ -17,13 +17,13 @@ use crate::invariant::check_invariant;
 use crate::place::Place;
 use crate::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
 use crate::report::Location;
-use crate::yaml::{self, Step};
+use crate::yaml::{self, Document, Step};
 
 /// A manifest that has been read and whose names are all known.
 #[derive(Debug)]
 pub struct Manifest {
     path: PathBuf,
-    text: String,
+    document: Document,
     python: Python,
     corpora: PathBuf,
     /// The components, in order.
@@ -159,13 +159,14 @@ impl Manifest {
     /// With path, line, column and the nearest known name.
     pub fn read(path: &Path) -> Result<Manifest, Error> {
         let text = yaml::read(path)?;
-        Self::parse(path, text).map_err(|error| error.at(path))
+        Self::parse(path, &text).map_err(|error| error.at(path))
     }
 
     /// Reads the text of the manifest at `path`.
-    pub(crate) fn parse(path: &Path, text: String) -> Result<Manifest, Error> {
-        let file: File = yaml::parse(&text)?;
-        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(&text, steps, why);
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Manifest, Error> {
+        let document = Document::new(text);
+        let file: File = document.read()?;
+        let wrong = |steps: &[Step<'_>], why: String| document.wrong(steps, why);
         if file.version != 1 {
             let why = format!("unknown version {}, expected 1", file.version);
             return Err(wrong(&[Step::Key("version")], why));
@@ -187,12 +188,12 @@ impl Manifest {
         let corpora = tidy(&parent.join(file.corpora.as_deref().unwrap_or(Path::new("corpora"))));
         let mut components: Vec<Declared> = Vec::new();
         for (index, component) in file.components.into_iter().enumerate() {
-            let line = yaml::line_of(&text, &[Step::Key("components"), Step::Item(index)]);
+            let line = document.line(&[Step::Key("components"), Step::Item(index)]);
             let declared = declared(index, line, component, &components)
                 .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
             components.push(declared);
         }
-        let manifest = Manifest { path: path.to_owned(), text, python, corpora, components };
+        let manifest = Manifest { path: path.to_owned(), document, python, corpora, components };
         for declared in &manifest.components {
             let check = CheckNames { manifest: &manifest, declared };
             contracts::visit(declared.contract, check).expect("the name was checked")?;
@@ -280,14 +281,16 @@ impl Manifest {
         declared: &Declared,
         key: &str,
     ) -> Result<T, Error> {
-        yaml::parse_at(&self.text, &in_component(declared.index, key))
+        self.document
+            .read_at(&in_component(declared.index, key))
             .map_err(|error| error.within(format!("component `{}`", declared.name)))
     }
 
     /// An error about a part of a component.
     fn wrong(&self, declared: &Declared, more: &[Step<'_>], why: String) -> Error {
         let component = [Step::Key("components"), Step::Item(declared.index)];
-        yaml::located_at(&self.text, &[&component, more].concat(), why)
+        self.document
+            .wrong(&[&component, more].concat(), why)
             .within(format!("component `{}`", declared.name))
     }
 }
