@@ -19,6 +19,7 @@ use shakedown::contracts::group_advantage::{GroupAdvantage, Options as Advantage
 use shakedown::contracts::policy_loss::PolicyLoss;
 use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::host::builtin::Builtin;
+use shakedown::files::manifest::Manifest;
 use shakedown::value::place::Place;
 use shakedown::host::process::{Process, Python, Signature, default_interpreter};
 use shakedown::engine::{shrink, stream};
@@ -174,12 +175,30 @@ fn options(criterion: &mut Criterion) {
     });
 }
 
+/// A manifest is read before anything runs.
+fn manifest(criterion: &mut Criterion) {
+    let component = |index| {
+        format!(
+            "- name: c{index}\n  contract: group-advantage\n  \
+             target: builtin:group-advantage/reference\n  options: {{epsilon: 1.0e-4}}\n  \
+             skip: {{zero-sum: \"not in this trainer\"}}\n"
+        )
+    };
+    let text: String = (0..1000).map(component).collect();
+    let folder = tempfile::tempdir().expect("the temporary folder can be written");
+    let path = folder.path().join("shakedown.yaml");
+    std::fs::write(&path, format!("version: 1\ncomponents:\n{text}")).expect("it can be written");
+    criterion.bench_function("manifest/1000-components", |bencher| {
+        bencher.iter(|| Manifest::read(&path).expect("the manifest is good"));
+    });
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default()
         .sample_size(10)
         .measurement_time(Duration::from_secs(3))
         .warm_up_time(Duration::from_secs(1));
-    targets = cycles, policy_loss, shrinking, options, python, hypothesis
+    targets = cycles, policy_loss, shrinking, options, manifest, python, hypothesis
 }
 criterion_main!(benches);

@@ -14,7 +14,7 @@ use crate::value::error::Error;
 use crate::contract::check_invariant;
 use crate::value::place::Place;
 use crate::value::yaml;
-use crate::value::yaml::Step;
+use crate::value::yaml::{Document, Step};
 
 /// A case with what is known about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,27 +74,28 @@ impl Head {
 
     /// Reads what every case file of a contract on our list has.
     pub(crate) fn parse(text: &str) -> Result<Head, Error> {
-        let head = Self::parse_any(text)?;
-        head.check_listed(text)?;
+        let document = Document::new(text);
+        let head = Self::parse_any(&document)?;
+        head.check_listed(&document)?;
         Ok(head)
     }
 
     /// Reads what every case file has, also that of a contract on no list of ours.
-    fn parse_any(text: &str) -> Result<Head, Error> {
-        let head: Head = yaml::parse(text)?;
+    fn parse_any(document: &Document) -> Result<Head, Error> {
+        let head: Head = document.read()?;
         if head.schema != 1 {
             let why = format!("unknown schema {}, expected 1", head.schema);
-            return Err(yaml::located_at(text, &[Step::Key("schema")], why));
+            return Err(document.wrong(&[Step::Key("schema")], why));
         }
         Ok(head)
     }
 
-    fn check_listed(&self, text: &str) -> Result<(), Error> {
+    fn check_listed(&self, document: &Document) -> Result<(), Error> {
         if contracts::IDS.contains(&&*self.contract) {
             return Ok(());
         }
         let why = contracts::unknown(&self.contract);
-        Err(yaml::located_at(text, &[Step::Key("contract")], why))
+        Err(document.wrong(&[Step::Key("contract")], why))
     }
 }
 
@@ -112,14 +113,15 @@ impl<C: Contract> CaseFile<C> {
     /// # Errors
     /// With line, column and the nearest known name.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let head = Head::parse_any(text)?;
-        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(text, steps, why);
+        let document = Document::new(text);
+        let head = Head::parse_any(&document)?;
+        let wrong = |steps: &[Step<'_>], why: String| document.wrong(steps, why);
         if head.contract != C::ID {
-            head.check_listed(text)?;
+            head.check_listed(&document)?;
             let why = format!("expected a case of `{}`, found one of `{}`", C::ID, head.contract);
             return Err(wrong(&[Step::Key("contract")], why));
         }
-        let options: C::Options = yaml::parse_at(text, &[Step::Key("options")])?;
+        let options: C::Options = document.read_at(&[Step::Key("options")])?;
         if let Err((name, why)) = options.check() {
             let steps = [Step::Key("options"), Step::Key(name)];
             return Err(wrong(&steps, format!("options.{name}: {why}")));
@@ -127,7 +129,7 @@ impl<C: Contract> CaseFile<C> {
         if let Some(id) = &head.invariant {
             check_invariant::<C>(id).map_err(|why| wrong(&[Step::Key("invariant")], why))?;
         }
-        let case = yaml::record_at(text, &[Step::Key("case")])?;
+        let case = yaml::record_at(&document, &[Step::Key("case")])?;
         let Head { invariant, component, place, why, link, diagnosis, .. } = head;
         Ok(CaseFile { invariant, component, place, why, link, diagnosis, options, case })
     }
@@ -195,4 +197,46 @@ pub(crate) fn head<O: serde::Serialize>(
     }
     let _ = writeln!(text, "options: {}\ncase:", yaml::inline(options));
     text
+}
+
+/// Writes a file beside its place and renames it, so that nobody ever reads half of it.
+///
+/// # Errors
+/// The folder or the file cannot be written.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let failed = |error: std::io::Error| Error::io("write", path, &error);
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut builder = tempfile::Builder::new();
+    // Who may read it is for the umask to say, as for every new file.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// `CORPORA/CONTRACT/found`: what runs found; ignored by git.
+pub fn found_folder(corpora: &Path, contract: &str) -> PathBuf {
+    corpora.join(contract).join("found")
+}
+
+/// Makes the `found` folder, with a file that keeps git out of it.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn make_found_folder(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(|error| Error::io("make", folder, &error))?;
+    let ignore = folder.join(".gitignore");
+    if ignore.exists() {
+        return Ok(());
+    }
+    fs::write(&ignore, "*\n").map_err(|error| Error::io("write", &ignore, &error))
+}
+
+/// `CORPORA/CONTRACT/regressions`: what is kept for ever, each with its reason.
+pub fn regressions_folder(corpora: &Path, contract: &str) -> PathBuf {
+    corpora.join(contract).join("regressions")
 }

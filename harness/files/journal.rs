@@ -101,8 +101,11 @@ pub(crate) fn left_behind<C: Contract>(
     let mut cases = Vec::new();
     for path in yaml_files(&found_folder(corpora, C::ID)) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        if !name.starts_with(&prefix) {
+            continue;
+        }
         let Ok(file) = File::open(&path) else { continue };
-        if !name.starts_with(&prefix) || matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             continue;
         }
         // Two names may begin alike, and a run may have ended before its first call.

@@ -19,13 +19,13 @@ use crate::value::place::Place;
 use crate::host::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
 use crate::report::Location;
 use crate::value::yaml;
-use crate::value::yaml::Step;
+use crate::value::yaml::{Document, Step};
 
 /// A manifest that has been read and whose names are all known.
 #[derive(Debug)]
 pub struct Manifest {
     path: PathBuf,
-    text: String,
+    document: Document,
     python: Python,
     corpora: PathBuf,
     /// The components, in order.
@@ -161,13 +161,14 @@ impl Manifest {
     /// With path, line, column and the nearest known name.
     pub fn read(path: &Path) -> Result<Manifest, Error> {
         let text = yaml::read(path)?;
-        Self::parse(path, text).map_err(|error| error.at(path))
+        Self::parse(path, &text).map_err(|error| error.at(path))
     }
 
     /// Reads the text of the manifest at `path`.
-    pub(crate) fn parse(path: &Path, text: String) -> Result<Manifest, Error> {
-        let file: File = yaml::parse(&text)?;
-        let wrong = |steps: &[Step<'_>], why: String| yaml::located_at(&text, steps, why);
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Manifest, Error> {
+        let document = Document::new(text);
+        let file: File = document.read()?;
+        let wrong = |steps: &[Step<'_>], why: String| document.wrong(steps, why);
         if file.version != 1 {
             let why = format!("unknown version {}, expected 1", file.version);
             return Err(wrong(&[Step::Key("version")], why));
@@ -189,12 +190,12 @@ impl Manifest {
         let corpora = tidy(&parent.join(file.corpora.as_deref().unwrap_or(Path::new("corpora"))));
         let mut components: Vec<Declared> = Vec::new();
         for (index, component) in file.components.into_iter().enumerate() {
-            let line = yaml::line_of(&text, &[Step::Key("components"), Step::Item(index)]);
+            let line = document.line(&[Step::Key("components"), Step::Item(index)]);
             let declared = declared(index, line, component, &components)
                 .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
             components.push(declared);
         }
-        let manifest = Manifest { path: path.to_owned(), text, python, corpora, components };
+        let manifest = Manifest { path: path.to_owned(), document, python, corpora, components };
         for declared in &manifest.components {
             let check = CheckNames { manifest: &manifest, declared };
             contracts::visit(declared.contract, check).expect("the name was checked")?;
@@ -282,14 +283,16 @@ impl Manifest {
         declared: &Declared,
         key: &str,
     ) -> Result<T, Error> {
-        yaml::parse_at(&self.text, &in_component(declared.index, key))
+        self.document
+            .read_at(&in_component(declared.index, key))
             .map_err(|error| error.within(format!("component `{}`", declared.name)))
     }
 
     /// An error about a part of a component.
     fn wrong(&self, declared: &Declared, more: &[Step<'_>], why: String) -> Error {
         let component = [Step::Key("components"), Step::Item(declared.index)];
-        yaml::located_at(&self.text, &[&component, more].concat(), why)
+        self.document
+            .wrong(&[&component, more].concat(), why)
             .within(format!("component `{}`", declared.name))
     }
 }
@@ -400,4 +403,45 @@ fn tidy(path: &Path) -> PathBuf {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The builtin component `CONTRACT/reference` or `CONTRACT/fault/ID`.
+///
+/// # Errors
+/// The name is not known: the message.
+pub fn builtin<C: Contract>(name: &str) -> Result<Builtin<C>, String> {
+    let contract = C::ID;
+    let expected = format!("`builtin:{contract}/reference` or `builtin:{contract}/fault/ID`");
+    let rest = name.strip_prefix(contract).and_then(|rest| rest.strip_prefix('/'));
+    match rest.map(|rest| (rest, rest.strip_prefix("fault/"))) {
+        Some(("reference", _)) => Ok(Builtin::reference()),
+        Some((_, Some(id))) => {
+            let mut faults = C::faults();
+            match faults.iter().position(|fault| fault.id == id) {
+                Some(index) => Ok(Builtin::fault(faults.swap_remove(index), 0)),
+                None => {
+                    let near = nearest(id, faults.iter().map(|fault| fault.id));
+                    Err(format!("target: unknown fault `{id}` of `{contract}`{near}"))
+                }
+            }
+        }
+        rest => {
+            let near = rest.map(|(rest, _)| nearest(rest, ["reference"])).unwrap_or_default();
+            Err(format!("target: expected {expected}, found `builtin:{name}`{near}"))
+        }
+    }
+}
+
+/// The same, with the options under which it is what its name says.
+///
+/// # Errors
+/// The name is not known: the message.
+pub fn builtin_under_its_options<C: Contract>(name: &str) -> Result<Subject<C>, String> {
+    let mut subject = Subject::new(name, builtin::<C>(name)?);
+    let fault =
+        C::faults().into_iter().find(|fault| name.ends_with(&format!("/fault/{}", fault.id)));
+    if let Some(fault) = fault {
+        subject.options = yaml::parse(fault.options).map_err(|error| error.to_string())?;
+    }
+    Ok(subject)
 }

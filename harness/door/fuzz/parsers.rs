@@ -24,14 +24,14 @@ use crate::value::yaml;
 pub fn manifest(bytes: &[u8]) {
     let Ok(text) = yaml::text(bytes.to_vec()) else { return };
     let path = Path::new("shakedown.yaml");
-    let manifest = match Manifest::parse(path, text.clone()) {
+    let manifest = match Manifest::parse(path, &text) {
         Ok(manifest) => manifest,
         Err(error) => return assert_located(&error, &text),
     };
     let mut document: serde_yaml::Value = yaml::parse(&text).expect("it was read before");
     without_empty(&mut document);
     let line = yaml::inline(&document);
-    let again = Manifest::parse(path, line.clone()).unwrap_or_else(|e| panic!("{line}\n{e}"));
+    let again = Manifest::parse(path, &line).unwrap_or_else(|e| panic!("{line}\n{e}"));
     assert_eq!(manifest.components.len(), again.components.len(), "{line}");
     assert_eq!(manifest.corpora(), again.corpora(), "{line}");
     for (first, second) in manifest.components.iter().zip(&again.components) {

@@ -3,8 +3,11 @@
 //! Reading gives errors with path, line, column and the nearest known name. Writing keeps every
 //! float bit for bit, NaN and infinities included, and arrays on one line.
 
+mod document;
+mod events;
+mod reader;
 mod record;
-mod steps;
+mod scalar;
 mod words;
 
 use std::fmt::Write as _;
@@ -16,9 +19,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::value::error::Error;
+pub use document::{Document, Step};
 pub use record::{record_at, write_record};
-pub use steps::{Step, line_of, located_at, parse_at};
-use words::located;
 
 /// Larger files are refused: a manifest or a case has a few kilobytes.
 pub(crate) const LARGEST_FILE_BYTES: u64 = 16 << 20;
@@ -106,7 +108,7 @@ fn too_deep(text: &str) -> Option<usize> {
 /// # Errors
 /// With line, column and the nearest known name.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    serde_yaml::from_str(text).map_err(|error| located(text, &error, ""))
+    Document::new(text).read()
 }
 
 /// A value with another one, given as YAML, for one of its keys.
@@ -264,7 +266,7 @@ mod tests {
         }
         let text = "components:\n  - name: a\n  - name: b\n    options:\n      epsilom: 1\n";
         let steps = [Step::Key("components"), Step::Item(1), Step::Key("options")];
-        let error = parse_at::<Part>(text, &steps).unwrap_err().to_string();
+        let error = Document::new(text).read_at::<Part>(&steps).unwrap_err().to_string();
         assert!(error.contains("`epsilon`"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use ndarray::{ArrayD, IxDyn};
 use serde_yaml::Mapping;
 
-use super::{Step, inline, located_at, parse_at, write_float, write_string};
+use super::{Document, Step, inline, write_float, write_string};
 use crate::value::error::{Error, cut, unknown};
 use crate::value::record::{Branch, Field, Kind, Record, Tree, Value, item, tree};
 use crate::value::text::nested;
@@ -56,13 +56,13 @@ fn write_value(text: &mut String, value: &Value) {
 ///
 /// # Errors
 /// Unknown, missing or misshapen fields, with line, column and the nearest known name.
-pub fn record_at<R: Record>(text: &str, steps: &[Step<'_>]) -> Result<R, Error> {
-    let mapping: Mapping = parse_at(text, steps)?;
+pub fn record_at<R: Record>(document: &Document, steps: &[Step<'_>]) -> Result<R, Error> {
+    let mapping: Mapping = document.read_at(steps)?;
     let whole = match steps.last() {
         Some(Step::Key(key)) => *key,
         _ => "record",
     };
-    let here = Here { text, steps, path: whole.to_owned() };
+    let here = Here { document, steps, path: whole.to_owned() };
     let mut values = HashMap::new();
     read_fields(&here, &R::fields(), &mapping, &|field| field, &mut values)?;
     R::from_values(&mut |name| values.remove(name)).map_err(|(name, why)| {
@@ -73,7 +73,7 @@ pub fn record_at<R: Record>(text: &str, steps: &[Step<'_>]) -> Result<R, Error> 
 
 /// Where a part of a record stands.
 struct Here<'a> {
-    text: &'a str,
+    document: &'a Document,
     steps: &'a [Step<'a>],
     path: String,
 }
@@ -86,7 +86,7 @@ impl Here<'_> {
             Step::Item(index) => format!("{path}[{index}]"),
             Step::Name(_) => path,
         });
-        located_at(self.text, &[self.steps, more].concat(), why).within(path)
+        self.document.wrong(&[self.steps, more].concat(), why).within(path)
     }
 }
 
@@ -143,7 +143,7 @@ fn read_list(
             return Err(here.wrong(&more, expected("a mapping", yaml)));
         };
         let path = format!("{}.{}[{index}]", here.path, field.name);
-        let inside = Here { text: here.text, steps: &[here.steps, &more].concat(), path };
+        let inside = Here { document: here.document, steps: &[here.steps, &more].concat(), path };
         read_fields(&inside, &field.items, mapping, &|field| item(list, index, field), values)?;
     }
     Ok(())
@@ -245,7 +245,7 @@ case:
 ";
 
     fn read(text: &str) -> Result<Parts, String> {
-        let case = record_at(text, &[Step::Key("case")]);
+        let case = record_at(&Document::new(text), &[Step::Key("case")]);
         case.map_err(|error| error.at(std::path::Path::new("file")).to_string())
     }
 

@@ -6,22 +6,15 @@ use crate::value::error::{Error, cut, unknown};
 /// What the YAML library says of a second document, without saying where it is.
 const SECOND_DOCUMENT: &str = "more than one document";
 
-/// The error of the YAML library as ours: its position and its path taken out of the text, its
-/// words turned into ours.
-pub(super) fn located(text: &str, error: &serde_yaml::Error, known: &str) -> Error {
+/// What the YAML library says of a text that is not YAML, as our error.
+pub(super) fn located(text: &str, error: &serde_yaml::Error) -> Error {
     let message = without_positions(&error.to_string());
-    let beginnings = ["invalid ", "unknown field ", "unknown variant ", "missing field "];
-    let begin = beginnings.iter().chain(&["duplicate "]).filter_map(|words| message.find(words));
-    let (path, message) = message.split_at(begin.min().unwrap_or(0));
-    let path = path.trim_end_matches(": ");
-    let path = path.strip_prefix(known).unwrap_or(path).trim_start_matches('.');
     let place = error.location();
     let at = place.as_ref().and_then(|place| text.as_bytes().get(place.index()));
     let found = Error::new(match at {
         Some(b'\t') => "expected spaces, found a tab".to_owned(),
-        _ => in_our_words(message),
+        _ => in_our_words(&message),
     });
-    let found = if path.is_empty() { found } else { found.within(path) };
     let second = || {
         let begins = ["\n---", "\r---", "\n...", "\r..."];
         let last = begins.iter().filter_map(|begin| text.rfind(begin)).max();
@@ -38,7 +31,7 @@ pub(super) fn located(text: &str, error: &serde_yaml::Error, known: &str) -> Err
 
 /// The line and the column of a place, inside the text: the library counts one more line where the
 /// last one has no end.
-pub(super) fn inside(text: &str, place: &serde_yaml::Location) -> (usize, usize) {
+fn inside(text: &str, place: &serde_yaml::Location) -> (usize, usize) {
     if place.line() <= text.split('\n').count() {
         (place.line(), place.column())
     } else {
@@ -62,7 +55,7 @@ fn without_positions(text: &str) -> String {
 
 /// What serde says, as people who have never heard of it would: what was expected, then what was
 /// found.
-fn in_our_words(message: &str) -> String {
+pub(super) fn in_our_words(message: &str) -> String {
     let mut names = message.split('`').skip(1).step_by(2);
     let mut name = || names.next().unwrap_or("");
     if let Some(wrong) = ["invalid type: ", "invalid value: "]
@@ -84,8 +77,6 @@ fn in_our_words(message: &str) -> String {
         format!("the key `{}` is given twice", key.trim_matches('"'))
     } else if message.contains(SECOND_DOCUMENT) {
         "expected one document, found another after `---`".to_owned()
-    } else if message.contains("repetition limit") {
-        "the aliases (`*name`) unfold into too much".to_owned()
     } else if message == "unknown anchor" {
         "the alias (`*name`) has no anchor (`&name`) before it".to_owned()
     } else if message.contains("while scanning a quoted scalar") {

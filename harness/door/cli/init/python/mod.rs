@@ -71,12 +71,12 @@ pub(super) fn plan(dir: &Path) -> Result<Plan, Error> {
 fn manifest(dir: &Path, filled: &Component, others: &[Component]) -> Result<String, Error> {
     let path = dir.join(MANIFEST_FILE);
     let text = manifest_text(filled, others);
-    if Manifest::parse(&path, text.clone()).is_ok() {
+    if Manifest::parse(&path, &text).is_ok() {
         return Ok(text);
     }
     let bare = Component { options: Vec::new(), ..filled.clone() };
     let text = manifest_text(&bare, others);
-    Manifest::parse(&path, text.clone()).map_err(|error| error.at(&path))?;
+    Manifest::parse(&path, &text).map_err(|error| error.at(&path))?;
     Ok(text)
 }
 
