@@ -60,7 +60,7 @@ pub trait Component<D: Definition = Erased>: Send {
     ///
     /// # Errors
     /// What went wrong in the component; never what went wrong in shakedown.
-    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<D>, Failure>;
+    fn call(&mut self, call: &Call<'_, D>) -> Result<Returned<D>, Failure>;
 
     /// Makes it ready for a place: `Some(why)` where the place is not here.
     ///

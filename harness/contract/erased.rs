@@ -129,7 +129,7 @@ pub fn of<C: Contract>() -> &'static dyn AnyContract {
     let classes = (C::PARTS.classes)().into_iter().map(AnyClass::from).collect();
     let typed = Typed::<C> { invariants, faults, classes, of: PhantomData };
     // As many as there are contracts, for as long as the program lives.
-    known().get_or_insert_default().entry(id).or_insert_with(|| Box::leak(Box::new(typed)))
+    *known().get_or_insert_default().entry(id).or_insert_with(|| Box::leak(Box::new(typed)))
 }
 
 fn shared<R: AnyRecord>(records: Vec<R>) -> Vec<Shared> {

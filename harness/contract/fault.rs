@@ -131,8 +131,11 @@ pub enum Behaviour {
 /// A wrong implementation of any contract.
 pub struct AnyFunction {
     function: Box<dyn Fn(&dyn AnyRecord, &dyn AnyOptions, Dtype) -> Shared + Send + Sync>,
-    as_if: Option<Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + Send + Sync>>,
+    as_if: Option<Conventions>,
 }
+
+/// Other options in place of some.
+type Conventions = Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + Send + Sync>;
 
 impl AnyFunction {
     /// What it gives for a case, rounded to the dtype.
@@ -184,7 +187,7 @@ fn any_function<C: Contract>(variant: Variant<C>) -> AnyFunction {
             round(&mut output, dtype);
             Arc::new(output)
         }),
-        as_if: as_if.map(|other| -> Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + _> {
+        as_if: as_if.map(|other| -> Conventions {
             Box::new(move |options| Arc::new(other(options.typed::<C::Options>().clone())))
         }),
     }

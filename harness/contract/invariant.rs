@@ -129,6 +129,16 @@ impl<D: Definition> Invariant<D> {
         Self { needs_gradient: true, ..self }
     }
 
+    /// Whether it is checked under these options.
+    pub(crate) fn is_under(&self, options: &D::Options) -> bool {
+        (self.under)(options)
+    }
+
+    /// Whether it is checked at this place.
+    pub(crate) fn is_at(&self, place: Place) -> bool {
+        (self.at)(place)
+    }
+
     /// Checks it on the case of a probe.
     ///
     /// # Errors

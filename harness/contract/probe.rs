@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use ndarray::ArrayD;
@@ -46,9 +45,9 @@ pub use __broken as broken;
 /// the oracle's.
 #[derive(Default)]
 pub struct Memo {
-    pub(crate) output: Option<Result<Rc<Returned>, Failure>>,
-    with_gradient: Option<Result<Rc<Returned>, Failure>>,
-    pub(crate) expected: Option<Rc<Vec<Expected>>>,
+    pub(crate) output: Option<Result<Arc<Returned>, Failure>>,
+    with_gradient: Option<Result<Arc<Returned>, Failure>>,
+    pub(crate) expected: Option<Arc<Vec<Expected>>>,
 }
 
 /// What a law gets to see: a case, the options in force, and the component itself, of any
@@ -95,10 +94,10 @@ impl<'a> AnyProbe<'a> {
     ///
     /// # Errors
     /// The call failed.
-    pub fn output(&mut self) -> Result<Rc<Returned>, Stop> {
+    pub fn output(&mut self) -> Result<Arc<Returned>, Stop> {
         self.not_refused()?;
         if self.memo.output.is_none() {
-            self.memo.output = Some(self.answer(self.case, self.options, false).map(Rc::new));
+            self.memo.output = Some(self.answer(self.case, self.options, false).map(Arc::new));
         }
         let answer = self.memo.output.clone().expect("it was just filled");
         self.kept(self.case, answer)
@@ -108,10 +107,10 @@ impl<'a> AnyProbe<'a> {
     ///
     /// # Errors
     /// The call failed.
-    pub fn gradient_output(&mut self) -> Result<Rc<Returned>, Stop> {
+    pub fn gradient_output(&mut self) -> Result<Arc<Returned>, Stop> {
         self.not_refused()?;
         if self.memo.with_gradient.is_none() {
-            self.memo.with_gradient = Some(self.answer(self.case, self.options, true).map(Rc::new));
+            self.memo.with_gradient = Some(self.answer(self.case, self.options, true).map(Arc::new));
         }
         let answer = self.memo.with_gradient.clone().expect("it was just filled");
         self.kept(self.case, answer)
@@ -149,7 +148,7 @@ impl<'a> AnyProbe<'a> {
     ///
     /// # Errors
     /// The call failed, or its output is not finite.
-    pub fn finite_output(&mut self) -> Result<Rc<Returned>, Stop> {
+    pub fn finite_output(&mut self) -> Result<Arc<Returned>, Stop> {
         let returned = self.output()?;
         let comparable =
             is_finite(&*returned.output) || self.contract.may_give_nan(&**self.options);
@@ -223,11 +222,11 @@ impl<'a> AnyProbe<'a> {
     }
 
     /// What the oracle expects for the case.
-    pub fn expected(&mut self) -> Rc<Vec<Expected>> {
+    pub fn expected(&mut self) -> Arc<Vec<Expected>> {
         if self.memo.expected.is_none() {
-            self.memo.expected = Some(Rc::new(self.expected_of(&**self.case)));
+            self.memo.expected = Some(Arc::new(self.expected_of(&**self.case)));
         }
-        Rc::clone(self.memo.expected.as_ref().expect("it was just filled"))
+        Arc::clone(self.memo.expected.as_ref().expect("it was just filled"))
     }
 
     /// What the oracle expects for another case.
@@ -294,7 +293,7 @@ impl<'a> AnyProbe<'a> {
 pub struct Answer<D: Definition> {
     /// The outputs, as f64.
     pub output: Arc<D::Output>,
-    returned: Rc<Returned>,
+    returned: Arc<Returned>,
 }
 
 impl<D: Definition> Deref for Answer<D> {
@@ -394,7 +393,7 @@ where
     }
 
     /// What the oracle expects for the case.
-    pub fn expected(&mut self) -> Rc<Vec<Expected>> {
+    pub fn expected(&mut self) -> Arc<Vec<Expected>> {
         self.any.expected()
     }
 
@@ -441,7 +440,7 @@ where
         case: G::Case,
         options: G::Options,
         check: impl FnOnce(&mut Probe<'_, G>) -> Outcome,
-        call: impl FnMut(&mut Self, &G::Case) -> Result<G::Output, Stop> + Send,
+        call: impl FnMut(&mut Probe<'_, D>, &G::Case) -> Result<G::Output, Stop> + Send,
     ) -> Outcome
     where
         G: Definition<Case: AnyRecord, Output: AnyRecord, Options: AnyOptions>,
@@ -487,7 +486,7 @@ where
     }
 }
 
-fn answer<D: Definition<Output: AnyRecord>>(returned: Rc<Returned>) -> Answer<D> {
+fn answer<D: Definition<Output: AnyRecord>>(returned: Arc<Returned>) -> Answer<D> {
     let output = record::shared(&returned.output);
     Answer { output, returned }
 }

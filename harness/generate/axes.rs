@@ -343,23 +343,25 @@ pub fn from_fields<R: Record>(mut fields: Fields) -> R {
 }
 
 /// Masked tokens, distinct numbers, their complexity, and how early the complex ones stand.
-pub fn costs<R: Record>(case: &R) -> [u64; 4] {
+pub fn costs(case: &dyn AnyRecord) -> [u64; 4] {
     let (mut masked, mut numbers, mut early) = (0, 0, 0);
     let mut distinct: Vec<u64> = Vec::new();
-    for (_, value) in case.values() {
+    case.each(&mut |_, value| {
         let costs: Vec<u64> = match value {
-            None => continue,
-            Some(Value::Float(array)) => {
+            None => return,
+            Some(ValueRef::Float(array)) => {
                 distinct.extend(array.iter().map(|x| x.to_bits()));
                 array.iter().map(|x| complexity(*x)).collect()
             }
-            Some(Value::Int(array)) => array.iter().map(|x| complexity(*x as f64)).collect(),
-            Some(Value::Bool(array)) => {
+            Some(ValueRef::Int(array)) => array.iter().map(|x| complexity(*x as f64)).collect(),
+            Some(ValueRef::Bool(array)) => {
                 masked += array.iter().filter(|kept| !**kept).count() as u64;
                 array.iter().map(|kept| u64::from(!*kept)).collect()
             }
-            Some(Value::Text(array)) => {
-                array.iter().map(|text| text.as_deref().map_or(1, texts::complexity)).collect()
+            Some(of_texts) => {
+                let mut costs = Vec::new();
+                of_texts.for_texts(|text| costs.push(text.map_or(1, texts::complexity)));
+                costs
             }
         };
         numbers += costs.iter().sum::<u64>();

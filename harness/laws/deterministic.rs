@@ -26,7 +26,7 @@ use crate::value::text::{number, quoted_or_null};
 pub fn law<D: Definition<Options: AnyOptions>>() -> Invariant<D> {
     let doc = include_str!("deterministic.rs");
     Invariant::law("deterministic", doc, Pitfall::PurityShapeDtype, check)
-        .under(|options| options.deterministic())
+        .under(AnyOptions::deterministic)
 }
 
 fn check(probe: &mut AnyProbe<'_>) -> Outcome {
@@ -37,7 +37,7 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         let differ = |a: f64, b: f64| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
         let at = both.into_iter().find(|((_, a), b)| differ(**a, **b));
         if let Some(((index, a), b)) = at {
-            let index = crate::value::text::index(&index);
+            let index = record::index(&index);
             let (a, b) = (number(*a), number(*b));
             broken!("{name}{index} is {a} the first time and {b} the second");
         }
@@ -45,7 +45,7 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     for ((name, left), (_, right)) in texts(&*first.output).into_iter().zip(texts(&*second.output)) {
         let differ = left.indexed_iter().zip(&right).find(|((_, a), b)| *a != *b);
         if let Some(((index, a), b)) = differ {
-            let index = crate::value::text::index(&index);
+            let index = record::index(&index);
             let [a, b] = [a, b].map(|text| quoted_or_null(text.as_deref()));
             broken!("{name}{index} is {a} the first time and {b} the second");
         }

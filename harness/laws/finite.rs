@@ -15,7 +15,7 @@
 //! SB3 #1028, ROLL #475: deviations with ddof 1 over one element. verl #1779: exp of a log-ratio
 //! above 88.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use ndarray::IxDyn;
 
@@ -46,7 +46,7 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
             })
         };
         let expected = match name.starts_with("grad_") {
-            true => Rc::new(probe.expected_gradient()),
+            true => Arc::new(probe.expected_gradient()),
             false => probe.expected(),
         };
         let no_answer = |x: &f64| x.is_nan() && probe.contract.may_give_nan(&**probe.options);

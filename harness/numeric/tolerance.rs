@@ -12,6 +12,7 @@
 
 use ndarray::ArrayD;
 
+use crate::numeric::conventions::MaskedOutput;
 use crate::value::place::Dtype;
 
 /// How many times the first-order rounding error is allowed. A choice, not a measurement: with it

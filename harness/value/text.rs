@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ndarray::{ArrayViewD, Dimension, IxDyn};
 
-use crate::value::record::Value;
+use crate::value::record::{AnyRecord, Branch, Tree, Value, tree};
 
 /// A number for people: the shortest text that reads back as the same f32 where it is one, else
 /// as the same f64.
@@ -181,13 +181,13 @@ pub(crate) fn nested<T>(
 
 /// The record in one line for people: `rewards [0, 1]  groups [0, 0]`, and of a list
 /// `micro_batches [{token_losses [[1]], mask [[1]]}]`.
-pub fn one_line<R: Record>(record: &R) -> String {
+pub fn one_line(record: &dyn AnyRecord) -> String {
     branch_text(&tree(record), "  ")
 }
 
 fn branch_text(branch: &Branch, separator: &str) -> String {
     let parts = branch.iter().map(|(name, tree)| match tree {
-        Tree::Value(value) => format!("{name} {}", crate::value::text::value(value)),
+        Tree::Value(value) => format!("{name} {}", self::value(value)),
         Tree::List(items) => {
             let items: Vec<String> =
                 items.iter().map(|item| format!("{{{}}}", branch_text(item, ", "))).collect();

@@ -10,12 +10,13 @@ use super::{
     Options, joined, kept, parted, reference, tokens,
 };
 use crate::numeric::aggregate::Aggregate;
-use crate::contract::fault::Fault;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::value::place::Dtype;
 
+type Fault = crate::contract::fault::Fault<AccumulatedLoss>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<AccumulatedLoss>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("mean-of-micro-batch-means", "the mean over micro-batches of each one's mean over tokens").seen("transformers #34191; trl #2175; unsloth #1134; torchtune #1875; axolotl #1980").gives(&[
                 |case, options, dtype| {

@@ -4,11 +4,12 @@ use super::reference::{self, blocks, braced, finished};
 use super::{
     AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput, Format, Missing, Options, Which,
 };
-use crate::contract::fault::Fault;
 use crate::generate::completions::Markers;
 
+type Fault = crate::contract::fault::Fault<AnswerExtractor>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<AnswerExtractor>> {
+pub(super) fn all() -> Vec<Fault> {
     let mut faults = which_answer();
     faults.extend(search());
     faults.extend(changed());
@@ -18,7 +19,7 @@ pub(super) fn all() -> Vec<Fault<AnswerExtractor>> {
 }
 
 /// Another answer than the one that is asked for.
-fn which_answer() -> Vec<Fault<AnswerExtractor>> {
+fn which_answer() -> Vec<Fault> {
     vec![
         Fault::new("first-answer-taken", "the first answer is taken, where the last is asked for").seen("TinyZero 5f94a68; verifiers #196 (74867bf)").gives(&[|case, options, _| {
                 let first = Options { pick: Which::First, ..options.clone() };
@@ -55,7 +56,7 @@ fn which_answer() -> Vec<Fault<AnswerExtractor>> {
 }
 
 /// Not all of the text is searched, or not as text.
-fn search() -> Vec<Fault<AnswerExtractor>> {
+fn search() -> Vec<Fault> {
     vec![
         Fault::new("xml-parser-for-prose", "the completion is parsed as XML, which fails at a `<` or `&` in the prose").seen("torchtune #2604 (7d92c10e4), #2425, #2601").gives(&[
                 |case, options, _| each(case, |text| parsed(text, options, Which::Last)),
@@ -100,7 +101,7 @@ fn search() -> Vec<Fault<AnswerExtractor>> {
 }
 
 /// The right answer, changed.
-fn changed() -> Vec<Fault<AnswerExtractor>> {
+fn changed() -> Vec<Fault> {
     vec![
         Fault::new("sign-dropped-from-integers", "an integer loses its sign").seen("open-instruct #1530 (d97976175): the sign binds to the branch of decimals").gives(&[|case, options, _| {
                 answers(case, options, |answer| {
@@ -153,7 +154,7 @@ fn changed() -> Vec<Fault<AnswerExtractor>> {
 }
 
 /// Texts without an answer.
-fn missing() -> Vec<Fault<AnswerExtractor>> {
+fn missing() -> Vec<Fault> {
     vec![
         Fault::new("unclosed-answer-taken", "an answer that is never closed goes to the end of the text").seen("plausible: `split(\"<answer>\")[1]`; a completion cut at the length limit").gives(&[|case, options, _| {
                 each(case, |text| {
@@ -186,7 +187,7 @@ fn missing() -> Vec<Fault<AnswerExtractor>> {
 }
 
 /// Mistakes of the other formats.
-fn boxes_and_hashes() -> Vec<Fault<AnswerExtractor>> {
+fn boxes_and_hashes() -> Vec<Fault> {
     vec![
         Fault::new("first-closing-brace", "a box ends at the first closing brace").seen("trl #5026, ai-agent-book #173: `\\\\boxed\\{([^}]*)\\}`").under("{format: boxed}").gives(&[|case, options, _| {
                 boxed(case, options, |rest| rest.split_once('}')?.0.strip_prefix('{'))

@@ -2,10 +2,11 @@
 
 use super::reference::{clean, text, thought, trimmed};
 use super::{CompletionDecoder, CompletionDecoderCase, CompletionDecoderOutput};
-use crate::contract::fault::Fault;
+
+type Fault = crate::contract::fault::Fault<CompletionDecoder>;
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<CompletionDecoder>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("any-think-tag-blanks-the-answer", "a completion with a tag of reasoning anywhere gives an empty text").seen("ROLL a0ea3540").under("{think: strip-closed}").gives(&[
                 |case, options, _| {

@@ -7,10 +7,11 @@ use super::oracle::length;
 use super::{
     CompletionMask, CompletionMaskCase, CompletionMaskOutput, Options, Unfinished, reference,
 };
-use crate::contract::fault::Fault;
+
+type Fault = crate::contract::fault::Fault<CompletionMask>;
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<CompletionMask>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("final-eos-dropped-when-pad-is-eos", "every pad is left out, and the end of a completion is one").seen("trl #976, #988, #3200 (485852c94), #2793 (2241f1791), #6357 (707a7172e); ROLL \
              1f9d2171; NeMo-RL #120 (afefe6653)").under("{pad: 2}").gives(&[

@@ -4,11 +4,12 @@ use ndarray::{Array2, Axis};
 
 use super::oracle::EPSILON;
 use super::{Gae, GaeCase, GaeOutput, Options, reference};
-use crate::contract::fault::Fault;
 use crate::numeric::conventions::MaskedTokens;
 
+type Fault = crate::contract::fault::Fault<Gae>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<Gae>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("values-one-step-early", "each token has the value of the state before its own").seen("trl #137 (8070ac041)").gives(&[|case, options, dtype| {
                 let values = moved(&case.values, &case.mask, 1);

@@ -6,13 +6,14 @@ use super::{
     Baseline, EpsilonMode, GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, Options,
     Scale, Singleton, members, reference,
 };
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
+
+type Fault = crate::contract::fault::Fault<GroupAdvantage>;
 
 type Function = fn(&GroupAdvantageCase, &Options, Dtype) -> GroupAdvantageOutput;
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<GroupAdvantage>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("mean-over-std-precedence", "r - mean/(std + ε) for (r - mean)/(std + ε)").seen("prime-rl #390 (748158fa6)").gives(&[|case, options, _| {
                 by_group(case, |r| {

@@ -8,12 +8,13 @@ use ndarray::{Array2, Axis};
 use super::{
     Estimator, Gradient, KlEstimate, KlEstimateCase, KlEstimateOutput, Options, reference,
 };
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
 
+type Fault = crate::contract::fault::Fault<KlEstimate>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<KlEstimate>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("k3-direction-reversed", "k3 of ref - policy: e^d - 1 - d on samples of the policy").seen("trlx, seen in the code: ratio - 1 - log-ratio").gives(&[|case, options, dtype| {
                 tokens(case, options, dtype, |t| {

@@ -3,11 +3,12 @@
 use std::f64::consts::PI;
 
 use super::{LengthPenalty, LengthPenaltyCase, LengthPenaltyOutput, Options, Shape, reference};
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 
+type Fault = crate::contract::fault::Fault<LengthPenalty>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<LengthPenalty>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("length-is-the-span-of-the-mask", "tool tokens in the middle count: the length is some share too long").seen("OpenRLHF #1243, #1252, #1255: last − first + 1 for Σm, 12 for 9").gives(&[
                 |case, options, dtype| counted(case, options, dtype, |n, _| n + n / 3),

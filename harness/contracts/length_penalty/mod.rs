@@ -34,7 +34,6 @@ use crate::contract::stage::Stage;
 use crate::contract::cuts::Cuts;
 use crate::generate::draw::one;
 use crate::contract::fault::Fault;
-use crate::contract::rows::Grid;
 use crate::generate::axes;
 use crate::contract::invariant::Invariant;
 use crate::contract::rows::Rows;

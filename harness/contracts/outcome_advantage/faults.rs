@@ -1,18 +1,20 @@
 //! Known wrong behaviours of `outcome-advantage`: wrong sums, wrong places, and those of
 //! `group-advantage` on the right outcomes.
 
-use std::sync::OnceLock;
 
 use ndarray::Array2;
 
-use super::super::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+use super::super::group_advantage::{GroupAdvantage, GroupAdvantageOutput, GroupAdvantageCase};
 use super::{
     EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, OutcomeAdvantageOutput, is_empty,
     kept, outcomes, reference, spread,
 };
 use crate::contract::Contract;
-use crate::contract::fault::Fault;
+use crate::contract::erased;
+use crate::contract::fault::{AnyFault, Function};
 use crate::value::place::Dtype;
+
+type Fault = crate::contract::fault::Fault<OutcomeAdvantage>;
 
 /// The faults of `group-advantage` that are faults here too, with their variants.
 macro_rules! inherited {
@@ -24,7 +26,7 @@ macro_rules! inherited {
 }
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
+pub(super) fn all() -> Vec<Fault> {
     let mut faults = vec![
         Fault::new("row-advantage-along-columns", "position (i, t) gets the advantage of row t; shows where N = T, and raises elsewhere").seen("trl 4db63af98; trl #6095").gives(&[|case, options, dtype| {
                 let right = reference::advantages(case, options, dtype).advantages;
@@ -131,7 +133,7 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
                     rewards: rows.iter().map(|row| right.rewards[*row]).collect(),
                     groups: rows.iter().map(|row| right.groups[*row]).collect(),
                 };
-                let weighted = GroupAdvantage::reference(&many, &options.of_outcomes(), dtype);
+                let weighted = (GroupAdvantage::PARTS.reference)(&many, &options.of_outcomes(), dtype);
                 let mut by_row = vec![0.0; counts.len()];
                 for (row, advantage) in rows.into_iter().zip(weighted.advantages) {
                     by_row[row] = advantage;
@@ -174,20 +176,18 @@ pub(super) fn all() -> Vec<Fault<OutcomeAdvantage>> {
     faults
 }
 
-/// The faults of `group-advantage`.
-fn of_groups(id: &str) -> &'static Fault<GroupAdvantage> {
-    static FAULTS: OnceLock<Vec<Fault<GroupAdvantage>>> = OnceLock::new();
-    let faults = FAULTS.get_or_init(GroupAdvantage::faults);
-    faults.iter().find(|fault| fault.id == id).expect("inherited faults exist")
+/// The fault of this name of `group-advantage`.
+fn of_groups(id: &str) -> &'static AnyFault {
+    erased::of::<GroupAdvantage>().fault(id).expect("inherited faults exist")
 }
 
 /// A fault of `group-advantage` under its name there.
 fn inherited(
     id: &'static str,
     variants: &'static [Function<OutcomeAdvantage>],
-) -> Fault<OutcomeAdvantage> {
-    let Fault { summary, source, options, .. } = *of_groups(id);
-    Fault { id, summary, source, options, behaviour: Behaviour::Gives(variants) }
+) -> Fault {
+    let AnyFault { summary, source, options, .. } = *of_groups(id);
+    Fault::new(id, summary).seen(source).under(options).gives(variants)
 }
 
 /// What such a fault makes of the right outcomes.
@@ -198,11 +198,9 @@ fn on_outcomes(
     id: &str,
     variant: usize,
 ) -> OutcomeAdvantageOutput {
-    let Behaviour::Gives(variants) = &of_groups(id).behaviour else {
-        unreachable!("inherited faults give numbers")
-    };
     let right = outcomes(case, options, |rewards| in_arithmetic(dtype, rewards));
-    let output = variants[variant](&right, &options.of_outcomes(), dtype);
+    let output = of_groups(id).variants()[variant].output(&right, &options.of_outcomes(), dtype);
+    let output: &GroupAdvantageOutput = output.typed();
     spread(&case.mask, output.advantages.as_slice().expect("one row of numbers"), 0.0).into()
 }
 
@@ -219,7 +217,7 @@ fn by_row(
     outcome: impl Fn(&mut dyn Iterator<Item = f64>) -> f64,
 ) -> Vec<f64> {
     let outcomes = outcomes(case, options, outcome);
-    GroupAdvantage::reference(&outcomes, &options.of_outcomes(), dtype).advantages.to_vec()
+    (GroupAdvantage::PARTS.reference)(&outcomes, &options.of_outcomes(), dtype).advantages.to_vec()
 }
 
 /// The same at the tokens.

@@ -2,10 +2,11 @@
 
 use super::learner::{Learner, Reference};
 use super::{Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
-use crate::contract::fault::Fault;
+
+type Fault = crate::contract::fault::Fault<PolicyUpdate>;
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<PolicyUpdate>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("reference-recomputed-from-the-policy", "the reference that comes back was computed again with the trained weights").seen("trl #6443 (d2b72b720)").gives(&[|case, options, _| {
                 let reference = Reference::Recomputed;

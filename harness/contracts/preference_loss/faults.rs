@@ -8,12 +8,13 @@ use ndarray::{Array1, arr0};
 use super::{
     Kind, Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput, Reduction, reference,
 };
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
 
+type Fault = crate::contract::fault::Fault<PreferenceLoss>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<PreferenceLoss>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("sign-flipped", "the sign of the loss is wrong: it prefers the rejected side").seen("LLaMA-Factory 52d402e2a (ORPO): + log σ for - log σ").gives(&[|case, options, dtype| pairs(case, options, dtype, |p| -p.right())]),
         Fault::new("chosen-and-rejected-outputs-swapped", "the implicit rewards carry each other's name").seen("LLaMA-Factory #6050 (089e4d9e9); trl #1402 (4d862da18)").gives(&[|case, options, dtype| {

@@ -3,12 +3,13 @@
 use ndarray::Array2;
 
 use super::{Options, Returns, ReturnsCase, ReturnsOutput, reference};
-use crate::contract::fault::Fault;
 use crate::numeric::conventions::MaskedTokens;
 use crate::value::place::Dtype;
 
+type Fault = crate::contract::fault::Fault<Returns>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<Returns>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("return-reset-at-observation", "the return starts anew after a masked token").seen("verl #7278, #7300").under("{holes: true}").gives(&[|case, options, _| {
                 masked(

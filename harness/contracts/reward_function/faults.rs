@@ -3,10 +3,11 @@
 use super::reference::{Row, rewards, scored, share};
 use super::template::{Template, is_tag};
 use super::{Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput};
-use crate::contract::fault::Fault;
+
+type Fault = crate::contract::fault::Fault<RewardFunction>;
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<RewardFunction>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("substring-partial-credit", "the gold answer is found inside another one: 10 passes for 1").seen("torchtune shaped_correctness_reward, seen in the code").gives(&[|case, options, _| judged(case, options, |answer, gold| answer.contains(gold))]),
         Fault::new("prefix-is-enough", "an answer that begins with the gold answer passes: 10 for 1").seen("startswith and re.match where the whole answer should match").gives(&[|case, options, _| judged(case, options, |answer, gold| answer.starts_with(gold))]),

@@ -3,10 +3,11 @@
 use ndarray::{Array2, Axis};
 
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput, reference};
-use crate::contract::fault::Fault;
+
+type Fault = crate::contract::fault::Fault<RolloutGae>;
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<RolloutGae>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("done-flag-shifted", "flags stored after the step are read as beginnings of episodes").seen("SB3 #105, #110 (2cd6a4f9)").gives(&[|case, options, dtype| {
                 let before = DoneConvention::Before;

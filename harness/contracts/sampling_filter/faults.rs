@@ -6,11 +6,12 @@ use ndarray::Axis;
 
 use super::reference::{Row, each_row, filter};
 use super::{Options, Order, SamplingFilter, SamplingFilterCase, SamplingFilterOutput};
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 
+type Fault = crate::contract::fault::Fault<SamplingFilter>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<SamplingFilter>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("nucleus-keeps-one-extra", "a token is kept if the mass before it is at most top_p: one too many if equal").seen("transformers #18976, #18983, #18984: descending, shifted, dropped where cumsum > p").under("{top_p: 0.5}").gives(&[|case, options, dtype| nucleus(case, options, dtype, |before, _, p| before <= p)]),
         Fault::new("top-p-zero-empties-the-support", "no token is exempt: a top_p that rounds to nothing takes all, and gives NaN").seen("transformers #19839").under("{top_p: 0.0}").gives(&[|case, options, dtype| {

@@ -1,17 +1,18 @@
 //! Known wrong behaviours of `token-decoder`: real bugs, and conventions mistaken for others.
 
 use super::{Options, TokenDecoder, TokenDecoderCase, TokenDecoderOutput, reference};
-use crate::contract::fault::Fault;
+
+type Fault = crate::contract::fault::Fault<TokenDecoder>;
 
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<TokenDecoder>> {
+pub(super) fn all() -> Vec<Fault> {
     let mut faults = pieces();
     faults.extend(specials());
     faults
 }
 
 /// The text is not that of the pieces' bytes.
-fn pieces() -> Vec<Fault<TokenDecoder>> {
+fn pieces() -> Vec<Fault> {
     vec![
         Fault::new("token-by-token", "every token is decoded on its own: characters in several tokens are lost").seen("exo #1691: `tokenizer.decode([id])` for each id of a stream").gives(&[|case, options, _| {
                 each(case, |row| row.iter().map(|id| reference::text(&[*id], options)).collect())
@@ -73,7 +74,7 @@ fn pieces() -> Vec<Fault<TokenDecoder>> {
 }
 
 /// Special tokens, and rows.
-fn specials() -> Vec<Fault<TokenDecoder>> {
+fn specials() -> Vec<Fault> {
     vec![
         Fault::new("special-tokens-kept", "special tokens are written out, where they are to be skipped").seen("plausible: `skip_special_tokens` forgotten").gives(&[|case, options, _| {
                 let kept = Options { skip_special: false, ..options.clone() };

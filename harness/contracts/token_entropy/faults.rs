@@ -8,12 +8,13 @@ use ndarray::{Array2, Array3, Axis};
 use super::{
     NegInf, Options, TokenEntropy, TokenEntropyCase, TokenEntropyOutput, reference, vocabulary,
 };
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
 
+type Fault = crate::contract::fault::Fault<TokenEntropy>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<TokenEntropy>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("rows-left-in-sorted-order", "the rows come back in another order").seen("verl #1943 (b4aa2dce8), #2185").gives(&[|case, options, dtype| {
                 moved(case, options, dtype, |(row, column), (rows, _)| (rows - 1 - row, column))

@@ -12,11 +12,12 @@ use self::behaviour::{
 };
 use super::generate::argmax;
 use super::{TokenLogProbs, columns, scored};
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 
+type Fault = crate::contract::fault::Fault<TokenLogProbs>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<TokenLogProbs>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("temperature-not-applied", "log-softmax of the logits, not of the logits over the temperature").seen("trl #3029 (04f659737); unsloth-zoo #832").under("{temperature: 0.6}").gives(&[|case, options, dtype| at_temperature(case, options, dtype, 1.0)]),
         Fault::new("temperature-multiplied", "the logits are multiplied by the temperature").seen("`*` for `/`: TRL, verl and OpenRLHF divide the logits by the temperature").under("{temperature: 0.6}").gives(&[|case, options, dtype| {

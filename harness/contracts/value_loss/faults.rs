@@ -5,13 +5,14 @@ use ndarray::{Array2, arr0};
 use super::reference::{self, Token, aggregated, error, made_of};
 use super::{Errors, Options, ValueLoss, ValueLossCase, ValueLossOutput, is_empty};
 use crate::numeric::aggregate::Aggregate;
-use crate::contract::fault::Fault;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::value::place::Dtype;
 use crate::numeric::tape::Var;
 
+type Fault = crate::contract::fault::Fault<ValueLoss>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<ValueLoss>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("half-factor-lost", "the factor ½ is gone: loss and gradient are twice what they were").seen("verl #2016 (6e15bbe25)").gives(&[|case, options, dtype| with(case, options, dtype, |o| o.factor = 1.0)]),
         Fault::new("factor-applied-twice", "the factor multiplies the loss where it is made and where it is added").seen("TRL PPO multiplies a loss that holds the ½ already by `vf_coef`").gives(&[|case, options, dtype| with(case, options, dtype, |o| o.factor *= o.factor)]),

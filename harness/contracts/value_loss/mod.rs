@@ -21,6 +21,7 @@ use ndarray::{Array2, Ix0, Ix2, arr0};
 use crate::contract::cuts::along_axes;
 use crate::generate::axes::Axes;
 use crate::contract::Parts;
+use crate::contract::rows::{Masked, Rows};
 use crate::contract::definition::Definition;
 use crate::contract::rows;
 use crate::numeric::aggregate::Aggregate;
@@ -30,7 +31,6 @@ use crate::contract::stage::Stage;
 use crate::contract::cuts::Cuts;
 use crate::generate::draw::{chance, one};
 use crate::contract::fault::Fault;
-use crate::contract::rows::Grid;
 use crate::generate::axes;
 use crate::contract::invariant::Invariant;
 use crate::laws;
@@ -215,13 +215,13 @@ impl Contract for ValueLoss {
 
 }
 
-impl laws::Rows for ValueLoss {
+impl Rows for ValueLoss {
     fn independent(_: &Options) -> bool {
         false
     }
 }
 
-impl laws::Masked for ValueLoss {
+impl Masked for ValueLoss {
     fn mask(case: &ValueLossCase) -> &Array2<bool> {
         &case.mask
     }

@@ -7,12 +7,13 @@ use super::{
     statistics,
 };
 use crate::contract::options::RowInfluence;
-use crate::contract::fault::Fault;
 use crate::numeric::conventions::EmptyMask;
 use crate::value::place::Dtype;
 
+type Fault = crate::contract::fault::Fault<Whiten>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<Whiten>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("statistics-over-padding", "mean and deviation of the padded matrix: what is under the mask counts").seen("trlx, whiten of padded advantages").gives(&[
                 |case, options, _| over_padding(case, options, |value, _| value),

@@ -23,6 +23,7 @@ pub use super::group_advantage::EpsilonMode;
 use crate::contract::cuts::along_axes;
 use crate::generate::axes::Axes;
 use crate::contract::Parts;
+use crate::contract::rows::{Masked, Rows};
 use crate::contract::definition::Definition;
 use crate::contract::rows;
 use crate::contract::Contract;
@@ -32,7 +33,6 @@ use crate::contract::stage::Stage;
 use crate::contract::cuts::Cuts;
 use crate::generate::draw::{chance, one};
 use crate::contract::fault::Fault;
-use crate::contract::rows::Grid;
 use crate::generate::axes;
 use crate::contract::invariant::Invariant;
 use crate::laws;
@@ -194,13 +194,13 @@ impl Contract for Whiten {
 
 }
 
-impl laws::Rows for Whiten {
+impl Rows for Whiten {
     fn independent(options: &Options) -> bool {
         options.rows == RowInfluence::Independent
     }
 }
 
-impl laws::Masked for Whiten {
+impl Masked for Whiten {
     fn mask(case: &WhitenCase) -> &Array2<bool> {
         &case.mask
     }

@@ -18,7 +18,7 @@ use crate::contract::invariant::Invariant;
 use crate::contract::probe::Stop;
 use crate::files::manifest::Manifest;
 use crate::value::place::Place;
-use crate::value::record::one_line;
+use crate::value::text::one_line;
 use crate::report::ExitCode;
 
 pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool) -> Done {

@@ -7,7 +7,7 @@ use crate::contract::Contract;
 use crate::value::record::round;
 use crate::value::record::floats;
 use crate::value::place::Place;
-use crate::value::record::one_line;
+use crate::value::text::one_line;
 use crate::value::text::{index, rounded};
 
 /// The table of one component at one place; suspicious lines begin with `?`.

@@ -8,11 +8,13 @@ use serde_yaml::Mapping;
 
 use super::{Document, Step, inline, write_float, write_string};
 use crate::value::error::{Error, cut, unknown};
-use crate::value::record::{Branch, Field, Kind, Record, Tree, Value, item, tree};
+use crate::value::record::{
+    AnyRecord, Branch, Field, Kind, Misfit, Shared, Source, Tree, Value, item, tree,
+};
 use crate::value::text::nested;
 
 /// A record as a block of `name: value` lines, indented by two.
-pub fn write_record<R: Record>(text: &mut String, record: &R) {
+pub fn write_record(text: &mut String, record: &dyn AnyRecord) {
     write_branch(text, &tree(record), 2, "  ");
 }
 
@@ -52,11 +54,17 @@ fn write_value(text: &mut String, value: &Value) {
     }
 }
 
-/// Reads a record from the mapping at the end of `steps`.
+/// Reads a record of these fields from the mapping at the end of `steps`; `make` makes it of its
+/// values.
 ///
 /// # Errors
 /// Unknown, missing or misshapen fields, with line, column and the nearest known name.
-pub fn record_at<R: Record>(document: &Document, steps: &[Step<'_>]) -> Result<R, Error> {
+pub fn record_at(
+    document: &Document,
+    steps: &[Step<'_>],
+    fields: &[Field],
+    make: impl FnOnce(Source<'_, Value>) -> Result<Shared, Misfit>,
+) -> Result<Shared, Error> {
     let mapping: Mapping = document.read_at(steps)?;
     let whole = match steps.last() {
         Some(Step::Key(key)) => *key,
@@ -64,8 +72,8 @@ pub fn record_at<R: Record>(document: &Document, steps: &[Step<'_>]) -> Result<R
     };
     let here = Here { document, steps, path: whole.to_owned() };
     let mut values = HashMap::new();
-    read_fields(&here, &R::fields(), &mapping, &|field| field, &mut values)?;
-    R::from_values(&mut |name| values.remove(name)).map_err(|(name, why)| {
+    read_fields(&here, fields, &mapping, &|field| field, &mut values)?;
+    make(&mut |name| values.remove(name)).map_err(|(name, why)| {
         let steps = name.split('.').map(|part| part.parse().map_or(Step::Key(part), Step::Item));
         here.wrong(&steps.collect::<Vec<_>>(), why)
     })
@@ -113,7 +121,7 @@ fn read_fields(
                 read_list(here, field, yaml, name(field.name), values)?;
             }
             Some(yaml) => {
-                let value = read_array(field, yaml).map_err(|Misfit { index, why }| {
+                let value = read_array(field, yaml).map_err(|Misplaced { index, why }| {
                     let items = index.into_iter().map(Step::Item);
                     let more = std::iter::once(Step::Key(field.name)).chain(items);
                     here.wrong(&more.collect::<Vec<_>>(), why)
@@ -150,12 +158,12 @@ fn read_list(
 }
 
 /// What is wrong at one place of a nested list.
-struct Misfit {
+struct Misplaced {
     index: Vec<usize>,
     why: String,
 }
 
-fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, Misfit> {
+fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, Misplaced> {
     // The first items say which shape all must have.
     let mut shape = Vec::new();
     let mut inner = Some(yaml);
@@ -164,7 +172,7 @@ fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, Misfit> 
         shape.push(items.map_or(0, Vec::len));
         inner = items.and_then(|items| items.first());
     }
-    let misshapen = |error: ndarray::ShapeError| Misfit { index: vec![], why: error.to_string() };
+    let misshapen = |error: ndarray::ShapeError| Misplaced { index: vec![], why: error.to_string() };
     macro_rules! array {
         ($kind:ident, $expected:literal, $read:expr) => {{
             let mut elements = Vec::new();
@@ -195,9 +203,9 @@ fn gather(
     shape: &[usize],
     index: &mut Vec<usize>,
     take: &mut dyn FnMut(&serde_yaml::Value) -> Result<(), String>,
-) -> Result<(), Misfit> {
+) -> Result<(), Misplaced> {
     let misfit = |index: &[usize], expected: String, found: String| {
-        Err(Misfit { index: index.to_vec(), why: format!("{expected}, found {found}") })
+        Err(Misplaced { index: index.to_vec(), why: format!("{expected}, found {found}") })
     };
     let Some((length, rest)) = shape.split_first() else {
         return take(yaml).or_else(|expected| misfit(index, expected, shown(yaml)));

@@ -19,7 +19,7 @@ use super::{expect_same, rows};
 use crate::contract::invariant::Rule;
 use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::record::one_line;
+use crate::value::text::one_line;
 
 pub(super) const RULE: Rule<CompletionMask> =
     Rule::new(Pitfall::MaskingAlignment, &[

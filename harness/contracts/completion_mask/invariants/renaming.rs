@@ -20,7 +20,7 @@ use super::expect_same;
 use crate::contract::invariant::Rule;
 use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::record::one_line;
+use crate::value::text::one_line;
 
 pub(super) const RULE: Rule<CompletionMask> =
     Rule::new(Pitfall::DecodingStringProcessing, &["ids-compared-in-bf16", "ids-in-sixteen-bits", "pad-id-hard-coded", "eos-id-hard-coded"], check);

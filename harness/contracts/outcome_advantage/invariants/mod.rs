@@ -5,33 +5,28 @@ use std::sync::OnceLock;
 
 use super::super::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 use super::{
-    EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, OutcomeAdvantageOutput, Unscored,
+    EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, Unscored,
     is_empty, kept, outcomes,
 };
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::Contract;
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::{Memo, Outcome, Probe, Stop};
-use crate::files::journal::Journal;
+use crate::contract::erased;
+use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::laws;
-use crate::generate::pick::Pick;
-use crate::value::place::Place;
 use crate::value::record::same_bits;
 
 /// The invariants of `group-advantage` that hold here on the outcomes, each with the faults that
 /// it must catch.
 macro_rules! inherited {
     ($( $id:literal [$( $fault:literal ),+] ),+ $(,)?) => {
-        [$( Invariant {
-            id: $id,
-            doc: of_groups($id).doc,
-            pitfall: of_groups($id).pitfall,
-            catches: &[$( $fault ),+],
-            needs_gradient: false,
-            applies: |options: &Options, place: Place| {
-                (of_groups($id).applies)(&options.of_outcomes(), place)
-            },
-            check: |probe: &mut Probe<'_, OutcomeAdvantage>| on_outcomes(probe, of_groups($id)),
+        [$( {
+            let rule = Rule::new(of_groups($id).pitfall, &[$( $fault ),+], |probe| {
+                on_outcomes(probe, of_groups($id))
+            });
+            let rule = rule.under(|options: &Options| {
+                of_groups($id).is_under(&options.of_outcomes())
+            });
+            Invariant::own($id, of_groups($id).doc.0, rule.at(|place| of_groups($id).is_at(place)))
         } ),+]
     };
 }
@@ -82,7 +77,7 @@ crate::contract::invariant::invariants! {
 /// The invariants of `group-advantage`.
 fn of_groups(id: &str) -> &'static Invariant<GroupAdvantage> {
     static INVARIANTS: OnceLock<Vec<Invariant<GroupAdvantage>>> = OnceLock::new();
-    let invariants = INVARIANTS.get_or_init(GroupAdvantage::invariants);
+    let invariants = INVARIANTS.get_or_init(GroupAdvantage::PARTS.invariants);
     invariants.iter().find(|invariant| invariant.id == id).expect("inherited invariants exist")
 }
 
@@ -101,130 +96,50 @@ fn on_outcomes(
     }
     let outcomes = outcomes(case, probe.options, |rewards| rewards.sum());
     let options = probe.options.of_outcomes();
-    if GroupAdvantage::valid(&outcomes, &options, probe.place.dtype).is_err() {
+    if (GroupAdvantage::PARTS.valid)(&outcomes, &options, probe.place.dtype).is_err() {
         return Err(Stop::Vacuous);
     }
-    let given = probe.output()?.output.clone();
-    let mut component = OnOutcomes {
-        case,
-        options: probe.options,
-        given,
-        component: &mut *probe.component,
-        journal: probe.journal.as_deref_mut(),
-        calls: &mut *probe.calls,
-        tolerance: probe.tolerance,
-        stopped: None,
-        failed: None,
-    };
-    let outcome = (invariant.check)(&mut Probe {
-        case: &outcomes,
-        options: &options,
-        place: probe.place,
-        tolerance: probe.tolerance,
-        pick: probe.pick.clone(),
-        failed: None,
-        component: &mut component,
-        journal: None,
-        memo: &mut Memo::default(),
-        calls: &mut 0,
-    });
-    let OnOutcomes { stopped, failed, .. } = component;
-    match stopped {
-        Some(stop) => {
-            probe.failed = failed.or(probe.failed.take());
-            Err(stop)
-        }
-        None => outcome,
-    }
-}
-
-/// The component as one of `group-advantage`: a reward stands at the token that has the row's.
-struct OnOutcomes<'a> {
-    case: &'a OutcomeAdvantageCase,
-    options: &'a Options,
-    /// What the component gave for the case.
-    given: OutcomeAdvantageOutput,
-    component: &'a mut dyn Component<OutcomeAdvantage>,
-    journal: Option<&'a mut Journal>,
-    calls: &'a mut u64,
-    tolerance: crate::numeric::tolerance::Tolerance,
-    /// Why a call gave nothing.
-    stopped: Option<Stop>,
-    /// The case and the failure of that call.
-    failed: Option<(OutcomeAdvantageCase, Failure)>,
-}
-
-impl OnOutcomes<'_> {
-    /// The case with these outcomes; rows of one token where there is another number of them.
-    fn with(&self, outcomes: &GroupAdvantageCase) -> OutcomeAdvantageCase {
-        let mut case = self.case.clone();
-        if outcomes.groups.len() != case.groups.len() {
-            let shape = (outcomes.groups.len(), 1);
-            case.token_rewards = ndarray::Array2::zeros(shape);
-            case.mask = ndarray::Array2::from_elem(shape, true);
-        }
-        case.groups = outcomes.groups.clone();
-        for (row, outcome) in outcomes.rewards.iter().enumerate() {
-            let mask = case.mask.row(row);
-            let tokens = || (0..mask.len()).filter(|token| mask[*token]);
-            let own = tokens().find(|token| case.token_rewards[[row, *token]] != 0.0);
-            match own.or_else(|| tokens().next_back()) {
-                // A row without a token is unscored to `group-advantage`.
-                _ if outcome.is_nan() && self.options.unscored == Unscored::Avoid => {
-                    case.mask.row_mut(row).fill(false);
-                }
-                Some(token) => case.token_rewards[[row, token]] = *outcome,
-                None => {}
-            }
-        }
-        case
-    }
-
-    fn answer(
-        &mut self,
-        case: &OutcomeAdvantageCase,
-        place: Place,
-    ) -> Result<OutcomeAdvantageOutput, Stop> {
-        if same_bits(case, self.case) {
-            return Ok(self.given.clone());
-        }
-        let mut probe = Probe {
-            case,
-            options: self.options,
-            place,
-            tolerance: self.tolerance,
-            pick: Pick::seeded(0),
-            failed: None,
-            component: &mut *self.component,
-            journal: self.journal.as_deref_mut(),
-            memo: &mut Memo::default(),
-            calls: &mut *self.calls,
-        };
-        let answer = probe.call(case);
-        self.failed = probe.failed;
-        answer
-    }
-}
-
-impl Component<GroupAdvantage> for OnOutcomes<'_> {
-    fn call(
-        &mut self,
-        call: &Call<'_, GroupAdvantage>,
-    ) -> Result<Returned<GroupAdvantage>, Failure> {
-        let case = self.with(call.case);
-        let output = self.answer(&case, call.place).map_err(|stop| {
-            self.stopped = Some(stop);
-            Failure::Malformed { problem: "the call of the token rewards says why".to_owned() }
-        })?;
+    let given = probe.output()?.output;
+    let answer = |probe: &mut Probe<'_, OutcomeAdvantage>, outcomes: &GroupAdvantageCase| {
+        let other = with(case, probe.options, outcomes);
+        let called = if same_bits(&other, case) { None } else { Some(probe.call(&other)?) };
+        let output = called.as_ref().unwrap_or(&given);
         let advantage = |row: usize| {
-            let mut tokens = output.advantages.row(row).into_iter().zip(case.mask.row(row));
+            let mut tokens = output.advantages.row(row).into_iter().zip(other.mask.row(row));
             tokens.find(|(_, kept)| **kept).map_or(0.0, |(advantage, _)| *advantage)
         };
-        let advantages: Vec<f64> = (0..case.groups.len()).map(advantage).collect();
-        Ok(Returned { output: advantages.into(), changed: Vec::new(), no_gradient: Vec::new() })
-    }
+        Ok((0..other.groups.len()).map(advantage).collect::<Vec<f64>>().into())
+    };
+    let contract = erased::of::<GroupAdvantage>();
+    probe.seen_as(contract, outcomes, options, |probe| invariant.check(probe), answer)
+}
 
-    fn gradients(&self, _: Place) -> Gradients {
-        Gradients::None("advantages have none".to_owned())
+/// The case with these outcomes; rows of one token where there is another number of them. A reward
+/// stands at the token that has the row's.
+fn with(
+    case: &OutcomeAdvantageCase,
+    options: &Options,
+    outcomes: &GroupAdvantageCase,
+) -> OutcomeAdvantageCase {
+    let mut case = case.clone();
+    if outcomes.groups.len() != case.groups.len() {
+        let shape = (outcomes.groups.len(), 1);
+        case.token_rewards = ndarray::Array2::zeros(shape);
+        case.mask = ndarray::Array2::from_elem(shape, true);
     }
+    case.groups = outcomes.groups.clone();
+    for (row, outcome) in outcomes.rewards.iter().enumerate() {
+        let mask = case.mask.row(row);
+        let tokens = || (0..mask.len()).filter(|token| mask[*token]);
+        let own = tokens().find(|token| case.token_rewards[[row, *token]] != 0.0);
+        match own.or_else(|| tokens().next_back()) {
+            // A row without a token is unscored to `group-advantage`.
+            _ if outcome.is_nan() && options.unscored == Unscored::Avoid => {
+                case.mask.row_mut(row).fill(false);
+            }
+            Some(token) => case.token_rewards[[row, token]] = *outcome,
+            None => {}
+        }
+    }
+    case
 }

@@ -4,12 +4,13 @@ use ndarray::{Array2, Axis};
 
 use crate::contract::rows;
 use super::super::{Advantages, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use super::{fault, gradient, right, tokens, with_loss};
-use crate::contract::fault::Fault;
+use super::{gradient, right, tokens, with_loss};
 use crate::generate::axes;
 use crate::value::place::Dtype;
 
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
+
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("advantages-cross-rows-when-square", "with N = T every row is weighed by the advantages of all rows").seen("prime-rl 8d77a2cd9").gives(&[across_rows]),
         Fault::new("advantages-passed-as-mask", "the advantages stand where the mask should when the tokens are added up").seen("verl #2506, #2513 (fbec86d7f)").gives(&[as_mask]),

@@ -4,14 +4,15 @@ use ndarray::Array2;
 
 use crate::contract::rows;
 use super::super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, Ratio};
-use super::{as_if, fault, gradient, right, tokens, with_loss};
+use super::{as_if, gradient, right, tokens, with_loss};
 use crate::numeric::aggregate::Aggregate;
-use crate::contract::fault::Fault;
 use crate::generate::axes;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::value::place::Dtype;
 
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
+
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("aggregate-option-ignored", "the mean over all tokens, whatever is declared").seen("verl #945, #1083 (3e3d9372a)").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
                 as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenMean)

@@ -2,14 +2,15 @@
 
 use super::super::{ClipBounds, Objective, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::graph::on_tape;
-use super::{as_if, fault, gradient, right, with_loss};
-use crate::contract::fault::Fault;
+use super::{as_if, gradient, right, with_loss};
 use crate::value::place::Dtype;
+
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
 
 /// No bound at all, in f32 too.
 const FAR: f64 = 1e30;
 
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("objective-sign-flipped", "what should be raised is lowered: the loss, or the advantages, with the other sign").seen("papers maximise, optimizers minimise; LLaMA-Factory 52d402e2a, there in ORPO").gives(&[flipped, |case, options, dtype| {
                 let advantages = case.advantages.mapv(|a| -a);

@@ -3,12 +3,13 @@
 use ndarray::{Array0, Array2};
 
 use super::super::{KlEstimator, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use super::{fault, gradient, right, tokens};
+use super::{gradient, right, tokens};
 use crate::numeric::aggregate::Aggregate;
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
+
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("kl-term-subtracted", "the divergence from the reference is rewarded").seen("verl #179 (a65c9157b); Search-R1 4b3c094").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, -options.beta)]),
         Fault::new("kl-coefficient-forced-to-zero", "the KL term has no part in the loss").seen("unsloth #3604 (4571ecaca3)").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, 0.0)]),

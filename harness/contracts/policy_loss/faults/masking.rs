@@ -3,12 +3,13 @@
 use ndarray::Array2;
 
 use super::super::{AdvantageShape, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use super::{fault, gradient, right, tokens, with_loss};
-use crate::contract::fault::Fault;
+use super::{gradient, right, tokens, with_loss};
 use crate::numeric::conventions::EmptyMask;
 use crate::value::place::Dtype;
 
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
+
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("mask-one-position-early", "the mask is shifted by one token against the log-probabilities").seen("verl #3287 (2d6c6dbb3); trlx #108 (8edcd9d), #509 (fbc9e04); trl #469, #6800").gives(&[
                 |case, options, dtype| shifted(case, options, dtype, |token| token.checked_sub(1)),

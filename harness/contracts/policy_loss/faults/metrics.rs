@@ -3,17 +3,18 @@
 use ndarray::Array0;
 
 use super::super::{Advantages, ApproxKl, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use super::{fault, right, tokens};
-use crate::contract::fault::Fault;
+use super::{right, tokens};
 use crate::value::place::Dtype;
 
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
+
+pub(super) fn all() -> Vec<Fault> {
     let mut faults = clip_fraction();
     faults.extend(approx_kl());
     faults
 }
 
-fn clip_fraction() -> Vec<Fault<PolicyLoss>> {
+fn clip_fraction() -> Vec<Fault> {
     vec![
         Fault::new("clip-fraction-counts-the-unclipped", "`clip_fraction` counts exactly the tokens beyond the bounds that are not clipped").seen("trl #3032, #3145 (dee37342a)").gives(&[|case, options, dtype| {
                 counted(case, options, dtype, |ratio, a, (lo, hi)| {
@@ -43,7 +44,7 @@ fn clip_fraction() -> Vec<Fault<PolicyLoss>> {
     ]
 }
 
-fn approx_kl() -> Vec<Fault<PolicyLoss>> {
+fn approx_kl() -> Vec<Fault> {
     vec![
         Fault::new("approx-kl-sign-flipped", "`approx_kl` is the divergence with the other sign").seen("trl #168 (a757ac436)").gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);

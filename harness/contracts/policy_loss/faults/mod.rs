@@ -12,11 +12,12 @@ mod ratio;
 use ndarray::{Array0, Array2};
 
 use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, reference};
-use crate::contract::fault::Fault;
 use crate::value::place::Dtype;
 
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
+
 /// Every fault of the contract.
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+pub(super) fn all() -> Vec<Fault> {
     let mut faults = ratio::all();
     faults.extend(clipping::all());
     faults.extend(advantages::all());

@@ -2,11 +2,12 @@
 
 use super::super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, Ratio};
 use super::graph::on_tape;
-use super::{as_if, fault, right};
-use crate::contract::fault::Fault;
+use super::{as_if, right};
 use crate::value::place::Dtype;
 
-pub(super) fn all() -> Vec<Fault<PolicyLoss>> {
+type Fault = crate::contract::fault::Fault<PolicyLoss>;
+
+pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new("old-log-probs-are-current", "the old policy is the current one in every step: the ratio is 1, nothing is clipped").seen("prime-rl 413cf0d1d").gives(&[|case, options, dtype| {
                 let old_log_probs = case.log_probs.clone();

@@ -32,7 +32,7 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
         return Err(Stop::Vacuous);
     }
     let returned = probe.gradient_output()?;
-    let slopes = gradient(&returned, case)?;
+    let slopes = gradient(&returned.output, case)?;
     let expected = PolicyLoss::oracle_gradient(case, options, probe.place.dtype);
     let bounds = probe.bounds_in(&expected, "grad_log_probs");
     let advantages = Advantages::of(case);

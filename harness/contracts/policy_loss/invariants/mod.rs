@@ -2,8 +2,7 @@
 
 use ndarray::Array2;
 
-use super::{Options, PolicyLoss, PolicyLossCase};
-use crate::contract::component::Returned;
+use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use crate::contract::invariant::Invariant;
 use crate::contract::probe::{Probe, Stop};
 use crate::laws;
@@ -103,10 +102,10 @@ fn weights(case: &PolicyLossCase, options: &Options) -> Result<Array2<f64>, Stop
 /// The gradient, where the component gives one of the right shape: the law `gradient` says so
 /// where it is of another.
 fn gradient<'a>(
-    returned: &'a Returned<PolicyLoss>,
+    output: &'a PolicyLossOutput,
     case: &PolicyLossCase,
 ) -> Result<&'a Array2<f64>, Stop> {
-    let gradient = returned.output.grad_log_probs.as_ref();
+    let gradient = output.grad_log_probs.as_ref();
     gradient.filter(|gradient| gradient.dim() == case.mask.dim()).ok_or(Stop::Vacuous)
 }
 

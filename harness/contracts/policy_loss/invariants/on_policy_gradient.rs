@@ -40,7 +40,7 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let weights = weights(probe.case, probe.options)?;
     let case = on_policy(probe.case);
     let returned = probe.call_with(&case, true)?;
-    let slopes = gradient(&returned, &case)?;
+    let slopes = gradient(&returned.output, &case)?;
     let (dtype, options) = (probe.place.dtype, probe.options);
     let bounds =
         probe.bounds_in(&PolicyLoss::oracle_gradient(&case, options, dtype), "grad_log_probs");

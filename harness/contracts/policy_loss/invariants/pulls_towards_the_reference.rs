@@ -30,7 +30,7 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let advantages = probe.case.advantages.mapv(|_| 0.0);
     let still = PolicyLossCase { advantages, ..probe.case.clone() };
     let returned = probe.call_with(&still, true)?;
-    let slopes = gradient(&returned, &still)?;
+    let slopes = gradient(&returned.output, &still)?;
     let oracle = PolicyLoss::oracle_gradient(&still, probe.options, probe.place.dtype);
     let bounds = probe.bounds_in(&oracle, "grad_log_probs");
     let Some(reference) = &still.ref_log_probs else { return Ok(()) };

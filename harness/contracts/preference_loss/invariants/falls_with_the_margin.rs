@@ -39,7 +39,7 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     for ((index, before), (after, allowed)) in before.indexed_iter().zip(after.iter().zip(&allowed))
     {
         if after - before > *allowed {
-            let index = crate::value::text::index(&index);
+            let index = crate::value::record::index(&index);
             let [after, before] = pair(*after, *before);
             broken!(
                 "with policy_chosen raised by {amount}, {name}{index} is {after}, before it was \

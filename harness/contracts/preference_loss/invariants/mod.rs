@@ -76,7 +76,7 @@ fn equal(
         found.indexed_iter().zip(expected.iter().zip(allowed))
     {
         if apart(*found, *expected, *allowed) {
-            let index = crate::value::text::index(&index);
+            let index = crate::value::record::index(&index);
             let [found, expected] = pair(*found, *expected);
             broken!("{what}{index} is {found}, expected {expected} ± {allowed:.1e}");
         }

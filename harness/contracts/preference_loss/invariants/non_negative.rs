@@ -31,7 +31,7 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let bounds = probe.bounds(name);
     for ((index, found), allowed) in found.indexed_iter().zip(&bounds) {
         if *found < -allowed {
-            let index = crate::value::text::index(&index);
+            let index = crate::value::record::index(&index);
             broken!("{name}{index} is {}, expected at least 0 - {allowed:.1e}", rounded(*found));
         }
     }
