@@ -89,6 +89,7 @@ pub mod process;
 pub mod record;
 pub mod recorded;
 pub mod report;
+pub mod scaled;
 pub mod shapes;
 pub mod shrink;
 #[cfg(feature = "snapshots")]
