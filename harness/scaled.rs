@@ -17,7 +17,8 @@
 //! of their steps, what they may do worst has to be said: by [`Scaled::sum`], or by a magnitude.
 //!
 //! Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, 2002: the standard
-//! model is (2.4), the sum in any order (4.4), the propagation of errors section 3.1 to 3.4.
+//! model is (2.4), the sum in any order (4.4); what is done here at the exact values is the running
+//! error analysis of section 3.3.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
