@@ -2,5 +2,6 @@
 
 pub mod aggregate;
 pub mod conventions;
+pub mod scaled;
 pub mod tape;
 pub mod tolerance;

@@ -2,9 +2,10 @@
 
 use ndarray::{Array2, arr0};
 
-use super::{AccumulatedLossCase, Options, gradient_field, joined, parted, tokens};
+use super::{AccumulatedLossCase, Options, gradient_field, joined, parted};
 use crate::numeric::conventions::EmptyMask;
-use crate::numeric::tolerance::{Expected, Number, summed};
+use crate::numeric::scaled::Scaled;
+use crate::numeric::tolerance::{Expected, Number};
 
 /// The weight of each token, micro-batch by micro-batch; `None` where no token counts.
 fn weights(case: &AccumulatedLossCase, options: &Options) -> Option<Vec<Array2<f64>>> {
@@ -14,27 +15,24 @@ fn weights(case: &AccumulatedLossCase, options: &Options) -> Option<Vec<Array2<f
 }
 
 /// What the definition gives: Σ weight · token loss.
-///
-/// Each term may be rounded when it is weighed, and the sum at every step.
 pub(super) fn loss(case: &AccumulatedLossCase, options: &Options) -> Vec<Expected> {
-    let (mut value, mut scale) = (0.0, 0.0);
-    let count = tokens(case);
     let number = match weights(case, options) {
         None if options.empty_mask == EmptyMask::Nan => Number::NAN,
         None => Number::new(0.0, 0.0),
         Some(weights) => {
+            let mut terms = Vec::new();
             for (part, weights) in case.micro_batches.iter().zip(&weights) {
                 for ((loss, weight), kept) in part.token_losses.iter().zip(weights).zip(&part.mask)
                 {
-                    let term = if *kept { weight * loss } else { 0.0 };
-                    value += term;
-                    scale += term.abs();
+                    if *kept {
+                        terms.push(Scaled::rounded(*weight) * *loss);
+                    }
                 }
             }
-            Number::new(value, scale * (1.0 + summed(count)))
+            Scaled::sum(terms).into()
         }
     };
-    vec![Expected { field: "loss", numbers: arr0(number).into_dyn(), terms: count }]
+    vec![Expected { field: "loss", numbers: arr0(number).into_dyn(), terms: 1 }]
 }
 
 /// The gradient: the weights. A denominator of so many tokens is exact; the weight is one division

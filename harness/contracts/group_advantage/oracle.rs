@@ -6,6 +6,7 @@ use super::{
     Baseline, EpsilonMode, GroupAdvantageCase, Options, Scale, Singleton, Unscored, members,
 };
 use crate::contract::coverage;
+use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number};
 
 /// A reward, and what is known of its rounding.
@@ -76,8 +77,8 @@ pub(super) fn advantages(case: &GroupAdvantageCase, options: &Options) -> Vec<Ex
 
 /// The advantages of some rewards, whose groups are sets of rows.
 ///
-/// The scale of (r − b)/σ' is (m + |A|·m)/σ' + |A| with m the largest reward of the statistics:
-/// a rounded mean is off by u·m, and so is a deviation made of the differences.
+/// With m the largest reward of the statistics, a rounded mean is off by u·m, and so is a deviation
+/// made of the differences.
 pub(in crate::contracts) fn of(
     all: &[Reward],
     groups: &[Vec<usize>],
@@ -188,8 +189,8 @@ fn quotient(difference: f64, terms: f64, magnitude: f64, divisor: f64) -> Number
         let value = if difference == 0.0 { 0.0 } else { difference / divisor };
         return Number { value, ..Number::OPEN };
     }
-    let value = difference / divisor;
-    Number::new(value, (terms + value.abs() * magnitude) / divisor + value.abs())
+    let difference = Scaled { value: difference, scale: terms };
+    (difference / Scaled { value: divisor, scale: magnitude }).into()
 }
 
 /// Whether sums of a few dozen of these numbers and of their squares are exact even in f32.

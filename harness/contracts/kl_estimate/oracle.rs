@@ -5,27 +5,33 @@ use ndarray::Array2;
 use super::{Estimator, Gradient, KlEstimateCase, Options};
 use crate::contract::coverage;
 use crate::value::place::Dtype;
+use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number};
 
 /// The estimate at one log-ratio, before its clamp.
-pub(super) fn value(estimator: Estimator, d: f64) -> f64 {
+fn estimate(estimator: Estimator, d: Scaled) -> Scaled {
     match estimator {
         Estimator::K1 => d,
-        Estimator::K2 => 0.5 * d * d,
+        Estimator::K2 => d * 0.5 * d,
         Estimator::K3 => (-d).exp_m1() + d,
         Estimator::Abs => d.abs(),
     }
 }
 
 /// Its derivative.
-pub(super) fn slope(estimator: Estimator, d: f64) -> f64 {
+fn slope(estimator: Estimator, d: Scaled) -> Scaled {
     match estimator {
-        Estimator::K1 => 1.0,
+        Estimator::K1 => Scaled::exact(1.0),
         Estimator::K2 => d,
         Estimator::K3 => -(-d).exp_m1(),
-        Estimator::Abs if d == 0.0 => 0.0,
-        Estimator::Abs => d.signum(),
+        Estimator::Abs if d.value == 0.0 => Scaled::exact(0.0),
+        Estimator::Abs => Scaled::exact(d.value.signum()),
     }
+}
+
+/// The value of the estimate.
+pub(super) fn value(estimator: Estimator, d: f64) -> f64 {
+    estimate(estimator, Scaled::exact(d)).value
 }
 
 /// The log-ratio after its own clamp.
@@ -33,22 +39,12 @@ pub(super) fn clamped(options: &Options, d: f64) -> f64 {
     options.log_ratio_clamp.map_or(d, |c| d.clamp(-c, c))
 }
 
-/// The magnitude of what is added to make the estimate at `d`: an exponential is off by a roundoff
-/// and by the error of its argument, times itself.
-fn scale(estimator: Estimator, d: f64) -> f64 {
-    match estimator {
-        Estimator::K1 | Estimator::Abs => d.abs(),
-        Estimator::K2 => 2.0 * d * d,
-        Estimator::K3 => (-d).exp() * (2.0 + d.abs()) + 1.0 + d.abs(),
-    }
-}
-
 /// One token: its estimate, with the number that is clamped to make it.
 struct Token {
     d: f64,
-    inner: f64,
-    free: Number,
-    value: Number,
+    inner: Scaled,
+    free: Scaled,
+    value: Scaled,
     /// Whether rounding decides if the log-ratio or the result is clamped.
     undecided: bool,
     /// Whether either is.
@@ -59,8 +55,8 @@ impl Token {
     fn of(log_prob: f64, reference: f64, options: &Options, dtype: Dtype) -> Token {
         let u = dtype.arithmetic().unit_roundoff();
         let d = log_prob - reference;
-        let inner = clamped(options, d);
-        let free = Number::new(value(options.estimator, inner), scale(options.estimator, inner));
+        let inner = Scaled::rounded(clamped(options, d));
+        let free = estimate(options.estimator, inner);
         let (mut undecided, mut stopped, mut result) = (false, false, free);
         if let Some(c) = options.log_ratio_clamp {
             undecided |= (d.abs() - c).abs() <= 8.0 * u * (d.abs() + c);
@@ -73,7 +69,7 @@ impl Token {
             if excess > 0.0 {
                 stopped = true;
                 let open = if excess <= margin { free.scale } else { 0.0 };
-                result = Number::new(bound, bound.abs() + open);
+                result = Scaled { value: bound, scale: bound.abs() + open };
             }
         }
         if stopped {
@@ -84,7 +80,7 @@ impl Token {
 
     fn gradient(&self, options: &Options) -> Number {
         if options.gradient == Gradient::K2 {
-            return Number::new(self.d, self.d.abs());
+            return Scaled::rounded(self.d).into();
         }
         if self.undecided {
             return Number::OPEN;
@@ -92,12 +88,7 @@ impl Token {
         if self.stopped {
             return Number::new(0.0, 0.0);
         }
-        let slope = slope(options.estimator, self.inner);
-        let exponential = match options.estimator {
-            Estimator::K3 => (-self.inner).exp() * (2.0 + self.inner.abs()),
-            _ => 0.0,
-        };
-        Number::new(slope, 1.0 + slope.abs() + exponential)
+        slope(options.estimator, self.inner).into()
     }
 }
 
@@ -121,7 +112,7 @@ fn each(
 
 /// What the definition gives.
 pub(super) fn kl(case: &KlEstimateCase, options: &Options, dtype: Dtype) -> Vec<Expected> {
-    each(case, options, dtype, "kl", |token| token.value)
+    each(case, options, dtype, "kl", |token| token.value.into())
 }
 
 /// The gradient of the summed estimates; open where rounding decides on which side of a clamp a
@@ -136,7 +127,7 @@ pub(super) fn largest(log_prob: f64, reference: f64, options: &Options, dtype: D
     let gradient = match options.gradient {
         Gradient::K2 => token.d,
         _ if token.stopped && !token.undecided => 0.0,
-        _ => slope(options.estimator, token.inner),
+        _ => slope(options.estimator, token.inner).value,
     };
     let open = if token.undecided { token.free.value } else { 0.0 };
     token.value.value.abs().max(gradient.abs()).max(open.abs())

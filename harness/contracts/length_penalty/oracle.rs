@@ -3,6 +3,7 @@
 use std::f64::consts::PI;
 
 use super::{LengthPenaltyCase, Options, Shape};
+use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number};
 
 /// What the definition gives.
@@ -17,24 +18,23 @@ pub(super) fn penalty(length: i64, options: &Options) -> Number {
     let knee = max_length - buffer;
     // Lengths are integers, so what a line cancels is exact; a quotient of the limit that is
     // subtracted from one of the length errs by the size of both.
-    let over = || (knee - length) as f64 / buffer as f64;
-    let line = |value: f64| Number::new(value, (length + knee) as f64 / buffer as f64);
-    let exact = |value: f64| Number::new(value, 0.0);
-    let number = match shape {
-        Shape::Step if length <= max_length => exact(0.0),
-        Shape::Step => exact(-1.0),
-        Shape::LinearOverlong | Shape::LinearUnbounded if length <= knee => exact(0.0),
-        Shape::LinearOverlong if length > max_length => exact(-1.0),
-        Shape::LinearOverlong | Shape::LinearUnbounded => line(over()),
+    let line = || Scaled {
+        value: (knee - length) as f64 / buffer as f64,
+        scale: (length + knee) as f64 / buffer as f64,
+    };
+    let penalty = match shape {
+        Shape::Step if length <= max_length => Scaled::exact(0.0),
+        Shape::Step => Scaled::exact(-1.0),
+        Shape::LinearOverlong | Shape::LinearUnbounded if length <= knee => Scaled::exact(0.0),
+        Shape::LinearOverlong if length > max_length => Scaled::exact(-1.0),
+        Shape::LinearOverlong | Shape::LinearUnbounded => line(),
         Shape::Cosine => {
-            let share = (length as f64 / max_length as f64).min(1.0);
-            let half = 0.5 * (max - min);
-            // The cosine is as steep as π times its share is long.
-            let scale = min.abs() + half.abs() * (2.0 + 2.0 * PI * share);
-            Number::new(min + half * (1.0 + (PI * share).cos()), scale)
+            let share = Scaled::rounded((length as f64 / max_length as f64).min(1.0));
+            let half = (Scaled::rounded(max) - Scaled::rounded(min)) * 0.5;
+            (Scaled::exact(1.0) + (share * PI).cos()) * half + Scaled::rounded(min)
         }
     };
-    Number::new(number.value * factor, (number.scale + number.value.abs()) * factor)
+    (penalty * factor).into()
 }
 
 #[cfg(test)]

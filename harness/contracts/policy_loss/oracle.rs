@@ -1,7 +1,7 @@
 //! The definition of `policy-loss` in plain f64, with the scale of every number.
 //!
 //! Token by token: the exponent of the ratio, the ratio, the loss and its derivative by the
-//! log-probability, each with the rounding errors that it inherits, in unit roundoffs.
+//! log-probability.
 
 use ndarray::{Array2, ArrayD, IxDyn};
 
@@ -9,7 +9,8 @@ use super::{Advantages, ApproxKl, KlEstimator, Objective, Options, PolicyLossCas
 use crate::contract::coverage;
 use crate::numeric::conventions::EmptyMask;
 use crate::value::place::Dtype;
-use crate::numeric::tolerance::{Expected, Number, summed};
+use crate::numeric::scaled::Scaled;
+use crate::numeric::tolerance::{Expected, Number};
 
 /// How many unit roundoffs of its magnitude, and of its exponent's error, a ratio may be off for
 /// it to be unclear on which side of a bound it lies.
@@ -19,28 +20,19 @@ const KINK: f64 = 12.0;
 /// open.
 const COUNT: f64 = 2.5e-8;
 
-/// A number, and the magnitude of what its rounding errors are relative to.
-#[derive(Clone, Copy)]
-struct Part {
-    value: f64,
-    scale: f64,
-}
-
 /// A function of a log-probability at one place: its value and its slope.
 #[derive(Clone, Copy)]
 struct Term {
-    value: Part,
-    slope: Part,
+    value: Scaled,
+    slope: Scaled,
     /// Whether the slope is open: a kink is too near.
     open: bool,
 }
 
-/// The exponent of a ratio after its clamp.
+/// A log-ratio after its clamp.
 #[derive(Clone, Copy)]
 struct Exponent {
-    value: f64,
-    /// Its error in unit roundoffs.
-    error: f64,
+    value: Scaled,
     /// Whether the clamp takes the derivative away.
     stopped: bool,
     /// Whether that is unclear.
@@ -95,28 +87,36 @@ impl<'a> Definition<'a> {
         }
     }
 
-    /// Where `x`, known up to `error` unit roundoffs, lies.
-    fn side(&self, x: f64, error: f64, bound: f64) -> Side {
-        if (x - bound).abs() <= KINK * self.roundoff * (error + x.abs() + bound.abs()) {
+    /// Where a number lies.
+    fn side(&self, x: Scaled, bound: f64) -> Side {
+        let error = x.scale + x.value.abs() + bound.abs();
+        if (x.value - bound).abs() <= KINK * self.roundoff * error {
             Side::Unclear
-        } else if x < bound {
+        } else if x.value < bound {
             Side::Below
         } else {
             Side::Above
         }
     }
 
-    /// A number clamped to ±c.
-    fn clamped(&self, value: f64, error: f64, limit: Option<f64>) -> Exponent {
-        let Some(limit) = limit else {
-            return Exponent { value, error, stopped: false, open: false };
-        };
-        let side = self.side(value.abs(), error, limit);
-        let stopped = side == Side::Above;
+    /// A number held between two bounds.
+    fn held(&self, x: Scaled, [lo, hi]: [f64; 2]) -> Scaled {
+        let value = x.value.max(lo).min(hi);
+        let outside = self.side(x, lo) == Side::Below || self.side(x, hi) == Side::Above;
+        if outside || x.value.is_infinite() {
+            Scaled::rounded(value)
+        } else {
+            Scaled { value, ..x }
+        }
+    }
+
+    /// A log-ratio clamped to ±c.
+    fn clamped(&self, x: Scaled, limit: Option<f64>) -> Exponent {
+        let Some(limit) = limit else { return Exponent { value: x, stopped: false, open: false } };
+        let side = self.side(x.abs(), limit);
         Exponent {
-            value: value.clamp(-limit, limit),
-            error: if stopped { limit } else { error },
-            stopped,
+            value: self.held(x, [-limit, limit]),
+            stopped: side == Side::Above,
             open: side == Side::Unclear,
         }
     }
@@ -126,24 +126,17 @@ impl<'a> Definition<'a> {
         if self.options.ratio == Ratio::Token {
             return None;
         }
-        let (mut sum, mut size) = (0.0, 0.0);
-        for at in self.kept(row) {
-            let x = self.log_ratio(at);
-            sum += x;
-            size += x.abs();
-        }
-        let length = self.lengths[row].max(1) as f64;
-        let error = 2.0 * size * summed(self.lengths[row]) / length;
-        Some(self.clamped(sum / length, error, self.options.log_ratio_clamp))
+        let sum = Scaled::sum(self.kept(row).map(|at| self.log_ratio(at)));
+        let mean = sum / self.lengths[row].max(1) as f64;
+        Some(self.clamped(mean, self.options.log_ratio_clamp))
     }
 
     fn exponent_of_token(&self, at: usize) -> Exponent {
-        let x = self.log_ratio(at);
-        self.clamped(x, x.abs(), self.options.log_ratio_clamp)
+        self.clamped(self.log_ratio(at), self.options.log_ratio_clamp)
     }
 
-    fn log_ratio(&self, at: usize) -> f64 {
-        self.log_probs[at] - self.old_log_probs[at]
+    fn log_ratio(&self, at: usize) -> Scaled {
+        Scaled::exact(self.log_probs[at]) - self.old_log_probs[at]
     }
 
     /// The flat places of a row's tokens.
@@ -153,31 +146,20 @@ impl<'a> Definition<'a> {
 
     /// The policy's part of a token's loss.
     fn policy(&self, exponent: Exponent, advantage: f64, log_prob: f64) -> Term {
-        let a = advantage;
+        let (a, log_prob) = (advantage, Scaled::exact(log_prob));
         if self.options.objective == Objective::Reinforce {
-            let value = Part { value: -a * log_prob, scale: (a * log_prob).abs() };
-            let slope = Part { value: -a, scale: a.abs() };
-            return Term { value, slope, open: false };
+            return Term { value: log_prob * -a, slope: Scaled::exact(-a), open: false };
         }
         let ratio = exponent.value.exp();
-        // An exponential is off by the error of its argument, relative to itself.
-        let error = 2.0 + exponent.error;
         let (lo, hi) = self.options.bounds();
         if self.options.objective == Objective::Cispo {
-            let weight = ratio.max(lo).min(hi);
-            let scale = weight * (error + 1.0);
-            let value = -weight * a * log_prob;
-            return Term {
-                value: Part { value, scale: scale * (a * log_prob).abs() },
-                slope: Part { value: -weight * a, scale: scale * a.abs() },
-                open: false,
-            };
+            let slope = self.held(ratio, [lo, hi]) * -a;
+            return Term { value: slope * log_prob, slope, open: false };
         }
-        let unclipped = Part { value: -a * ratio, scale: a.abs() * ratio * error };
-        let side = |bound| self.side(ratio, error * ratio, bound);
+        let side = |bound| self.side(ratio, bound);
         // Where the loss stops to depend on the ratio: above one bound, or below another.
-        let (value, beyond) = if a > 0.0 {
-            (-a * ratio.min(hi), side(hi))
+        let (held, beyond) = if a > 0.0 {
+            (ratio.value.min(hi), side(hi))
         } else {
             let dual = self.options.dual();
             let beyond = match (side(lo), dual) {
@@ -186,17 +168,16 @@ impl<'a> Definition<'a> {
                 (Side::Above, Some(c)) => side(c),
                 (Side::Above, None) => Side::Below,
             };
-            (-a * ratio.max(lo).min(dual.unwrap_or(f64::INFINITY)), beyond)
+            (ratio.value.max(lo).min(dual.unwrap_or(f64::INFINITY)), beyond)
         };
         let stopped = beyond == Side::Above || a == 0.0;
-        let nothing = Part { value: 0.0, scale: 0.0 };
-        let scale = if stopped { 2.0 * value.abs() } else { unclipped.scale };
+        let held = if stopped { Scaled::rounded(held) } else { Scaled { value: held, ..ratio } };
         // At either bound both losses may round to one number, and share the gradient.
         let tied = side(lo) == Side::Unclear || side(hi) == Side::Unclear;
         let unclear = (beyond == Side::Unclear || tied) && !exponent.stopped;
         Term {
-            value: Part { value, scale },
-            slope: if stopped || exponent.stopped { nothing } else { unclipped },
+            value: held * -a,
+            slope: if stopped || exponent.stopped { Scaled::exact(0.0) } else { ratio * -a },
             open: a != 0.0 && (unclear || (exponent.open && !stopped)),
         }
     }
@@ -204,46 +185,31 @@ impl<'a> Definition<'a> {
     /// The divergence of a token from the reference, and its derivative.
     fn kl(&self, at: usize, reference: &[f64]) -> Term {
         let Options { kl_estimator, kl_log_ratio_clamp, kl_clamp, .. } = *self.options;
-        let d = self.log_probs[at] - reference[at];
-        let Exponent { value: d, error, stopped, mut open } =
-            self.clamped(d, d.abs(), kl_log_ratio_clamp);
-        let inverse = (-d).exp();
-        let (value, slope) = match kl_estimator {
-            KlEstimator::K1 => (Part { value: d, scale: error }, Part { value: 1.0, scale: 1.0 }),
-            KlEstimator::Abs => {
-                let sign = if d == 0.0 { 0.0 } else { d.signum() };
-                (Part { value: d.abs(), scale: error }, Part { value: sign, scale: 1.0 })
-            }
-            KlEstimator::K2 => {
-                let value = d * d / 2.0;
-                (Part { value, scale: 2.0 * d.abs() * error }, Part { value: d, scale: error })
-            }
-            KlEstimator::K3 => {
-                let scale = 1.0 + d.abs() + inverse * (2.0 + error);
-                let slope = Part { value: -(-d).exp_m1(), scale };
-                (Part { value: (-d).exp_m1() + d, scale }, slope)
-            }
+        let d = Scaled::exact(self.log_probs[at]) - reference[at];
+        let Exponent { value: d, stopped, mut open } = self.clamped(d, kl_log_ratio_clamp);
+        let (mut value, mut slope) = match kl_estimator {
+            KlEstimator::K1 => (d, Scaled::exact(1.0)),
+            KlEstimator::Abs if d.value == 0.0 => (d.abs(), Scaled::exact(0.0)),
+            KlEstimator::Abs => (d.abs(), Scaled::exact(d.value.signum())),
+            KlEstimator::K2 => (d * d / 2.0, d),
+            KlEstimator::K3 => ((-d).exp_m1() + d, -(-d).exp_m1()),
         };
-        let mut term = Term { value, slope, open: false };
+        let mut outside = false;
         if let Some([lo, hi]) = kl_clamp {
-            let known = term.value;
-            let below = self.side(known.value, known.scale, lo);
-            let above = self.side(known.value, known.scale, hi);
-            let outside = below == Side::Below || above == Side::Above;
+            let (below, above) = (self.side(value, lo), self.side(value, hi));
+            outside = below == Side::Below || above == Side::Above;
             // At the least value of an estimator its slope is 0 on both sides of the bound.
-            let flat = term.slope.value == 0.0;
+            let flat = slope.value == 0.0;
             open &= !outside;
             open |= (below == Side::Unclear || above == Side::Unclear) && !flat;
             if outside {
-                let bound = known.value.clamp(lo, hi);
-                term.value = Part { value: bound, scale: bound.abs() };
-                term.slope = Part { value: 0.0, scale: 0.0 };
+                value = Scaled::rounded(value.value.clamp(lo, hi));
             }
         }
-        if stopped {
-            term.slope = Part { value: 0.0, scale: 0.0 };
+        if outside || stopped {
+            slope = Scaled::exact(0.0);
         }
-        Term { open, ..term }
+        Term { value, slope, open }
     }
 }
 
@@ -252,24 +218,10 @@ fn weights(case: &PolicyLossCase, options: &Options) -> Option<Array2<f64>> {
     options.aggregate.weights(&case.mask, options.empty_rows, options.norm_length)
 }
 
-/// What some numbers of one token each add up to.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    value: f64,
-    scale: f64,
-    slack: f64,
-}
-
-impl Sum {
-    fn add(&mut self, weight: f64, part: Part) {
-        self.value += weight * part.value;
-        self.scale += weight * (part.scale + part.value.abs());
-        self.slack += COUNT * weight * part.value.abs();
-    }
-
-    fn number(self, count: usize) -> Number {
-        Number { value: self.value, scale: summed(count) * self.scale, slack: self.slack }
-    }
+/// What some weighted numbers of one token each add up to.
+fn total(terms: &[Scaled]) -> Number {
+    let slack = COUNT * terms.iter().map(|term| term.value.abs()).sum::<f64>();
+    Number { slack, ..Scaled::sum(terms.iter().copied()).into() }
 }
 
 /// What the definition gives: the loss and the metrics.
@@ -277,9 +229,8 @@ pub(super) fn outputs(case: &PolicyLossCase, options: &Options, dtype: Dtype) ->
     let Some(weights) = weights(case, options) else { return without_a_token(options) };
     let (definition, weights) = (Definition::of(case, options, dtype), flat(&weights));
     let (lo, hi) = options.bounds();
-    let count = definition.lengths.iter().sum();
-    let share = 1.0 / count as f64;
-    let (mut loss, mut approx_kl, mut kl) = (Sum::default(), Sum::default(), Sum::default());
+    let share = 1.0 / definition.lengths.iter().sum::<usize>() as f64;
+    let (mut loss, mut approx_kl, mut kl) = (Vec::new(), Vec::new(), Vec::new());
     let (mut clipped, mut unclear, mut clamped) = (0.0, 0.0, false);
     for row in 0..case.mask.nrows() {
         let shared = definition.exponent_of_row(row);
@@ -287,20 +238,18 @@ pub(super) fn outputs(case: &PolicyLossCase, options: &Options, dtype: Dtype) ->
             let advantage = definition.advantages.at(row, at % definition.width);
             let exponent = shared.unwrap_or_else(|| definition.exponent_of_token(at));
             let term = definition.policy(exponent, advantage, definition.log_probs[at]);
-            loss.add(weights[at], term.value);
+            loss.push(term.value * weights[at]);
             if let Some(reference) = definition.ref_log_probs {
                 let term = definition.kl(at, reference);
-                loss.add(weights[at] * options.beta, term.value);
-                kl.add(weights[at], term.value);
+                loss.push(term.value * (weights[at] * options.beta));
+                kl.push(term.value * weights[at]);
             }
             let x = definition.log_ratio(at);
-            clamped |= options.log_ratio_clamp.is_some_and(|limit| x.abs() > limit);
-            approx_kl.add(share, divergence(options.approx_kl, x));
+            clamped |= options.log_ratio_clamp.is_some_and(|limit| x.value.abs() > limit);
+            approx_kl.push(divergence(options.approx_kl, x) * share);
             if options.counts_clipped() && advantage != 0.0 {
-                let ratio = exponent.value.exp();
-                let error = (2.0 + exponent.error) * ratio;
                 let bound = if advantage > 0.0 { hi } else { lo };
-                let side = definition.side(ratio, error, bound);
+                let side = definition.side(exponent.value.exp(), bound);
                 let sign = if advantage > 0.0 { "raised" } else { "lowered" };
                 coverage::event(&["ratio", side.name(), sign]);
                 match side {
@@ -318,27 +267,26 @@ pub(super) fn outputs(case: &PolicyLossCase, options: &Options, dtype: Dtype) ->
     } else {
         Number::ANYTHING
     };
-    let approx_kl = if approx_kl.scale > dtype.max().min(dtype.arithmetic().max() / 1e4) / 4.0 {
+    let size: f64 = approx_kl.iter().map(|term| term.scale).sum();
+    let approx_kl = if size > dtype.max().min(dtype.arithmetic().max() / 1e4) / 4.0 {
         // Beyond what the dtype holds.
         Number::ANYTHING
     } else if clamped {
         // Some libraries take the metric of what they have clamped for the ratio.
         Number::OPEN
     } else {
-        approx_kl.number(count)
+        total(&approx_kl)
     };
-    let kl = if options.beta > 0.0 { kl.number(count) } else { Number::ANYTHING };
-    expected([loss.number(count), clip_fraction, approx_kl, kl], count)
+    let kl = if options.beta > 0.0 { total(&kl) } else { Number::ANYTHING };
+    expected([total(&loss), clip_fraction, approx_kl, kl])
 }
 
 /// A token's part of the metric `approx_kl`.
-fn divergence(definition: ApproxKl, x: f64) -> Part {
+fn divergence(definition: ApproxKl, x: Scaled) -> Scaled {
     match definition {
-        ApproxKl::K1 => Part { value: -x, scale: x.abs() },
-        ApproxKl::K2 => Part { value: x * x / 2.0, scale: 2.0 * x * x },
-        ApproxKl::K3 => {
-            Part { value: x.exp_m1() - x, scale: 1.0 + x.abs() + x.exp() * (2.0 + x.abs()) }
-        }
+        ApproxKl::K1 => -x,
+        ApproxKl::K2 => x * x / 2.0,
+        ApproxKl::K3 => x.exp_m1() - x,
     }
 }
 
@@ -348,16 +296,18 @@ fn without_a_token(options: &Options) -> Vec<Expected> {
     let checked = |is: bool| if is { zero } else { Number::ANYTHING };
     if options.empty_mask == EmptyMask::Zero {
         let clip_fraction = checked(options.counts_clipped());
-        expected([zero, clip_fraction, zero, checked(options.beta > 0.0)], 1)
+        expected([zero, clip_fraction, zero, checked(options.beta > 0.0)])
     } else {
         let metric = Number::ANYTHING;
-        expected([Number::NAN, metric, metric, metric], 1)
+        expected([Number::NAN, metric, metric, metric])
     }
 }
 
-fn expected([loss, clip_fraction, approx_kl, kl]: [Number; 4], terms: usize) -> Vec<Expected> {
-    let field =
-        |field, number| Expected { field, numbers: ArrayD::from_elem(IxDyn(&[]), number), terms };
+fn expected([loss, clip_fraction, approx_kl, kl]: [Number; 4]) -> Vec<Expected> {
+    let field = |field, number| {
+        let numbers = ArrayD::from_elem(IxDyn(&[]), number);
+        Expected { field, numbers, terms: 1 }
+    };
     vec![
         field("loss", loss),
         field("clip_fraction", clip_fraction),
@@ -397,27 +347,21 @@ fn gradient_of_row(
     // Through a shared ratio each token moves the loss of all: what flows is the row's mean.
     let shares = options.ratio == Ratio::Sequence && options.objective == Objective::PpoClip;
     let terms: Vec<Term> = if shares {
-        let (mut mean, mut open) = (Part { value: 0.0, scale: 0.0 }, false);
-        for term in terms {
-            mean.value += term.slope.value / length as f64;
-            // A sum of `length` terms loses up to as many roundoffs.
-            mean.scale += term.slope.scale + term.slope.value.abs();
-            open |= term.open;
-        }
+        let terms: Vec<Term> = terms.collect();
+        let mean = Scaled::sum(terms.iter().map(|term| term.slope / length as f64));
+        let open = terms.iter().any(|term| term.open);
         vec![Term { value: mean, slope: mean, open }; length]
     } else {
         terms.collect()
     };
     for (at, term) in definition.kept(row).zip(terms) {
-        let mut sum = Sum::default();
-        sum.add(weights[at], term.slope);
-        let mut open = term.open;
+        let (mut slopes, mut open) = (vec![term.slope * weights[at]], term.open);
         if let Some(reference) = definition.ref_log_probs {
             let kl = definition.kl(at, reference);
-            sum.add(weights[at] * options.beta, kl.slope);
+            slopes.push(kl.slope * (weights[at] * options.beta));
             open |= kl.open;
         }
-        numbers[[row, at % width]] = if open { Number::OPEN } else { sum.number(1) };
+        numbers[[row, at % width]] = if open { Number::OPEN } else { total(&slopes) };
     }
 }
 

@@ -4,7 +4,8 @@ use ndarray::{Array1, arr0};
 
 use super::{Kind, Options, PreferenceLossCase, Reduction};
 use crate::value::place::Dtype;
-use crate::numeric::tolerance::{Expected, Number, summed};
+use crate::numeric::scaled::Scaled;
+use crate::numeric::tolerance::{Expected, Number};
 
 /// log(1 + e^x).
 pub(super) fn softplus(x: f64) -> f64 {
@@ -17,22 +18,23 @@ fn sigmoid(x: f64) -> f64 {
     (if x >= 0.0 { 1.0 } else { small }) / (1.0 + small)
 }
 
-/// One pair: its margin, and how far rounding may have moved it.
+/// One pair: Δ, how much more the policy prefers the chosen completion than the reference does.
 struct Pair<'a> {
     options: &'a Options,
-    margin: f64,
-    /// The magnitude of the numbers whose differences make the margin.
-    magnitude: f64,
+    margin: Scaled,
     /// The unit roundoff of the arithmetic.
     u: f64,
 }
 
 impl Pair<'_> {
-    /// βΔ - γ, and the magnitude of its terms.
-    fn z(&self) -> (f64, f64) {
-        let Options { beta, margin, .. } = *self.options;
-        let scaled = beta * self.margin;
-        (scaled - margin, beta * self.magnitude + scaled.abs() + margin)
+    /// βΔ - γ.
+    fn z(&self) -> Scaled {
+        self.margin * self.options.beta - Scaled::rounded(self.options.margin)
+    }
+
+    /// How far the margin is from the target of `ipo`.
+    fn away(&self) -> Scaled {
+        self.margin - Scaled::rounded(0.5 / self.options.beta)
     }
 
     /// The weights of softplus(-z) and of softplus(z) in the loss.
@@ -47,56 +49,50 @@ impl Pair<'_> {
         }
     }
 
-    /// The loss.
-    fn loss(&self) -> Number {
-        let (z, terms) = self.z();
+    /// What the loss may differ by besides rounding.
+    fn slack(&self) -> f64 {
+        let (own, other) = self.weights();
         match self.options.kind {
-            Kind::Sigmoid | Kind::Robust => {
-                let (own, other) = self.weights();
-                let (below, above) = (softplus(-z), softplus(z));
-                let value = own * below + other * above;
-                let moved = (own * sigmoid(-z)).abs() + (other * sigmoid(z)).abs();
-                let scale = moved * terms + own * below + other.abs() * above;
-                Number { slack: linear(z) * (own + other.abs()), ..Number::new(value, scale) }
-            }
-            Kind::Hinge => Number::new((1.0 - z).max(0.0), 1.0 + terms),
-            Kind::Ipo => {
-                let (away, terms) = self.away();
-                // The last term is the square of the rounding error, which is all there is where
-                // the margin is on target.
-                let scale = 2.0 * away.abs() * terms + away * away + 8.0 * self.u * terms * terms;
-                Number::new(away * away, scale)
-            }
+            Kind::Sigmoid | Kind::Robust => linear(self.z().value) * (own + other.abs()),
+            Kind::Hinge | Kind::Ipo => 0.0,
         }
     }
 
-    /// How far the margin is from the target of `ipo`, and the magnitude of the terms.
-    fn away(&self) -> (f64, f64) {
-        let target = 0.5 / self.options.beta;
-        (self.margin - target, self.magnitude + self.margin.abs() + target)
+    /// The loss.
+    fn loss(&self) -> Scaled {
+        let (z, (own, other)) = (self.z(), self.weights());
+        let softplus = |x: Scaled| x.through(softplus(x.value), sigmoid(x.value));
+        match self.options.kind {
+            Kind::Sigmoid | Kind::Robust => softplus(-z) * own + softplus(z) * other,
+            Kind::Hinge => (Scaled::exact(1.0) - z).max(0.0),
+            Kind::Ipo => {
+                let away = self.away();
+                let square = away * away;
+                // Where the margin is on target all there is is the square of the rounding error.
+                let second_order = 8.0 * self.u * away.scale * away.scale;
+                Scaled { scale: square.scale + second_order, ..square }
+            }
+        }
     }
 
     /// The derivative of the loss by the margin; open where rounding decides on which side of the
     /// hinge the pair is.
     fn slope(&self) -> Number {
         let beta = self.options.beta;
-        let (z, terms) = self.z();
+        let (z, (own, other)) = (self.z(), self.weights());
+        let sigmoid = |x: Scaled| {
+            let (value, rest) = (sigmoid(x.value), sigmoid(-x.value));
+            x.through(value, value * rest)
+        };
         match self.options.kind {
             Kind::Sigmoid | Kind::Robust => {
-                let (own, other) = self.weights();
-                let (below, above) = (sigmoid(-z), sigmoid(z));
-                let scale =
-                    (own + other.abs()) * below * above * terms + own * below + other.abs() * above;
-                let value = other * above - own * below;
-                let slack = beta * linear(z) * (own + other.abs());
-                Number { slack, ..Number::new(beta * value, beta * scale) }
+                let slope = (sigmoid(z) * other - sigmoid(-z) * own) * beta;
+                Number { slack: beta * self.slack(), ..slope.into() }
             }
-            Kind::Hinge if (1.0 - z).abs() <= 8.0 * self.u * (1.0 + terms) => Number::OPEN,
-            Kind::Hinge => Number::new(if z < 1.0 { -beta } else { 0.0 }, beta),
-            Kind::Ipo => {
-                let (away, terms) = self.away();
-                Number::new(2.0 * away, 2.0 * (terms + away.abs()))
-            }
+            Kind::Hinge if (1.0 - z.value).abs() <= 8.0 * self.u * (1.0 + z.scale) => Number::OPEN,
+            Kind::Hinge if z.value < 1.0 => Scaled::rounded(-beta).into(),
+            Kind::Hinge => Number::new(0.0, 0.0),
+            Kind::Ipo => (self.away() * 2.0).into(),
         }
     }
 }
@@ -106,57 +102,53 @@ fn linear(z: f64) -> f64 {
     if z.abs() > 19.9 { (-z.abs()).exp() } else { 0.0 }
 }
 
-/// The pairs of a case.
+/// The pairs of a case. Their log-probabilities count with their magnitudes, as components subtract
+/// them in different orders.
 fn pairs<'a>(
     case: &'a PreferenceLossCase,
     options: &'a Options,
     dtype: Dtype,
 ) -> impl Iterator<Item = Pair<'a>> {
     (0..case.policy_chosen.len()).map(move |at| {
-        let (chosen, rejected) = (case.policy_chosen[at], case.policy_rejected[at]);
-        let (mut margin, mut magnitude) = (chosen - rejected, chosen.abs() + rejected.abs());
+        let preference = |chosen: &Array1<f64>, rejected: &Array1<f64>| {
+            Scaled::rounded(chosen[at]) - Scaled::rounded(rejected[at])
+        };
+        let mut margin = preference(&case.policy_chosen, &case.policy_rejected);
         if !options.reference_free {
-            let (chosen, rejected) = (case.ref_chosen[at], case.ref_rejected[at]);
-            margin -= chosen - rejected;
-            magnitude += chosen.abs() + rejected.abs();
+            margin = margin - preference(&case.ref_chosen, &case.ref_rejected);
         }
-        Pair { options, margin, magnitude, u: dtype.arithmetic().unit_roundoff() }
+        Pair { options, margin, u: dtype.arithmetic().unit_roundoff() }
     })
 }
 
 /// βΔ - γ of each pair.
 pub(super) fn logits(case: &PreferenceLossCase, options: &Options) -> Vec<f64> {
-    pairs(case, options, Dtype::F64).map(|pair| pair.z().0).collect()
+    pairs(case, options, Dtype::F64).map(|pair| pair.z().value).collect()
 }
 
 /// What the definition gives.
 pub(super) fn outputs(case: &PreferenceLossCase, options: &Options, dtype: Dtype) -> Vec<Expected> {
-    let losses: Array1<Number> = pairs(case, options, dtype).map(|pair| pair.loss()).collect();
-    let count = losses.len() as f64;
+    let losses = pairs(case, options, dtype).map(|pair| (pair.loss(), pair.slack()));
+    let number = |(loss, slack): (Scaled, f64)| Number { slack, ..loss.into() };
     let numbers = match options.reduction {
-        Reduction::None => losses.into_dyn(),
+        Reduction::None => losses.map(number).collect::<Array1<Number>>().into_dyn(),
         Reduction::Mean => {
-            let mean = |part: fn(&Number) -> f64| losses.iter().map(part).sum::<f64>() / count;
-            let scale = mean(|n| n.scale) + summed(losses.len()) * mean(|n| n.value.abs());
-            let slack = mean(|n| n.slack);
-            arr0(Number { slack, ..Number::new(mean(|n| n.value), scale) }).into_dyn()
+            let (losses, slacks): (Vec<Scaled>, Vec<f64>) = losses.unzip();
+            let count = losses.len() as f64;
+            let slack = slacks.iter().sum::<f64>() / count;
+            arr0(number((Scaled::sum(losses) / count, slack))).into_dyn()
         }
-    };
-    let terms = match options.reduction {
-        Reduction::None => 1,
-        Reduction::Mean => case.policy_chosen.len(),
     };
     let rewards = |field, policy: &Array1<f64>, reference: &Array1<f64>| {
         let number = |(policy, reference): (&f64, &f64)| {
-            let value = options.beta * (policy - reference);
-            let scale = options.beta * (policy.abs() + reference.abs()) + value.abs();
-            Number::new(value, scale)
+            let ratio = Scaled::rounded(*policy) - Scaled::rounded(*reference);
+            Number::from(ratio * options.beta)
         };
         let numbers: Array1<Number> = policy.iter().zip(reference).map(number).collect();
         Expected { field, numbers: numbers.into_dyn(), terms: 1 }
     };
     vec![
-        Expected { field: options.output(), numbers, terms },
+        Expected { field: options.output(), numbers, terms: 1 },
         rewards("chosen_rewards", &case.policy_chosen, &case.ref_chosen),
         rewards("rejected_rewards", &case.policy_rejected, &case.ref_rejected),
     ]

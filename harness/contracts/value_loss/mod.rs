@@ -294,14 +294,4 @@ impl Errors {
         let opposite = self.outside && (self.plain + self.clipped).abs() <= roundoff;
         at_the_end || opposite
     }
-
-    /// The loss of the token, before factor and aggregation.
-    fn loss(self) -> f64 {
-        (self.plain * self.plain).max(self.clipped * self.clipped)
-    }
-
-    /// Its derivative by the value.
-    fn derivative(self) -> f64 {
-        if self.clips() { 0.0 } else { 2.0 * self.plain }
-    }
 }

@@ -6,7 +6,8 @@ use super::{Errors, Options, ValueLossCase};
 use crate::contract::coverage;
 use crate::numeric::conventions::EmptyMask;
 use crate::value::place::Dtype;
-use crate::numeric::tolerance::{Expected, Number, summed};
+use crate::numeric::scaled::Scaled;
+use crate::numeric::tolerance::{Expected, Number};
 
 /// The weight of each token in the loss; `None` where no token counts.
 fn weights(case: &ValueLossCase, options: &Options) -> Option<Array2<f64>> {
@@ -23,10 +24,12 @@ fn tokens<'a>(
     kept.map(move |(at, _)| (at, options.factor * weights[at], Errors::of(case, options, at)))
 }
 
+/// An error of a token, with the magnitude of what was added to make either.
+fn scaled(error: f64, errors: Errors) -> Scaled {
+    Scaled { value: error, scale: errors.magnitude }
+}
+
 /// The loss and the share of clipped tokens.
-///
-/// An error e made of terms of magnitude m is off by u·m, so e² is off by 2·|e|·u·m; the sum loses
-/// what sums lose.
 pub(super) fn loss(case: &ValueLossCase, options: &Options, dtype: Dtype) -> Vec<Expected> {
     let expected = |field, number| Expected { field, numbers: arr0(number).into_dyn(), terms: 1 };
     let Some(weights) = weights(case, options) else {
@@ -37,13 +40,12 @@ pub(super) fn loss(case: &ValueLossCase, options: &Options, dtype: Dtype) -> Vec
         };
         return vec![expected("loss", loss), expected("clip_fraction", fraction)];
     };
-    let (mut loss, mut scale) = (0.0, 0.0);
-    let (mut clipped, mut undecided, mut count) = (0.0, 0.0, 0.0_f64);
+    let mut losses = Vec::new();
+    let (mut clipped, mut undecided) = (0.0, 0.0);
     for (_, weight, errors) in tokens(case, options, &weights) {
-        let largest = errors.plain.abs().max(errors.clipped.abs());
-        loss += weight * errors.loss();
-        scale += weight * 2.0 * largest * errors.magnitude;
-        count += 1.0;
+        let largest = if errors.clips() { errors.clipped } else { errors.plain };
+        let error = scaled(largest, errors);
+        losses.push(error * error * weight);
         if errors.is_undecided(dtype) {
             coverage::event(&["clipping is undecided"]);
             undecided += 1.0;
@@ -52,11 +54,11 @@ pub(super) fn loss(case: &ValueLossCase, options: &Options, dtype: Dtype) -> Vec
             clipped += 1.0;
         }
     }
-    scale += loss * summed(count as usize) * (1.0 + count.log2());
+    let (loss, count) = (Scaled::sum(losses.iter().copied()), losses.len() as f64);
     // A token whose clipping rounding decides counts half, give or take the other half.
     let fraction = (clipped + 0.5 * undecided) / count;
     let fraction = Number { slack: 0.5 * undecided / count, ..Number::new(fraction, 1.0) };
-    vec![expected("loss", Number::new(loss, scale)), expected("clip_fraction", fraction)]
+    vec![expected("loss", loss.into()), expected("clip_fraction", fraction)]
 }
 
 /// The gradient: 0 where the clipped error is the larger, as the value no longer moves it.
@@ -70,10 +72,10 @@ pub(super) fn gradient(case: &ValueLossCase, options: &Options, dtype: Dtype) ->
     let mut numbers = Array2::from_elem(case.mask.dim(), blank);
     if let Some(weights) = weights {
         for (at, weight, errors) in tokens(case, options, &weights) {
-            let derivative = weight * errors.derivative();
-            let scale = weight * 2.0 * errors.magnitude + derivative.abs();
-            let decided = !errors.is_undecided(dtype);
-            numbers[at] = if decided { Number::new(derivative, scale) } else { Number::OPEN };
+            let error = if errors.clips() { 0.0 } else { errors.plain };
+            let derivative = scaled(error, errors) * 2.0 * weight;
+            let undecided = errors.is_undecided(dtype);
+            numbers[at] = if undecided { Number::OPEN } else { derivative.into() };
         }
     }
     vec![Expected { field: "grad_values", numbers: numbers.into_dyn(), terms: 1 }]

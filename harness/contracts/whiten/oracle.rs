@@ -6,14 +6,15 @@ use super::{Options, WhitenCase, is_few, protected, sets, statistics};
 use crate::contract::options::RowInfluence;
 use crate::numeric::conventions::EmptyMask;
 use crate::numeric::tolerance::outside;
+use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// What the definition gives.
 ///
 /// With m the largest value of a set, c what a sum of its tokens loses and s the protected
 /// deviation, the mean is off by u·c·m. The variance is off by u·c·m² where it is the mean of the
-/// squares less the square of the mean, which is more than a second pass loses. So the scale of
-/// w = (v − mean)/s is c·m/s + |w|·c·m²/s² + |w|.
+/// squares less the square of the mean, which is more than a second pass loses, and its root by
+/// u·c·m²/s.
 pub(super) fn whitened(case: &WhitenCase, options: &Options) -> Vec<Expected> {
     let mut numbers = Array2::from_elem(case.values.dim(), outside(options.masked_output));
     for (index, set) in sets(case, options).into_iter().enumerate() {
@@ -35,15 +36,12 @@ pub(super) fn whitened(case: &WhitenCase, options: &Options) -> Vec<Expected> {
         let divisor = protected(variance, options);
         let largest = values.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
         let lost = summed(values.len()) * largest;
+        let mean = Scaled { value: mean, scale: lost };
+        let divisor = Scaled { value: divisor, scale: lost * largest / divisor };
         for (at, value) in set.into_iter().zip(&values) {
-            let shifted = (value - mean) / divisor;
-            let relative = 1.0 + lost * largest / (divisor * divisor);
-            let kept = if options.shift_mean { 0.0 } else { mean };
-            let kept_scale = if options.shift_mean { 0.0 } else { lost };
-            numbers[at] = Number::new(
-                shifted + kept,
-                (lost + value.abs()) / divisor + shifted.abs() * relative + kept_scale,
-            );
+            let shifted = (Scaled::rounded(*value) - mean) / divisor;
+            let whitened = if options.shift_mean { shifted } else { shifted + mean };
+            numbers[at] = whitened.into();
         }
     }
     vec![Expected { field: "whitened", numbers: numbers.into_dyn(), terms: case.mask.len() }]
