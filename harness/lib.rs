@@ -61,16 +61,27 @@
 pub mod contract;
 pub mod contracts;
 #[doc(hidden)]
+pub mod engine;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
 pub mod generate;
+#[doc(hidden)]
+pub mod host;
 #[doc(hidden)]
 pub mod laws;
 #[doc(hidden)]
 pub mod numeric;
 #[doc(hidden)]
+pub mod render;
+pub mod report;
+#[doc(hidden)]
 pub mod value;
 
 pub use value::error::Error;
 pub use value::place;
+#[cfg(feature = "tch")]
+pub use host::tensor;
 
 /// What those need who write a contract: see [`own_contract`].
 pub mod author {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use ndarray::ArrayD;
 
-use crate::contract::definition::{AnyDefinition, Definition, Erased};
+use crate::contract::definition::{Definition, Erased};
 use crate::value::error::Error;
 use crate::value::place::{Device, Place};
 use crate::value::record::Value;
@@ -41,15 +41,11 @@ pub(crate) fn no_gradients(leaves: &[String], inputs: &[(&str, Value)]) -> HashM
     leaves.iter().filter_map(zeros).collect()
 }
 
-/// The numbers of an output: flags may come as integers or booleans.
-pub(crate) fn numbers(contract: &dyn AnyDefinition, name: &str, value: Value) -> Value {
+/// The numbers of an output: those that are `flags` may come as integers or booleans.
+pub(crate) fn numbers(flags: &[&str], name: &str, value: Value) -> Value {
     match value {
-        Value::Int(array) if contract.flags().contains(&name) => {
-            Value::Float(array.mapv(|x| x as f64))
-        }
-        Value::Bool(array) if contract.flags().contains(&name) => {
-            Value::Float(array.mapv(f64::from))
-        }
+        Value::Int(array) if flags.contains(&name) => Value::Float(array.mapv(|x| x as f64)),
+        Value::Bool(array) if flags.contains(&name) => Value::Float(array.mapv(f64::from)),
         value => value,
     }
 }

@@ -85,13 +85,15 @@ impl dyn AnyContract {
         self.invariants().iter().find(|invariant| invariant.id == id)
     }
 
-    /// Whether there is an invariant of this name.
+    /// The invariant of this name, or of this name before it was renamed.
     ///
     /// # Errors
-    /// The message, with the nearest known name.
-    pub fn check_invariant(&self, id: &str) -> Result<(), String> {
-        if self.invariant(id).is_some() {
-            return Ok(());
+    /// There is none: the message, with the nearest known name.
+    pub fn invariant_called(&self, id: &str) -> Result<&AnyInvariant, String> {
+        let renamed = RENAMED.iter().find(|(before, _)| *before == id);
+        let now = renamed.map_or(id, |(_, now)| now);
+        if let Some(invariant) = self.invariant(now) {
+            return Ok(invariant);
         }
         let own = self.id();
         let near = match nearest(id, self.invariants().iter().map(|invariant| invariant.id)) {
@@ -106,6 +108,15 @@ impl dyn AnyContract {
         self.faults().iter().find(|fault| fault.id == id)
     }
 }
+
+/// Invariants whose names have changed since manifests and case files were written with them: the
+/// name before, and now.
+pub const RENAMED: [(&str, &str); 4] = [
+    ("total", "does-not-raise"),
+    ("survives", "does-not-crash"),
+    ("pure", "inputs-unchanged"),
+    ("in-time", "within-time-limit"),
+];
 
 /// A contract with its lists, which are made once.
 struct Typed<C> {

@@ -1,31 +1,32 @@
 //! Checking: every invariant of one component at one place, over one stream of cases.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use crate::files::case_file::CaseFile;
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
-use crate::contract::Contract;
-use crate::engine::diagnose;
-use crate::value::error::Error;
-use crate::engine::finding;
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::{Memo, Outcome, Probe, Stop};
-use crate::files::journal;
-use crate::files::journal::Journal;
+use crate::contract::component::{Component as _, Gradients};
+use crate::contract::erased::AnyContract;
+use crate::contract::invariant::AnyInvariant;
+use crate::contract::probe::{Memo, Stop};
+use crate::engine::diagnose::Diagnoser;
 use crate::engine::patience::Patience;
-use crate::generate::pick::Pick;
+use crate::engine::shrink::shrink;
+use crate::engine::subject::{Broken, Budget, Subject};
+use crate::engine::{finding, stream};
+use crate::files::corpora;
+use crate::files::journal::{self, Journal};
+use crate::report::{
+    ComponentReport, Finding, InvariantReport, InvariantStatus, Status, never_reached,
+};
+use crate::value::error::Error;
 use crate::value::place::Place;
-use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Status, never_reached};
-use crate::engine::stream;
-use crate::numeric::tolerance::Tolerance;
+use crate::value::record::Shared;
 
 /// One invariant while its component is checked.
-pub(crate) struct Progress<C: Contract> {
-    pub(crate) invariant: Invariant<C>,
+pub(crate) struct Progress {
+    pub(crate) invariant: &'static AnyInvariant,
     pub(crate) cases: u64,
-    broken: Option<Broken<C>>,
+    broken: Option<Broken>,
 }
 
 /// Checks a component at a place.
@@ -33,8 +34,8 @@ pub(crate) struct Progress<C: Contract> {
 /// # Errors
 /// The journal or a finding cannot be written, or a regression cannot be read. What the component
 /// does wrong is in the report.
-pub fn run<C: Contract>(
-    subject: &mut Subject<C>,
+pub fn run(
+    subject: &mut Subject,
     place: Place,
     budget: &Budget,
     progress: &dyn Fn(u64),
@@ -46,20 +47,24 @@ pub fn run<C: Contract>(
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_on<C: Contract>(
-    subject: &mut Subject<C>,
+pub fn run_on(
+    subject: &mut Subject,
     place: Place,
-    case: &C::Case,
+    case: &Shared,
 ) -> Result<ComponentReport, Error> {
     run_over(subject, place, &Budget::default(), Some(case), &|_| ())
 }
 
 /// A report in which nothing was checked yet.
-pub(crate) fn blank_report<C: Contract>(name: &str, place: Place) -> ComponentReport {
+pub(crate) fn blank_report(
+    contract: &dyn AnyContract,
+    name: &str,
+    place: Place,
+) -> ComponentReport {
     ComponentReport {
         name: name.to_owned(),
-        contract: C::ID.to_owned(),
-        stage: C::STAGE,
+        contract: contract.id().to_owned(),
+        stage: contract.stage(),
         place,
         location: None,
         status: Status::Pass,
@@ -75,11 +80,11 @@ pub(crate) fn blank_report<C: Contract>(name: &str, place: Place) -> ComponentRe
 }
 
 /// Checks a component on one case, or on the stream of all.
-fn run_over<C: Contract>(
-    subject: &mut Subject<C>,
+fn run_over(
+    subject: &mut Subject,
     place: Place,
     budget: &Budget,
-    only: Option<&C::Case>,
+    only: Option<&Shared>,
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
     let started = Instant::now();
@@ -91,18 +96,20 @@ fn run_over<C: Contract>(
         None => first_cases(subject, place)?,
         Some(_) => Vec::new(),
     };
-    subject.journal = match &subject.corpora {
-        Some(corpora) => Some(Journal::open::<C>(corpora, &subject.name, place, &subject.options)?),
+    let (contract, options) = (subject.contract, Arc::clone(&subject.options));
+    subject.component.journal = match &subject.corpora {
+        Some(corpora) => {
+            Some(Journal::open(contract, corpora, &subject.name, place, &*options)?)
+        }
         None => None,
     };
-    let options = subject.options.clone();
-    let classes = C::classes();
+    let classes = contract.classes();
     let mut counts = vec![0; classes.len()];
     let mut random = 0;
     let mut patience = Patience::default();
-    let all = || stream::cases::<C>(first, budget.seed, &options, place.dtype);
+    let all = || stream::cases(contract, first, budget.seed, &options, place.dtype);
     let all = only.is_none().then(all).into_iter().flatten();
-    for (is_random, case) in only.map(|case| (false, case.clone())).into_iter().chain(all) {
+    for (is_random, case) in only.map(|case| (false, Shared::clone(case))).into_iter().chain(all) {
         let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
         let settled = checked.iter().all(|progress| progress.broken.is_some());
         if (is_random && random == budget.cases) || (report.cases > 0 && late) || settled {
@@ -112,10 +119,10 @@ fn run_over<C: Contract>(
         report.cases += 1;
         progress(report.cases);
         for (class, count) in classes.iter().zip(&mut counts) {
-            *count += u64::from((class.contains)(&case, &options));
+            *count += u64::from(class.contains(&*case, &*options));
         }
         check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
-        subject.journal.as_ref().map_or(Ok(()), Journal::check)?;
+        subject.component.check_journal()?;
         if patience.is_over() {
             let warning = format!("stopped after {} cases: the component {patience}", report.cases);
             report.warnings.push(warning);
@@ -123,13 +130,13 @@ fn run_over<C: Contract>(
         }
     }
     for (class, count) in classes.iter().zip(counts) {
-        if count == 0 && (class.generated)(&options, place.dtype) && random == budget.cases {
+        if count == 0 && class.is_generated(&*options, place.dtype) && random == budget.cases {
             report.warnings.push(never_reached(class.id));
         }
         report.classes.insert(class.id.to_owned(), count);
     }
     conclude(subject, checked, place, budget, &mut report)?;
-    subject.journal = None;
+    subject.component.journal = None;
     if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
         report.status = Status::Skipped;
         report.reason = Some(nothing_checked(&report.invariants));
@@ -140,11 +147,11 @@ fn run_over<C: Contract>(
 
 /// Prepares a component for a place: an empty report and the invariants to check, or a report that
 /// says why there is nothing to check.
-pub(crate) fn begin<C: Contract>(
-    subject: &mut Subject<C>,
+pub(crate) fn begin(
+    subject: &mut Subject,
     place: Place,
-) -> (ComponentReport, Vec<Progress<C>>) {
-    let mut report = blank_report::<C>(&subject.name, place);
+) -> (ComponentReport, Vec<Progress>) {
+    let mut report = blank_report(subject.contract, &subject.name, place);
     match subject.component.prepare(place) {
         Ok(None) => {
             let checked = select(subject, place, &mut report);
@@ -174,19 +181,19 @@ pub(crate) fn nothing_checked(invariants: &[InvariantReport]) -> String {
 }
 
 /// The invariants to check; those that are not are reported as skipped, with the reason.
-fn select<C: Contract>(
-    subject: &Subject<C>,
+fn select(
+    subject: &Subject,
     place: Place,
     report: &mut ComponentReport,
-) -> Vec<Progress<C>> {
+) -> Vec<Progress> {
     let mut checked = Vec::new();
-    for invariant in C::invariants() {
+    for invariant in subject.contract.invariants() {
         let skipped =
             if !subject.only.is_empty() && !subject.only.iter().any(|id| id == invariant.id) {
                 continue;
             } else if let Some(why) = subject.skip.get(invariant.id) {
                 Some(why.clone())
-            } else if !(invariant.applies)(&subject.options, place) {
+            } else if !invariant.applies(&*subject.options, place) {
                 Some("does not apply under these options at this place".to_owned())
             } else if invariant.needs_gradient {
                 match subject.component.gradients(place) {
@@ -211,26 +218,26 @@ fn select<C: Contract>(
 }
 
 /// What was in flight when the last run was killed, then what is handed in, then the regressions.
-pub(crate) fn first_cases<C: Contract>(
-    subject: &Subject<C>,
+pub(crate) fn first_cases(
+    subject: &Subject,
     place: Place,
-) -> Result<Vec<C::Case>, Error> {
+) -> Result<Vec<Shared>, Error> {
     let mut first = Vec::new();
     if let Some(corpora) = &subject.corpora {
-        let in_flight: Vec<CaseFile<C>> = journal::left_behind(corpora, &subject.name, place);
+        let in_flight = journal::left_behind(subject.contract, corpora, &subject.name, place);
         first.extend(in_flight.into_iter().map(|file| file.case));
     }
     first.extend(subject.first.iter().cloned());
-    first
-        .extend(finding::regressions::<C>(subject.corpora.as_deref())?.into_iter().map(|f| f.case));
+    let regressions = corpora::regressions(subject.contract, subject.corpora.as_deref())?;
+    first.extend(regressions.into_iter().map(|(_, file)| file.case));
     Ok(first)
 }
 
 /// Checks every invariant that is not broken yet.
-fn check_case<C: Contract>(
-    subject: &mut Subject<C>,
-    checked: &mut [Progress<C>],
-    case: &C::Case,
+fn check_case(
+    subject: &mut Subject,
+    checked: &mut [Progress],
+    case: &Shared,
     place: Place,
     patience: &mut Patience,
     report: &mut ComponentReport,
@@ -243,7 +250,7 @@ fn check_case<C: Contract>(
         let invariant = checked[index].invariant;
         let calls_before = report.calls;
         let (outcome, failed) =
-            subject.try_with(&invariant, case, place, &mut memo, &mut report.calls);
+            subject.try_with(invariant, case, place, &mut memo, &mut report.calls);
         // A failure that is only remembered costs nothing.
         if let (Some((_, failure)), true) = (&failed, report.calls > calls_before) {
             patience.spend(failure);
@@ -254,7 +261,7 @@ fn check_case<C: Contract>(
             Err(Stop::Vacuous) => {}
             Err(Stop::Broken(found)) => {
                 checked[index].cases += 1;
-                checked[index].broken = Some(Broken { case: case.clone(), found, at_case });
+                checked[index].broken = Some(Broken { case: Shared::clone(case), found, at_case });
             }
             Err(Stop::Failed) => {
                 let (case, failure) = failed.expect("a failed probe keeps its case");
@@ -270,9 +277,9 @@ fn check_case<C: Contract>(
 }
 
 /// Shrinks and diagnoses what broke, and writes it down.
-fn conclude<C: Contract>(
-    subject: &mut Subject<C>,
-    checked: Vec<Progress<C>>,
+fn conclude(
+    subject: &mut Subject,
+    checked: Vec<Progress>,
     place: Place,
     budget: &Budget,
     report: &mut ComponentReport,
@@ -306,7 +313,7 @@ fn conclude<C: Contract>(
         let ids = unchecked.join(", ");
         report.warnings.push(format!("never exercised (no case met their conditions): {ids}"));
     }
-    let order: Vec<&str> = C::invariants().iter().map(|invariant| invariant.id).collect();
+    let order: Vec<&str> = subject.contract.invariants().iter().map(|invariant| invariant.id).collect();
     report.invariants.sort_by_key(|invariant| order.iter().position(|id| *id == invariant.id));
     if findings.is_empty() {
         return Ok(());
@@ -315,11 +322,11 @@ fn conclude<C: Contract>(
     let shrunk: Vec<_> = findings
         .into_iter()
         .map(|(invariant, broken)| {
-            finding::shrink(subject, invariant, broken, place, &mut report.calls)
+            shrink(subject, invariant, broken, place, &mut report.calls)
         })
         .collect();
     let mut diagnoser =
-        diagnose::Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+        Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     let mut patience = Patience::default();
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults(&shrunk);

@@ -1,52 +1,64 @@
 //! Batches of production size cut along their axes, before anything looks at single numbers.
+//!
+//! A contract's own shrinker makes every simpler case at once, which takes memory of the square of
+//! the case's size. Here halves are tried first (delta debugging, Zeller 1999), one at a time.
+
+use crate::contract::erased::AnyContract;
+use crate::contract::options::AnyOptions;
+use crate::value::place::Dtype;
+use crate::value::record::{AnyRecord, Shared};
 
 /// Cases with more numbers, or characters, than this are cut by halves; nothing that is generated
 /// is as large.
 const LARGE: usize = 1 << 14;
 
 /// A minimal case: no simpler candidate fails.
-pub struct Minimal<Case> {
+pub struct Minimal {
     /// The case.
-    pub case: Case,
+    pub case: Shared,
     /// How many candidates were tried.
     pub tried: u64,
 }
 
 /// Whether a case is larger than those that are generated.
-pub(crate) fn is_large<R: Record>(case: &R) -> bool {
-    let size = |value: Value| match value {
-        Value::Text(texts) => texts.iter().flatten().map(String::len).sum(),
-        value => value.shape().iter().product::<usize>(),
-    };
-    case.values().into_iter().filter_map(|(_, value)| value).map(size).sum::<usize>() > LARGE
+pub(crate) fn is_large(case: &dyn AnyRecord) -> bool {
+    let mut size = 0;
+    case.each(&mut |_, value| {
+        let Some(value) = value else { return };
+        let mut texts = None;
+        value.for_texts(|text| *texts.get_or_insert(0) += text.map_or(0, str::len));
+        size += texts.unwrap_or_else(|| value.shape().iter().product());
+    });
+    size > LARGE
 }
 
 /// Cuts a large failing case along each of its axes for as long as that makes it smaller. `fails`
 /// says whether a candidate still fails, or `None` to stop.
-pub(crate) fn cut_down<C: Contract>(
-    minimal: &mut Minimal<C::Case>,
-    options: &C::Options,
+pub(crate) fn cut_down(
+    contract: &dyn AnyContract,
+    minimal: &mut Minimal,
+    options: &dyn AnyOptions,
     dtype: Dtype,
-    fails: &mut dyn FnMut(&C::Case) -> Option<bool>,
+    fails: &mut dyn FnMut(&Shared) -> Option<bool>,
 ) {
-    let Some(cuts) = C::cuts() else { return };
+    let Some(cuts) = contract.cuts() else { return };
     let mut smaller = true;
-    while smaller && is_large(&minimal.case) {
+    while smaller && is_large(&*minimal.case) {
         smaller = false;
-        for axis in (cuts.axes)() {
+        for axis in cuts.axes() {
             let whole = minimal.case.clone();
-            let units = (cuts.units)(&whole, axis);
+            let units = cuts.units(&*whole, axis);
             let count = units.len();
             let kept = fewest(units, &mut |kept| {
-                let candidate = (cuts.take)(&whole, axis, kept);
-                if C::valid(&candidate, options, dtype).is_err() {
+                let candidate = cuts.take(&*whole, axis, kept);
+                if contract.valid(&*candidate, options, dtype).is_err() {
                     return Some(false);
                 }
                 minimal.tried += 1;
                 fails(&candidate)
             });
             if kept.len() < count {
-                minimal.case = (cuts.take)(&whole, axis, &places(&kept));
+                minimal.case = cuts.take(&*whole, axis, &places(&kept));
                 smaller = true;
             }
         }

@@ -10,25 +10,24 @@
 
 use std::collections::BTreeSet;
 use std::mem::take;
+use std::sync::Arc;
 
-use crate::engine::subject::{Budget, Subject};
-use crate::contract::component::{Failure, Gradients, Returned};
-use crate::contract::Contract;
-use crate::value::record::round;
+use crate::contract::component::{Component as _, Failure, Gradients, Returned};
 use crate::contract::cuts::Pair;
-use crate::contract::fault::{Behaviour, Fault, Function};
-use crate::host::builtin::Builtin;
-use crate::engine::shrink::Shrunk;
-use crate::contract::invariant::Invariant;
+use crate::contract::erased::AnyContract;
+use crate::contract::fault::{AnyFault, AnyFunction};
+use crate::contract::invariant::AnyInvariant;
+use crate::contract::options::AnyOptions;
 use crate::contract::probe::Stop;
-use crate::value::record::{floats, texts};
-use crate::engine::outcomes;
 use crate::engine::patience::Patience;
-use crate::value::place::Place;
-use crate::value::record::Record as _;
-use crate::report::{Classes, Diagnosis, Point, Real};
-use crate::engine::stream;
+use crate::engine::shrink::Shrunk;
+use crate::engine::subject::{Budget, Subject, read_options};
+use crate::engine::{outcomes, stream};
+use crate::host::builtin::Builtin;
 use crate::numeric::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Wanted, is_white};
+use crate::report::{Classes, Diagnosis, Point, Real};
+use crate::value::place::Place;
+use crate::value::record::{Shared, floats, texts};
 
 /// How many cases a component and the faults are compared on.
 const CASES: usize = 160;
@@ -54,8 +53,8 @@ const RIGHT_POINTS: usize = 15;
 const TEXTS: usize = 5;
 
 /// A case with what the component gave, cell by cell.
-struct Observed<C: Contract> {
-    case: C::Case,
+struct Observed {
+    case: Shared,
     expected: ExpectedCells,
     /// `None` where the call failed.
     given: Option<Vec<Given>>,
@@ -91,51 +90,53 @@ struct Explanation {
 }
 
 /// Compares one component with the faults of its contract.
-pub(crate) struct Diagnoser<C: Contract> {
-    observed: Vec<Observed<C>>,
+pub(crate) struct Diagnoser {
+    contract: &'static dyn AnyContract,
+    observed: Vec<Observed>,
     place: Place,
-    options: C::Options,
+    options: Arc<dyn AnyOptions>,
     tolerance: Tolerance,
     explanations: Vec<Explanation>,
 }
 
-impl<C: Contract> Diagnoser<C> {
+impl Diagnoser {
     /// Calls the component on the minimal cases, on corners and on random cases, and finds the
     /// faults that explain what it does wrong.
     pub(crate) fn new(
-        subject: &mut Subject<C>,
-        findings: &[Shrunk<C>],
+        subject: &mut Subject,
+        findings: &[Shrunk],
         place: Place,
         budget: &Budget,
         calls: &mut u64,
     ) -> Self {
-        let options = subject.options.clone();
+        let (contract, options) = (subject.contract, Arc::clone(&subject.options));
         let gradients = subject.component.gradients(place);
-        let gradient = C::wants_gradient(&options) && !matches!(gradients, Gradients::None(_));
+        let gradient = contract.wants_gradient(&*options) && !matches!(gradients, Gradients::None(_));
         let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
         let mut patience = Patience::default();
         let mut observed = Vec::new();
-        let stream = stream::cases::<C>(minimal, budget.seed, &options, place.dtype);
+        let stream = stream::cases(contract, minimal, budget.seed, &options, place.dtype);
         for (_, case) in stream.take(CASES) {
             if patience.is_over() {
                 break;
             }
-            if C::refuses(&case, &options) {
+            if contract.refuses(&*case, &*options) {
                 continue;
             }
             *calls += 1;
             let answer = subject.call(&case, place, gradient);
             answer.as_ref().err().iter().for_each(|failure| patience.spend(failure));
-            observed.push(observe(case, answer, &options, place, gradient));
+            observed.push(observe(contract, case, answer, &*options, place, gradient));
         }
         let tolerance = subject.tolerance_at(place);
+        let explanations = Vec::new();
         let mut diagnoser =
-            Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
+            Diagnoser { contract, observed, place, options, tolerance, explanations };
         let has_oracle =
             diagnoser.observed.iter().any(|observed| cells(&observed.expected).next().is_some());
         if diagnoser.is_wrong_anywhere() {
             diagnoser.explain();
-        } else if !has_oracle || findings.iter().any(|finding| may_be_a_fault(&finding.invariant)) {
+        } else if !has_oracle || findings.iter().any(|finding| may_be_a_fault(contract, finding.invariant)) {
             // Without an oracle, or where each number may be right but not all of them together.
             diagnoser.explain_by_outcomes(subject, findings.len(), calls);
         }
@@ -144,17 +145,22 @@ impl<C: Contract> Diagnoser<C> {
 
     /// The same for recorded outputs, of whole batches or of parts of them: there is nothing to
     /// call, so that only numbers and texts are compared.
-    pub(crate) fn of_records(records: Vec<Pair<C>>, options: &C::Options, place: Place) -> Self {
-        let gradient = C::wants_gradient(options);
+    pub(crate) fn of_records(
+        contract: &'static dyn AnyContract,
+        records: Vec<Pair>,
+        options: &Arc<dyn AnyOptions>,
+        place: Place,
+    ) -> Self {
+        let gradient = contract.wants_gradient(&**options);
         let answered = |(case, output)| {
             let answer = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
-            observe(case, Ok(answer), options, place, gradient)
+            observe(contract, case, Ok(answer), &**options, place, gradient)
         };
         let observed = records.into_iter().take(CASES).map(answered).collect();
         let tolerance = Tolerance { dtype: place.dtype, factor: 1.0 };
-        let options = options.clone();
+        let (options, explanations) = (Arc::clone(options), Vec::new());
         let mut diagnoser =
-            Diagnoser { observed, place, options, tolerance, explanations: Vec::new() };
+            Diagnoser { contract, observed, place, options, tolerance, explanations };
         if diagnoser.is_wrong_anywhere() {
             diagnoser.explain();
             // Of the few wrong numbers of one call, some fault explains each by chance.
@@ -164,13 +170,13 @@ impl<C: Contract> Diagnoser<C> {
     }
 
     /// Fills in the faults that break the same invariants on the minimal cases and the corners.
-    fn explain_by_outcomes(&mut self, subject: &mut Subject<C>, minimal: usize, calls: &mut u64) {
-        let corners = C::corners(&self.options, self.place.dtype).len();
+    fn explain_by_outcomes(&mut self, subject: &mut Subject, minimal: usize, calls: &mut u64) {
+        let corners = self.contract.corners(&*self.options, self.place.dtype).len();
         let cases = self.observed.iter().map(|observed| observed.case.clone());
-        let cases: Vec<C::Case> = cases.take(minimal + corners).collect();
+        let cases: Vec<Shared> = cases.take(minimal + corners).collect();
         let (minimal, corners) = cases.split_at(minimal.min(cases.len()));
         // Several invariants may have the same smallest case.
-        let mut different: Vec<C::Case> = Vec::new();
+        let mut different: Vec<Shared> = Vec::new();
         for case in minimal {
             if !different.contains(case) {
                 different.push(case.clone());
@@ -183,6 +189,18 @@ impl<C: Contract> Diagnoser<C> {
             distance: 0,
             diagnosis: like.diagnosis,
         }));
+    }
+
+    /// What a fault gives in one of its variants.
+    fn function(&self, fault: &str, variant: usize) -> Option<&'static AnyFunction> {
+        self.contract.fault(fault)?.variants().get(variant)
+    }
+
+    /// In how many options these differ from those that some YAML declares.
+    fn options_apart(&self, declared: &str) -> usize {
+        let declared = read_options(self.contract, declared).expect("a fault's options are valid");
+        let both = declared.json().into_iter().zip(self.options.json());
+        both.filter(|(a, b)| a != b).count()
     }
 
     /// Whether a number or text is not what the definition gives.
@@ -247,14 +265,11 @@ impl<C: Contract> Diagnoser<C> {
         let wrong = self.wrong_numbers();
         let total = wrong.iter().filter(|wrong| **wrong).count();
         let mut candidates: Vec<(Explanation, Vec<bool>)> = Vec::new();
-        for fault in C::faults() {
-            let Fault { id, summary, options, behaviour: Behaviour::Gives(variants), .. } = fault
-            else {
-                continue;
-            };
-            let distance = options_apart::<C>(options, &self.options);
-            for (variant, function) in variants.iter().enumerate() {
-                let (matches, of, explained) = self.agreement(*function);
+        for fault in self.contract.faults() {
+            let AnyFault { id, summary, options, .. } = *fault;
+            let distance = self.options_apart(options);
+            for (variant, function) in fault.variants().iter().enumerate() {
+                let (matches, of, explained) = self.agreement(function);
                 let all = explained.iter().filter(|explained| **explained).count() as f64;
                 let agrees = matches as f64 >= AGREEMENT * of as f64;
                 if all > 0.0 && (agrees || all >= EXPLAINED * total as f64) {
@@ -309,9 +324,8 @@ impl<C: Contract> Diagnoser<C> {
         }
         let mut explanations = take(&mut self.explanations);
         for Explanation { id, variant, diagnosis, .. } in &mut explanations {
-            let fault = C::faults().into_iter().find(|fault| fault.id == *id);
-            if let Some(Fault { behaviour: Behaviour::Gives(variants), .. }) = fault {
-                self.points(variants[*variant], diagnosis);
+            if let Some(function) = self.function(id, *variant) {
+                self.points(function, diagnosis);
             }
         }
         self.explanations = explanations;
@@ -319,7 +333,7 @@ impl<C: Contract> Diagnoser<C> {
 
     /// In how many cases the component does what a fault does wherever the fault is wrong, out of
     /// those in which it is wrong anywhere; and which of the component's wrong numbers it explains.
-    fn agreement(&self, fault: Function<C>) -> (u64, u64, Vec<bool>) {
+    fn agreement(&self, fault: &AnyFunction) -> (u64, u64, Vec<bool>) {
         let (mut matches, mut of) = (0, 0);
         let mut explained = Vec::new();
         for Observed { case, expected, given, .. } in &self.observed {
@@ -335,8 +349,8 @@ impl<C: Contract> Diagnoser<C> {
     /// which of the component's wrong numbers it explains is added to a list.
     fn compare(
         &self,
-        fault: Function<C>,
-        case: &C::Case,
+        fault: &AnyFunction,
+        case: &Shared,
         expected: &ExpectedCells,
         given: &[Given],
         explained: &mut Vec<bool>,
@@ -359,13 +373,14 @@ impl<C: Contract> Diagnoser<C> {
     pub(crate) fn explains(
         &self,
         diagnosis: &[Diagnosis],
-        case: &C::Case,
-        returned: &Returned<C>,
+        case: &Shared,
+        returned: &Returned,
     ) -> bool {
-        let mut numbers = C::oracle(case, &self.options, self.place.dtype);
-        numbers.retain(|expected| is_given::<C>(returned, expected.field));
-        let expected = ExpectedCells { numbers, texts: C::oracle_texts(case, &self.options) };
-        let Some(given) = given::<C>(returned, &expected) else { return false };
+        let mut numbers = self.contract.oracle(&**case, &*self.options, self.place.dtype);
+        numbers.retain(|expected| is_given(self.contract, returned, expected.field));
+        let texts = self.contract.oracle_texts(&**case, &*self.options);
+        let expected = ExpectedCells { numbers, texts };
+        let Some(given) = given(returned, &expected) else { return false };
         let wrong = cells(&expected).zip(&given).map(|(cell, found)| self.wrong(found, &cell));
         let wrong: Vec<bool> = wrong.collect();
         let mut open = wrong.clone();
@@ -373,29 +388,27 @@ impl<C: Contract> Diagnoser<C> {
             if !diagnosis.iter().any(|diagnosis| diagnosis.fault == explanation.id) {
                 continue;
             }
-            let fault = C::faults().into_iter().find(|fault| fault.id == explanation.id);
-            let Some(Behaviour::Gives(variants)) = fault.map(|fault| fault.behaviour) else {
+            let Some(function) = self.function(explanation.id, explanation.variant) else {
                 continue;
             };
             let mut explained = Vec::new();
-            self.compare(variants[explanation.variant], case, &expected, &given, &mut explained);
+            self.compare(function, case, &expected, &given, &mut explained);
             open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
         }
         wrong.contains(&true) && !open.contains(&true)
     }
 
     /// What a fault gives for a case.
-    fn planted(&self, fault: Function<C>, case: &C::Case, expected: &ExpectedCells) -> Vec<Given> {
-        let mut output = fault(case, &self.options, self.place.dtype);
-        round(&mut output, self.place.dtype);
+    fn planted(&self, fault: &AnyFunction, case: &Shared, expected: &ExpectedCells) -> Vec<Given> {
+        let output = fault.output(&**case, &*self.options, self.place.dtype);
         let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
-        given::<C>(&output, expected)
+        given(&output, expected)
             .unwrap_or_else(|| cells(expected).map(|cell| cell.right()).collect())
     }
 
     /// Some of the numbers and texts on which the component and a fault were compared: those that
     /// either has wrong, and among the numbers a few that both have right.
-    fn points(&self, fault: Function<C>, to: &mut Diagnosis) {
+    fn points(&self, fault: &AnyFunction, to: &mut Diagnosis) {
         let (mut wrong, mut right, mut texts) = (Vec::new(), Vec::new(), Vec::new());
         for Observed { case, expected, given, .. } in &self.observed {
             let Some(given) = given else { continue };
@@ -428,15 +441,15 @@ impl<C: Contract> Diagnoser<C> {
 
     /// The explanations that have to do with a finding: those whose faults break its invariant on
     /// its smallest case too.
-    pub(crate) fn faults(&mut self, finding: &Shrunk<C>) -> Vec<Diagnosis> {
+    pub(crate) fn faults(&mut self, finding: &Shrunk) -> Vec<Diagnosis> {
         let breaks = |explanation: &Explanation| {
-            let fault = C::faults().into_iter().find(|fault| fault.id == explanation.id);
+            let fault = self.contract.fault(explanation.id);
             let fault = fault.expect("explanations are made of faults");
-            let mut subject =
-                Subject::new(explanation.id, Builtin::fault(fault, explanation.variant));
-            subject.options = self.options.clone();
+            let planted = Builtin::fault(self.contract, fault, explanation.variant);
+            let mut subject = Subject::new(self.contract, explanation.id, Box::new(planted));
+            subject.options = Arc::clone(&self.options);
             let (outcome, _) =
-                subject.try_case(&finding.invariant, &finding.case, self.place, &mut 0);
+                subject.try_case(finding.invariant, &finding.case, self.place, &mut 0);
             matches!(outcome, Err(Stop::Broken(_))) && self.may_explain(explanation, &finding.case)
         };
         let named: Vec<bool> = self.explanations.iter().map(breaks).collect();
@@ -454,16 +467,15 @@ impl<C: Contract> Diagnoser<C> {
 
     /// Whether a fault explains something of what is wrong in a case, if anything is: of two bugs
     /// in one component each has its own faults.
-    fn may_explain(&self, explanation: &Explanation, case: &C::Case) -> bool {
-        let observed = self.observed.iter().find(|observed| observed.case == *case);
+    fn may_explain(&self, explanation: &Explanation, case: &Shared) -> bool {
+        let observed = self.observed.iter().find(|observed| *observed.case == **case);
         let Some(Observed { expected, given: Some(given), .. }) = observed else { return true };
         let mut wrong = cells(expected).zip(given).map(|(cell, found)| self.wrong(found, &cell));
-        let fault = C::faults().into_iter().find(|fault| fault.id == explanation.id);
-        let Some(Behaviour::Gives(variants)) = fault.map(|fault| fault.behaviour) else {
+        let Some(function) = self.function(explanation.id, explanation.variant) else {
             return true;
         };
         let mut explained = Vec::new();
-        self.compare(variants[explanation.variant], case, expected, given, &mut explained);
+        self.compare(function, case, expected, given, &mut explained);
         explained.contains(&true) || !wrong.any(|wrong| wrong)
     }
 
@@ -471,12 +483,12 @@ impl<C: Contract> Diagnoser<C> {
     /// fails when most of its cases do, or when the smallest case belongs to it.
     pub(crate) fn classes(
         &self,
-        subject: &mut Subject<C>,
-        finding: &Shrunk<C>,
+        subject: &mut Subject,
+        finding: &Shrunk,
         patience: &mut Patience,
         calls: &mut u64,
     ) -> Classes {
-        let mut outcomes: Vec<(&C::Case, bool)> = Vec::new();
+        let mut outcomes: Vec<(&Shared, bool)> = Vec::new();
         for Observed { case, failure, .. } in &self.observed {
             if let Some(failure) = failure {
                 // What is known to fail is not called again, as it may hang.
@@ -486,7 +498,7 @@ impl<C: Contract> Diagnoser<C> {
             if patience.is_over() {
                 break;
             }
-            let (outcome, failed) = subject.try_case(&finding.invariant, case, self.place, calls);
+            let (outcome, failed) = subject.try_case(finding.invariant, case, self.place, calls);
             failed.iter().for_each(|(_, failure)| patience.spend(failure));
             match outcome {
                 Ok(()) => outcomes.push((case, false)),
@@ -494,27 +506,28 @@ impl<C: Contract> Diagnoser<C> {
                 Err(Stop::Vacuous | Stop::Failed) => {}
             }
         }
-        classes::<C>(&finding.case, &outcomes, &self.options)
+        classes(self.contract, &finding.case, &outcomes, &*self.options)
     }
 }
 
 /// What came of a call on a case, beside what was expected of it.
-fn observe<C: Contract>(
-    case: C::Case,
-    answer: Result<Returned<C>, Failure>,
-    options: &C::Options,
+fn observe(
+    contract: &dyn AnyContract,
+    case: Shared,
+    answer: Result<Returned, Failure>,
+    options: &dyn AnyOptions,
     place: Place,
     gradient: bool,
-) -> Observed<C> {
-    let mut numbers = C::oracle(&case, options, place.dtype);
+) -> Observed {
+    let mut numbers = contract.oracle(&*case, options, place.dtype);
     if gradient {
-        numbers.extend(C::oracle_gradient(&case, options, place.dtype));
+        numbers.extend(contract.oracle_gradient(&*case, options, place.dtype));
     }
-    let mut expected = ExpectedCells { numbers, texts: C::oracle_texts(&case, options) };
+    let mut expected = ExpectedCells { numbers, texts: contract.oracle_texts(&*case, options) };
     let (given, failure) = match answer {
         Ok(returned) => {
-            expected.numbers.retain(|expected| is_given::<C>(&returned, expected.field));
-            (given::<C>(&returned, &expected), None)
+            expected.numbers.retain(|expected| is_given(contract, &returned, expected.field));
+            (given(&returned, &expected), None)
         }
         Err(failure) => (None, Some(failure)),
     };
@@ -522,14 +535,15 @@ fn observe<C: Contract>(
 }
 
 /// The classes of a smallest case, and those of others, of which it is said whether they break too.
-pub(crate) fn classes<C: Contract>(
-    smallest: &C::Case,
-    outcomes: &[(&C::Case, bool)],
-    options: &C::Options,
+pub(crate) fn classes(
+    contract: &dyn AnyContract,
+    smallest: &Shared,
+    outcomes: &[(&Shared, bool)],
+    options: &dyn AnyOptions,
 ) -> Classes {
     let mut classes = Classes::default();
-    for class in C::classes() {
-        let within = |case: &C::Case| (class.contains)(case, options);
+    for class in contract.classes() {
+        let within = |case: &Shared| class.contains(&**case, options);
         let of_class = || outcomes.iter().filter(|(case, _)| within(case));
         let (all, broken) = (of_class().count(), of_class().filter(|(_, broken)| *broken).count());
         if within(smallest) || (broken > 0 && 2 * broken >= all) {
@@ -542,28 +556,15 @@ pub(crate) fn classes<C: Contract>(
 }
 
 /// Whether an invariant catches faults that give wrong numbers.
-fn may_be_a_fault<C: Contract>(invariant: &Invariant<C>) -> bool {
-    let mut faults = C::faults().into_iter();
-    faults.any(|fault| {
-        matches!(fault.behaviour, Behaviour::Gives(_)) && invariant.catches.contains(&fault.id)
-    })
-}
-
-/// In how many values two sets of options differ, the first of them written as YAML.
-fn options_apart<C: Contract>(declared: &str, options: &C::Options) -> usize {
-    let declared: C::Options = crate::value::yaml::parse(declared).expect("a fault's options are valid");
-    let values = |options: &C::Options| {
-        serde_json::to_value(options).ok().and_then(|json| json.as_object().cloned())
-    };
-    let (declared, options) = (values(&declared), values(options));
-    let both = declared.into_iter().flatten().zip(options.into_iter().flatten());
-    both.filter(|(a, b)| a != b).count()
+fn may_be_a_fault(contract: &dyn AnyContract, invariant: &AnyInvariant) -> bool {
+    let mut faults = contract.faults().iter();
+    faults.any(|fault| !fault.variants().is_empty() && invariant.catches.contains(&fault.id))
 }
 
 /// Whether a component gives a field, or owes it: what it need not give says nothing about it.
-fn is_given<C: Contract>(returned: &Returned<C>, field: &str) -> bool {
-    let given = || floats(&returned.output).iter().any(|(name, _)| *name == field);
-    let owed = C::Output::fields().iter().any(|known| known.name == field && !known.optional);
+fn is_given(contract: &dyn AnyContract, returned: &Returned, field: &str) -> bool {
+    let given = || floats(&*returned.output).iter().any(|(name, _)| *name == field);
+    let owed = contract.outputs().iter().any(|known| known.name == field && !known.optional);
     let detached = |leaf: &str| returned.no_gradient.iter().any(|no| no == leaf);
     owed || given() || field.strip_prefix("grad_").is_some_and(detached)
 }
@@ -610,8 +611,8 @@ fn cells(expected: &ExpectedCells) -> impl Iterator<Item = Cell<'_>> {
 
 /// What an output gives, in the same sequence. A gradient that nobody gave is what is expected.
 /// `None` where a field is missing or of another shape.
-fn given<C: Contract>(returned: &Returned<C>, expected: &ExpectedCells) -> Option<Vec<Given>> {
-    let (numbers, texts) = (floats(&returned.output), texts(&returned.output));
+fn given(returned: &Returned, expected: &ExpectedCells) -> Option<Vec<Given>> {
+    let (numbers, texts) = (floats(&*returned.output), texts(&*returned.output));
     let mut given = Vec::new();
     for expected in &expected.numbers {
         match numbers.iter().find(|(name, _)| *name == expected.field) {

@@ -1,47 +1,46 @@
 //! Findings: from the first case that broke an invariant to the smallest one, on disk.
 
-use std::path::Path;
+use std::sync::Arc;
 
-use include_dir::{Dir, include_dir};
 use serde_json::Value as Json;
 
+use crate::contract::erased::AnyContract;
+use crate::contract::options::AnyOptions;
+use crate::engine::shrink::Shrunk;
+use crate::engine::subject::Subject;
 use crate::files::case_file::CaseFile;
-use crate::files::corpora::{found_folder, regressions_folder};
-use crate::engine::subject::{Broken, Subject};
-use crate::contract::Contract;
-use crate::value::error::Error;
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::Stop;
-use crate::engine::patience::Patience;
-use crate::value::place::{Dtype, Place};
-use crate::value::record::{Branch, Record, Tree, Value, one_line, tree};
-use crate::report::{Classes, Diagnosis, Finding, json_float};
-use crate::engine::shrink::minimise;
-use crate::value::text::shortened;
+use crate::files::corpora::found_folder;
 use crate::numeric::tolerance::{Number, Wanted};
+use crate::report::json::{json, nested_json};
+use crate::report::{Classes, Diagnosis, Finding, json_float};
+use crate::value::error::Error;
+use crate::value::place::{Dtype, Place};
+use crate::value::record::AnyRecord;
+use crate::value::text::{one_line, shortened};
 use crate::value::yaml;
 
 /// Writes the case of a finding into `found` and makes its entry in the report.
 ///
 /// # Errors
 /// The case file cannot be written.
-pub(crate) fn write<C: Contract>(
-    subject: &mut Subject<C>,
-    shrunk: Shrunk<C>,
+pub(crate) fn write(
+    subject: &mut Subject,
+    shrunk: Shrunk,
     place: Place,
     classes: Classes,
     diagnosis: Vec<Diagnosis>,
     calls: &mut u64,
 ) -> Result<Finding, Error> {
     let Shrunk { invariant, case, found, at_case, tried } = shrunk;
-    let file = CaseFile::<C> {
+    let file = CaseFile {
+        contract: subject.contract,
         invariant: Some(invariant.id.to_owned()),
         component: Some(subject.name.clone()),
         place: Some(place),
         why: Some(found.lines().next().unwrap_or("").to_owned()),
         link: None,
         diagnosis: diagnosis.iter().map(|diagnosis| diagnosis.fault.clone()).collect(),
-        options: subject.options.clone(),
+        options: Arc::clone(&subject.options),
         case,
     };
     let case_file = match &subject.corpora {
@@ -49,7 +48,7 @@ pub(crate) fn write<C: Contract>(
         // A batch that could not be made smaller: what cannot be read again is not kept.
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
         Some(corpora) => {
-            let path = found_folder(corpora, C::ID).join(file.name());
+            let path = found_folder(corpora, subject.contract.id()).join(file.name());
             file.write(&path)?;
             Some(path.display().to_string())
         }
@@ -57,8 +56,8 @@ pub(crate) fn write<C: Contract>(
     *calls += 1;
     let returned = subject.call(&file.case, place, invariant.needs_gradient);
     let output = returned.ok().map(|returned| returned.output);
-    let given = output.as_ref().map(|output| format!("  →  {}", one_line(output)));
-    let shown = one_line(&file.case) + &given.unwrap_or_default();
+    let given = output.as_ref().map(|output| format!("  →  {}", one_line(&**output)));
+    let shown = one_line(&*file.case) + &given.unwrap_or_default();
     let replay = match (&case_file, &subject.manifest) {
         (Some(path), Some(manifest)) => {
             format!("shakedown replay {path} --manifest {}", manifest.display())
@@ -72,9 +71,9 @@ pub(crate) fn write<C: Contract>(
         found,
         cases_to_failure: at_case,
         shrink_calls: tried,
-        case: json(&file.case),
-        output: output.as_ref().map(json),
-        expected: expected_json::<C>(&file.case, &subject.options, place.dtype),
+        case: json(&*file.case),
+        output: output.as_ref().map(|output| json(&**output)),
+        expected: expected_json(subject.contract, &*file.case, &*subject.options, place.dtype),
         shown: shortened(shown),
         case_file,
         replay,
@@ -84,9 +83,14 @@ pub(crate) fn write<C: Contract>(
 }
 
 /// What the definition gives for a case, by field.
-fn expected_json<C: Contract>(case: &C::Case, options: &C::Options, dtype: Dtype) -> Json {
+fn expected_json(
+    contract: &dyn AnyContract,
+    case: &dyn AnyRecord,
+    options: &dyn AnyOptions,
+    dtype: Dtype,
+) -> Json {
     let mut fields = serde_json::Map::new();
-    if C::refuses(case, options) {
+    if contract.refuses(case, options) {
         return fields.into();
     }
     let open = || Json::Object(serde_json::Map::new());
@@ -94,14 +98,14 @@ fn expected_json<C: Contract>(case: &C::Case, options: &C::Options, dtype: Dtype
         true => open(),
         false => json_float(number.value),
     };
-    let mut numbers = C::oracle(case, options, dtype);
-    if C::wants_gradient(options) {
-        numbers.extend(C::oracle_gradient(case, options, dtype));
+    let mut numbers = contract.oracle(case, options, dtype);
+    if contract.wants_gradient(options) {
+        numbers.extend(contract.oracle_gradient(case, options, dtype));
     }
     for expected in numbers {
         fields.insert(expected.field.to_owned(), nested_json(expected.numbers.view(), &number));
     }
-    for expected in C::oracle_texts(case, options) {
+    for expected in contract.oracle_texts(case, options) {
         let text = |wanted: &Wanted| match wanted {
             Wanted::Open => open(),
             wanted => wanted.shown().into(),

@@ -1,14 +1,16 @@
 //! Diagnosis where there are no numbers to compare: a component is like a fault where the same
 //! invariants break on the same cases.
 
-use crate::engine::subject::Subject;
-use crate::contract::Contract;
-use crate::contract::fault::{Behaviour, Fault};
-use crate::host::builtin::Builtin;
+use std::sync::Arc;
+
+use crate::contract::fault::AnyFault;
 use crate::contract::probe::Stop;
 use crate::engine::patience::Patience;
-use crate::value::place::Place;
+use crate::engine::subject::Subject;
+use crate::host::builtin::Builtin;
 use crate::report::Diagnosis;
+use crate::value::place::Place;
+use crate::value::record::Shared;
 
 /// The share of what breaks in either that must break in both.
 const ALIKE: f64 = 0.6;
@@ -31,10 +33,10 @@ pub(crate) struct Like {
 type Outcomes = Vec<Vec<bool>>;
 
 /// The faults that are like a component on some cases, the most alike first, `most` at most.
-pub(crate) fn alike<C: Contract>(
-    subject: &mut Subject<C>,
-    minimal: &[C::Case],
-    corners: &[C::Case],
+pub(crate) fn alike(
+    subject: &mut Subject,
+    minimal: &[Shared],
+    corners: &[Shared],
     place: Place,
     most: usize,
     calls: &mut u64,
@@ -42,13 +44,13 @@ pub(crate) fn alike<C: Contract>(
     let cases = &spread(minimal, corners);
     let own = outcomes(subject, cases, place, calls);
     let mut found: Vec<Like> = Vec::new();
-    for (index, fault) in C::faults().iter().enumerate() {
-        let Behaviour::Gives(variants) = &fault.behaviour else { continue };
-        let of_fault = (0..variants.len()).filter_map(|variant| {
-            let Fault { id, summary, .. } = *fault;
-            let planted = Builtin::fault(C::faults().swap_remove(index), variant);
-            let mut planted = Subject::new(id, planted);
-            planted.options = subject.options.clone();
+    let contract = subject.contract;
+    for fault in contract.faults() {
+        let of_fault = (0..fault.variants().len()).filter_map(|variant| {
+            let AnyFault { id, summary, .. } = *fault;
+            let planted = Box::new(Builtin::fault(contract, fault, variant));
+            let mut planted = Subject::new(contract, id, planted);
+            planted.options = Arc::clone(&subject.options);
             // A fault that breaks nothing where the component does is not asked any further.
             let few = cases.len().min(minimal.len());
             let mut outcomes = outcomes(&mut planted, &cases[..few], place, &mut 0);
@@ -76,17 +78,19 @@ fn spread<Case: Clone>(minimal: &[Case], corners: &[Case]) -> Vec<Case> {
     cases
 }
 
-fn outcomes<C: Contract>(
-    subject: &mut Subject<C>,
-    cases: &[C::Case],
+fn outcomes(
+    subject: &mut Subject,
+    cases: &[Shared],
     place: Place,
     calls: &mut u64,
 ) -> Outcomes {
     let mut patience = Patience::default();
-    let mut invariants = C::invariants();
-    invariants.retain(|invariant| (invariant.applies)(&subject.options, place));
-    let broken = |case: &C::Case| {
-        let broken = invariants.iter().map(|invariant| {
+    let contract = subject.contract;
+    let broken = |case: &Shared| {
+        let options = Arc::clone(&subject.options);
+        let invariants = contract.invariants().iter();
+        let applying = invariants.filter(|invariant| invariant.applies(&*options, place));
+        let broken = applying.map(|invariant| {
             if patience.is_over() {
                 return false;
             }

@@ -5,30 +5,31 @@
 //! on the others.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use crate::files::batch::Batch;
-use crate::engine::check::blank_report;
-use crate::engine::subject::Subject;
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
-use crate::contract::Contract;
 use crate::contract::cuts::{Cuts, Pair};
+use crate::contract::erased::AnyContract;
+use crate::contract::invariant::AnyInvariant;
+use crate::contract::options::AnyOptions;
+use crate::contract::probe::{AnyProbe, Memo, Stop};
+use crate::engine::check::blank_report;
 use crate::engine::cut_down::{fewest, places};
-use crate::engine::diagnose;
-use crate::engine::diagnose::Diagnoser;
-use crate::value::error::Error;
+use crate::engine::diagnose::{self, Diagnoser};
 use crate::engine::finding;
 use crate::engine::shrink::Shrunk;
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::{Memo, Probe, Stop};
-use crate::generate::pick::Pick;
-use crate::value::place::Place;
-use crate::value::record::{Record as _, same_bits};
-use crate::report::{ComponentReport, InvariantReport, InvariantStatus, Status};
+use crate::engine::subject::Subject;
+use crate::files::batch::Batch;
 use crate::numeric::tolerance::Tolerance;
+use crate::report::{ComponentReport, InvariantReport, InvariantStatus, Status};
+use crate::value::error::Error;
+use crate::value::place::Place;
+use crate::value::record::{Shared, same_bits};
 
 /// The laws that speak about a call and not about what it gives.
-const ABOUT_THE_CALL: [&str; 4] = ["total", "in-time", "survives", "pure"];
+const ABOUT_THE_CALL: [&str; 4] =
+    ["does-not-raise", "within-time-limit", "does-not-crash", "inputs-unchanged"];
 
 /// Rows named in a message at the most.
 const ROWS_NAMED: usize = 16;
@@ -40,17 +41,17 @@ const CANDIDATES: u64 = 3000;
 const COMPARED: usize = 160;
 
 /// Outputs that were recorded for a case under options.
-struct Record<C: Contract> {
-    case: C::Case,
-    options: C::Options,
-    plain: Option<C::Output>,
-    with_gradient: Option<C::Output>,
+struct Answered {
+    case: Shared,
+    options: Arc<dyn AnyOptions>,
+    plain: Option<Shared>,
+    with_gradient: Option<Shared>,
     asked_elsewhere: bool,
 }
 
-impl<C: Contract> Record<C> {
-    fn new(case: &C::Case, output: &C::Output, options: &C::Options) -> Self {
-        Record {
+impl Answered {
+    fn new(case: &Shared, output: &Shared, options: &Arc<dyn AnyOptions>) -> Self {
+        Answered {
             case: case.clone(),
             options: options.clone(),
             plain: Some(output.clone()),
@@ -60,11 +61,11 @@ impl<C: Contract> Record<C> {
     }
 }
 
-impl<C: Contract> Component<C> for Record<C> {
+impl Component for Answered {
     /// Gives what was recorded, once: a second time it would be the same of necessity.
-    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
         let kept = if call.gradient { &mut self.with_gradient } else { &mut self.plain };
-        let same = *call.options == self.options && same_bits(call.case, &self.case);
+        let same = **call.options == *self.options && same_bits(&**call.case, &*self.case);
         match kept.take() {
             Some(output) if same => {
                 Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
@@ -78,7 +79,7 @@ impl<C: Contract> Component<C> for Record<C> {
     }
 
     fn gradients(&self, _: Place) -> Gradients {
-        let any = |output: &C::Output| {
+        let any = |output: &Shared| {
             let values = output.values();
             values.iter().any(|(name, value)| name.starts_with("grad_") && value.is_some())
         };
@@ -98,10 +99,11 @@ enum Verdict {
 }
 
 /// A batch whose recorded outputs are checked.
-struct Check<'a, C: Contract> {
-    case: &'a C::Case,
-    output: &'a C::Output,
-    options: &'a C::Options,
+struct RecordedBatch<'a> {
+    contract: &'static dyn AnyContract,
+    case: &'a Shared,
+    output: &'a Shared,
+    options: &'a Arc<dyn AnyOptions>,
     place: Place,
 }
 
@@ -110,25 +112,26 @@ struct Check<'a, C: Contract> {
 ///
 /// # Errors
 /// A finding cannot be written. What is wrong with the outputs is in the report.
-pub fn check<C: Contract>(
+pub fn check(
     name: &str,
-    batch: &Batch<C>,
-    options: &C::Options,
+    batch: &Batch,
+    options: &Arc<dyn AnyOptions>,
     place: Place,
     corpora: &Path,
 ) -> Result<Option<ComponentReport>, Error> {
     let Some(output) = &batch.recorded else { return Ok(None) };
     let started = Instant::now();
-    let check = Check { case: &batch.case, output, options, place };
-    let mut report = blank_report::<C>(name, place);
+    let contract = batch.contract;
+    let check = RecordedBatch { contract, case: &batch.case, output, options, place };
+    let mut report = blank_report(contract, name, place);
     report.cases = 1;
     report.calls = 1;
     let mut broken = Vec::new();
     let mut elsewhere = Vec::new();
-    for invariant in C::invariants() {
-        let (status, reason) = match check.left_out(&invariant) {
+    for invariant in contract.invariants() {
+        let (status, reason) = match check.left_out(invariant) {
             Some(why) => (InvariantStatus::Skipped, Some(why)),
-            None => match check.verdict(&invariant, check.case, check.output) {
+            None => match check.verdict(invariant, check.case, check.output) {
                 Verdict::Holds => (InvariantStatus::Pass, None),
                 Verdict::Vacuous => (InvariantStatus::Vacuous, None),
                 Verdict::NeedsOtherCalls => {
@@ -146,8 +149,8 @@ pub fn check<C: Contract>(
         let id = invariant.id.to_owned();
         report.invariants.push(InvariantReport { id, status, cases, reason });
     }
-    for class in C::classes() {
-        let within = u64::from((class.contains)(check.case, options));
+    for class in contract.classes() {
+        let within = u64::from(class.contains(&**check.case, &**options));
         report.classes.insert(class.id.to_owned(), within);
     }
     if !elsewhere.is_empty() {
@@ -164,16 +167,16 @@ pub fn check<C: Contract>(
     Ok(Some(report))
 }
 
-impl<C: Contract> Check<'_, C> {
+impl RecordedBatch<'_> {
     /// Why an invariant is not checked on a record, where it is not.
-    fn left_out(&self, invariant: &Invariant<C>) -> Option<String> {
-        if !(invariant.applies)(self.options, self.place) {
+    fn left_out(&self, invariant: &AnyInvariant) -> Option<String> {
+        if !invariant.applies(&**self.options, self.place) {
             return Some("does not apply under these options at this place".to_owned());
         }
         if ABOUT_THE_CALL.contains(&invariant.id) {
             return Some("it speaks about the call, of which only the outputs are here".to_owned());
         }
-        let record = Record::<C>::new(self.case, self.output, self.options);
+        let record = Answered::new(self.case, self.output, self.options);
         match record.gradients(self.place) {
             Gradients::None(why) if invariant.needs_gradient => Some(why),
             _ => None,
@@ -181,21 +184,20 @@ impl<C: Contract> Check<'_, C> {
     }
 
     /// What the recorded outputs of a case, or of a part of it, say of an invariant.
-    fn verdict(&self, invariant: &Invariant<C>, case: &C::Case, output: &C::Output) -> Verdict {
-        let mut record = Record::new(case, output, self.options);
-        let mut probe = Probe {
+    fn verdict(&self, invariant: &AnyInvariant, case: &Shared, output: &Shared) -> Verdict {
+        let mut record = Answered::new(case, output, self.options);
+        let tolerance = Tolerance { dtype: self.place.dtype, factor: 1.0 };
+        let (mut memo, mut calls) = (Memo::default(), 0);
+        let (outcome, _) = invariant.check(AnyProbe::new(
+            self.contract,
             case,
-            options: self.options,
-            place: self.place,
-            tolerance: Tolerance { dtype: self.place.dtype, factor: 1.0 },
-            pick: Pick::of(case),
-            failed: None,
-            component: &mut record,
-            journal: None,
-            memo: &mut Memo::default(),
-            calls: &mut 0,
-        };
-        let outcome = (invariant.check)(&mut probe);
+            self.options,
+            self.place,
+            tolerance,
+            &mut record,
+            &mut memo,
+            &mut calls,
+        ));
         match outcome {
             _ if record.asked_elsewhere => Verdict::NeedsOtherCalls,
             Ok(()) => Verdict::Holds,
@@ -208,7 +210,7 @@ impl<C: Contract> Check<'_, C> {
     /// Cuts what broke to the fewest rows, compares it with the faults and writes it down.
     fn conclude(
         &self,
-        broken: Vec<(Invariant<C>, String)>,
+        broken: Vec<(&'static AnyInvariant, String)>,
         corpora: &Path,
         report: &mut ComponentReport,
     ) -> Result<(), Error> {
@@ -223,25 +225,25 @@ impl<C: Contract> Check<'_, C> {
         // A smallest part is one of all parts: counted twice, it would say more than it does.
         let mut records = self.parts();
         for (Shrunk { case, .. }, output) in &cut {
-            if !records.iter().any(|(known, _)| same_bits(known, case)) {
+            if !records.iter().any(|(known, _)| same_bits(&**known, &**case)) {
                 records.insert(0, (case.clone(), output.clone()));
             }
         }
         records.truncate(COMPARED);
-        let mut diagnoser = Diagnoser::of_records(records.clone(), self.options, self.place);
+        let mut diagnoser = Diagnoser::of_records(self.contract, records.clone(), self.options, self.place);
         for (shrunk, output) in cut {
             let diagnosis = diagnoser.faults(&shrunk);
             let tried = records.iter().filter_map(|(case, output)| {
-                match self.verdict(&shrunk.invariant, case, output) {
+                match self.verdict(shrunk.invariant, case, output) {
                     Verdict::Holds => Some((case, false)),
                     Verdict::Broken(_) => Some((case, true)),
                     Verdict::Vacuous | Verdict::NeedsOtherCalls => None,
                 }
             });
-            let outcomes: Vec<(&C::Case, bool)> = tried.collect();
-            let classes = diagnose::classes::<C>(&shrunk.case, &outcomes, self.options);
-            let record = Record::new(&shrunk.case, &output, self.options);
-            let mut subject = Subject::new(report.name.clone(), record);
+            let outcomes: Vec<(&Shared, bool)> = tried.collect();
+            let classes = diagnose::classes(self.contract, &shrunk.case, &outcomes, &**self.options);
+            let record = Answered::new(&shrunk.case, &output, self.options);
+            let mut subject = Subject::new(self.contract, report.name.clone(), Box::new(record));
             subject.options = self.options.clone();
             subject.corpora = Some(corpora.to_owned());
             let mut finding =
@@ -257,7 +259,7 @@ impl<C: Contract> Check<'_, C> {
 
     /// The fewest parts of the batch whose recorded outputs still break an invariant; the whole
     /// batch where rows have an influence on each other, or an output has no rows.
-    fn fewest_rows(&self, invariant: Invariant<C>, mut found: String) -> (Shrunk<C>, C::Output) {
+    fn fewest_rows(&self, invariant: &'static AnyInvariant, mut found: String) -> (Shrunk, Shared) {
         let whole = (self.case.clone(), self.output.clone());
         let mut tried = 0;
         let mut smallest = None;
@@ -268,13 +270,13 @@ impl<C: Contract> Check<'_, C> {
                     return None;
                 }
                 tried += 1;
-                let Some((case, output)) = cuts.part(self.case, self.output, rows) else {
+                let Some((case, output)) = cuts.part(&**self.case, &**self.output, rows) else {
                     return Some(false);
                 };
-                if C::valid(&case, self.options, self.place.dtype).is_err() {
+                if self.contract.valid(&*case, &**self.options, self.place.dtype).is_err() {
                     return Some(false);
                 }
-                match self.verdict(&invariant, &case, &output) {
+                match self.verdict(invariant, &case, &output) {
                     Verdict::Broken(message) => {
                         found = message;
                         Some(true)
@@ -284,7 +286,7 @@ impl<C: Contract> Check<'_, C> {
             });
             let rows = places(&kept);
             if kept.len() < count {
-                smallest = cuts.part(self.case, self.output, &rows);
+                smallest = cuts.part(&**self.case, &**self.output, &rows);
                 if rows.len() <= ROWS_NAMED {
                     found = format!("{found}\nrows {rows:?} of the batch");
                 }
@@ -294,18 +296,18 @@ impl<C: Contract> Check<'_, C> {
         (Shrunk { invariant, case, found, at_case: 1, tried }, output)
     }
 
-    fn independent(&self) -> Option<(Cuts<C>, Vec<Vec<usize>>)> {
-        let cuts = C::cuts()?;
-        let parts = cuts.parts(self.case, self.options)?;
+    fn independent(&self) -> Option<(&'static dyn Cuts, Vec<Vec<usize>>)> {
+        let cuts = self.contract.cuts()?;
+        let parts = cuts.parts(&**self.case, &**self.options)?;
         Some((cuts, parts))
     }
 
     /// The parts of the batch that are records of their own, or the whole.
-    fn parts(&self) -> Vec<Pair<C>> {
+    fn parts(&self) -> Vec<Pair> {
         let whole = || vec![(self.case.clone(), self.output.clone())];
         let Some((cuts, parts)) = self.independent() else { return whole() };
         let spread = parts.iter().step_by(parts.len().div_ceil(COMPARED).max(1));
-        let of = |rows: &Vec<usize>| cuts.part(self.case, self.output, rows);
+        let of = |rows: &Vec<usize>| cuts.part(&**self.case, &**self.output, rows);
         spread.map(of).collect::<Option<Vec<_>>>().unwrap_or_else(whole)
     }
 }

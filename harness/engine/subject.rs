@@ -1,5 +1,24 @@
 //! A component with all that is declared about it.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::contract::component::{Call, Component, Failure, Returned};
+use crate::contract::erased::AnyContract;
+use crate::contract::invariant::{AnyInvariant, Checked};
+use crate::contract::options::AnyOptions;
+use crate::contract::probe::{AnyProbe, Memo};
+use crate::files::journal::Journaled;
+use crate::files::manifest::{Declared, Manifest};
+use crate::host::builtin::Builtin;
+use crate::numeric::tolerance::Tolerance;
+use crate::value::error::Error;
+use crate::value::place::Place;
+use crate::value::record::Shared;
+use crate::value::yaml::Document;
+
 /// How many random cases follow the corners, unless said otherwise.
 pub const DEFAULT_CASES: u64 = 256;
 
@@ -20,12 +39,14 @@ impl Default for Budget {
     }
 }
 
-/// A component of the contract `C` with all that is declared about it.
-pub struct Subject<C: Contract> {
+/// A component with all that is declared about it.
+pub struct Subject {
+    /// Its contract.
+    pub contract: &'static dyn AnyContract,
     /// Its name.
     pub name: String,
     /// The options in force.
-    pub options: C::Options,
+    pub options: Arc<dyn AnyOptions>,
     /// A factor on every tolerance, in the open.
     pub tolerance: f64,
     /// Invariants left out, with the reason.
@@ -40,19 +61,22 @@ pub struct Subject<C: Contract> {
     /// The manifest that declares it, for the commands that a report ends with.
     pub manifest: Option<PathBuf>,
     /// Cases to begin with.
-    pub first: Vec<C::Case>,
+    pub first: Vec<Shared>,
     /// The component itself.
-    pub component: Box<dyn Component<C>>,
-    /// Where the case of each call is put before it is made.
-    pub(crate) journal: Option<Journal>,
+    pub component: Journaled,
 }
 
-impl<C: Contract> Subject<C> {
+impl Subject {
     /// A component with defaults for all that can be declared.
-    pub fn new(name: impl Into<String>, component: impl Component<C> + 'static) -> Self {
+    pub fn new(
+        contract: &'static dyn AnyContract,
+        name: impl Into<String>,
+        component: Box<dyn Component>,
+    ) -> Self {
         Subject {
+            contract,
             name: name.into(),
-            options: C::Options::default(),
+            options: contract.default_options(),
             tolerance: 1.0,
             skip: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -60,9 +84,32 @@ impl<C: Contract> Subject<C> {
             corpora: None,
             manifest: None,
             first: Vec::new(),
-            component: Box::new(component),
-            journal: None,
+            component: Journaled::new(component),
         }
+    }
+
+    /// A component of a manifest, not started yet.
+    pub fn declared(manifest: &Manifest, declared: &Declared) -> Self {
+        Subject {
+            options: Arc::clone(&declared.options),
+            tolerance: declared.tolerance,
+            skip: declared.skip.clone(),
+            known: declared.known.clone(),
+            corpora: Some(manifest.corpora().to_owned()),
+            manifest: Some(manifest.path().to_owned()),
+            ..Subject::new(declared.contract, &*declared.name, manifest.component(declared))
+        }
+    }
+
+    /// The builtin component `CONTRACT/reference` or `CONTRACT/fault/ID`, under the options under
+    /// which it is what its name says.
+    ///
+    /// # Errors
+    /// The name is not known: the message.
+    pub fn builtin(contract: &'static dyn AnyContract, name: &str) -> Result<Self, String> {
+        let component = Builtin::named(contract, name)?;
+        let options = read_options(contract, component.options()).map_err(|e| e.to_string())?;
+        Ok(Subject { options, ..Subject::new(contract, name, Box::new(component)) })
     }
 
     /// The tolerance at a place.
@@ -73,13 +120,10 @@ impl<C: Contract> Subject<C> {
     /// Calls the component.
     pub(crate) fn call(
         &mut self,
-        case: &C::Case,
+        case: &Shared,
         place: Place,
         gradient: bool,
-    ) -> Result<Returned<C>, Failure> {
-        if let Some(journal) = &mut self.journal {
-            journal.note(case);
-        }
+    ) -> Result<Returned, Failure> {
         self.component.call(&Call { case, options: &self.options, place, gradient })
     }
 
@@ -87,43 +131,44 @@ impl<C: Contract> Subject<C> {
     /// of a call that failed.
     pub fn try_case(
         &mut self,
-        invariant: &Invariant<C>,
-        case: &C::Case,
+        invariant: &AnyInvariant,
+        case: &Shared,
         place: Place,
         calls: &mut u64,
-    ) -> (Outcome, Option<(C::Case, Failure)>) {
+    ) -> Checked {
         self.try_with(invariant, case, place, &mut Memo::default(), calls)
     }
 
     pub(crate) fn try_with(
         &mut self,
-        invariant: &Invariant<C>,
-        case: &C::Case,
+        invariant: &AnyInvariant,
+        case: &Shared,
         place: Place,
-        memo: &mut Memo<C>,
+        memo: &mut Memo,
         calls: &mut u64,
-    ) -> (Outcome, Option<(C::Case, Failure)>) {
+    ) -> Checked {
         let tolerance = self.tolerance_at(place);
-        let mut probe = Probe {
-            case,
-            options: &self.options,
-            place,
-            tolerance,
-            pick: Pick::of(case),
-            failed: None,
-            component: &mut *self.component,
-            journal: self.journal.as_mut(),
-            memo,
-            calls,
-        };
-        let outcome = (invariant.check)(&mut probe);
-        (outcome, probe.failed)
+        let Subject { contract, options, component, .. } = self;
+        invariant.check(AnyProbe::new(
+            *contract, case, options, place, tolerance, component, memo, calls,
+        ))
     }
 }
 
+/// The options of a contract that some YAML declares.
+///
+/// # Errors
+/// With line, column and the nearest known name.
+pub fn read_options(
+    contract: &dyn AnyContract,
+    yaml: &str,
+) -> Result<Arc<dyn AnyOptions>, Error> {
+    contract.read_options(&Document::new(yaml), &[])
+}
+
 /// The first case that broke an invariant.
-pub(crate) struct Broken<C: Contract> {
-    pub(crate) case: C::Case,
+pub(crate) struct Broken {
+    pub(crate) case: Shared,
     pub(crate) found: String,
     pub(crate) at_case: u64,
 }

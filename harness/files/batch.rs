@@ -36,16 +36,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use safetensors::Dtype as WireDtype;
 
 use crate::contract::component::numbers;
-use crate::contract::Contract;
-use crate::contract::options::Options;
+use crate::contract::erased::AnyContract;
+use crate::contract::options::AnyOptions;
 use crate::value::error::{Error, cut, nearest, unknown};
 use crate::value::place::Dtype;
 use crate::value::wire::Message;
-use crate::value::record::{Field, Kind, Record, Value};
+use crate::value::record::{Field, Kind, Misfit, Shared, Source, Value};
 use crate::value::yaml;
 
 /// What is written in front of an output's name that an input has too.
@@ -55,12 +56,14 @@ const OUTPUT: &str = "output.";
 const METADATA: [&str; 2] = ["texts", "options"];
 
 /// A batch as its file has it.
-#[derive(Clone, Debug)]
-pub struct Batch<C: Contract> {
+#[derive(Clone)]
+pub struct Batch {
+    /// The contract.
+    pub contract: &'static dyn AnyContract,
     /// The inputs, not rounded.
-    pub case: C::Case,
+    pub case: Shared,
     /// What the component gave for them, where that was recorded.
-    pub recorded: Option<C::Output>,
+    pub recorded: Option<Shared>,
     /// The options in the file.
     pub options: Vec<Choice>,
     /// The coarsest format of a recorded output that holds floats, f32 where there is none.
@@ -86,9 +89,9 @@ struct Stored {
 ///
 /// # Errors
 /// As [`parse`], with the path.
-pub fn read<C: Contract>(path: &Path) -> Result<Batch<C>, Error> {
+pub fn read(contract: &'static dyn AnyContract, path: &Path) -> Result<Batch, Error> {
     let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, &error))?;
-    parse(&bytes).map_err(|error| error.at(path))
+    parse(contract, &bytes).map_err(|error| error.at(path))
 }
 
 /// Reads a batch of the contract `C` from the bytes of a file.
@@ -96,7 +99,7 @@ pub fn read<C: Contract>(path: &Path) -> Result<Batch<C>, Error> {
 /// # Errors
 /// The bytes are no safetensors file; a name is unknown, with the nearest known one; an input is
 /// missing; a dtype or a shape is not what the contract has, with both.
-pub fn parse<C: Contract>(bytes: &[u8]) -> Result<Batch<C>, Error> {
+pub fn parse(contract: &'static dyn AnyContract, bytes: &[u8]) -> Result<Batch, Error> {
     let message = Message::decode(bytes)
         .map_err(|why| Error::new(format!("expected a safetensors file: {}", cut(&why))))?;
     let misspelt = message.texts.keys().find(|key| {
@@ -106,7 +109,7 @@ pub fn parse<C: Contract>(bytes: &[u8]) -> Result<Batch<C>, Error> {
     if let Some(key) = misspelt {
         return Err(Error::new(unknown("key", key, &METADATA)).within("__metadata__"));
     }
-    let options = choices::<C>(message.texts.get("options").map_or("{}", String::as_str))
+    let options = choices(contract, message.texts.get("options").map_or("{}", String::as_str))
         .map_err(|error| error.within("__metadata__.options"))?;
     let lists = message.lists().map_err(|why| Error::new(why).within("__metadata__"))?;
     let mut stored: BTreeMap<String, Stored> = BTreeMap::new();
@@ -115,14 +118,14 @@ pub fn parse<C: Contract>(bytes: &[u8]) -> Result<Batch<C>, Error> {
     }
     stored.extend(lists.into_iter().map(|(name, value)| (name, Stored { value, dtype: None })));
     let (mut inputs, mut outputs) = (HashMap::new(), HashMap::new());
-    let (of_case, of_output) = (C::Case::fields(), C::Output::fields());
+    let (of_case, of_output) = (contract.inputs(), contract.outputs());
     let mut dtype = None;
     for (name, stored) in stored {
         let bare = name.strip_prefix(OUTPUT).unwrap_or(&name);
         if let Some(field) = leaf(&of_case, &name) {
             inputs.insert(name.clone(), fitting(&name, field, stored)?);
         } else if let Some(field) = leaf(&of_output, bare) {
-            let stored = Stored { value: numbers::<C>(bare, stored.value), ..stored };
+            let stored = Stored { value: numbers(contract.flags(), bare, stored.value), ..stored };
             dtype = coarser(dtype, stored.dtype);
             outputs.insert(bare.to_owned(), fitting(&name, field, stored)?);
         } else {
@@ -131,21 +134,29 @@ pub fn parse<C: Contract>(bytes: &[u8]) -> Result<Batch<C>, Error> {
             return Err(Error::new(unknown("tensor or text field", &name, &known)));
         }
     }
-    let case = made("input", inputs)?;
-    let recorded = (!outputs.is_empty()).then(|| made("output", outputs)).transpose()?;
-    Ok(Batch { case, recorded, options, dtype: dtype.unwrap_or(Dtype::F32) })
+    let case = made("input", &of_case, inputs, |get| contract.case(get))?;
+    let recorded = match outputs.is_empty() {
+        true => None,
+        false => Some(made("output", &of_output, outputs, |get| contract.output(get))?),
+    };
+    Ok(Batch { contract, case, recorded, options, dtype: dtype.unwrap_or(Dtype::F32) })
 }
 
-impl<C: Contract> Batch<C> {
+impl Batch {
     /// The options in force: `base`, the choices of the file, then those in `asked`.
     ///
     /// # Errors
     /// A value that its option does not take.
-    pub fn options(&self, base: &C::Options, asked: &[Choice]) -> Result<C::Options, Error> {
-        let mut options = base.clone();
+    pub fn options(
+        &self,
+        base: &Arc<dyn AnyOptions>,
+        asked: &[Choice],
+    ) -> Result<Arc<dyn AnyOptions>, Error> {
+        let mut options = Arc::clone(base);
         for Choice { name, value } in self.options.iter().chain(asked) {
             // Where it stands in our own rendering is of no use to anybody.
-            options = yaml::with_key(&options, name, value)
+            options = options
+                .with(name, value)
                 .map_err(|error| Error::new(error.to_string()).within("options"))?;
         }
         options.check().map_err(|(name, why)| Error::new(format!("options: {name}: {why}")))?;
@@ -157,26 +168,26 @@ impl<C: Contract> Batch<C> {
 ///
 /// # Errors
 /// There is no `=`, or the contract has no such option.
-pub fn choice<C: Contract>(text: &str) -> Result<Choice, Error> {
+pub fn choice(contract: &dyn AnyContract, text: &str) -> Result<Choice, Error> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| Error::new(format!("expected NAME=VALUE, found `{text}`")))?;
-    known_option::<C>(name)?;
+    known_option(contract, name)?;
     Ok(Choice { name: name.to_owned(), value: value.to_owned() })
 }
 
-fn known_option<C: Contract>(name: &str) -> Result<(), Error> {
-    let docs = C::Options::docs();
+fn known_option(contract: &dyn AnyContract, name: &str) -> Result<(), Error> {
+    let docs = contract.option_docs();
     let known: Vec<&str> = docs.iter().map(|doc| doc.name).collect();
     if known.contains(&name) { Ok(()) } else { Err(Error::new(unknown("option", name, &known))) }
 }
 
 /// The choices in a JSON object.
-fn choices<C: Contract>(json: &str) -> Result<Vec<Choice>, Error> {
+fn choices(contract: &dyn AnyContract, json: &str) -> Result<Vec<Choice>, Error> {
     let chosen: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(json).map_err(|error| Error::new(error.to_string()))?;
     let choice = |(name, value): (String, serde_json::Value)| {
-        known_option::<C>(&name)?;
+        known_option(contract, &name)?;
         Ok(Choice { name, value: yaml::inline(&value) })
     };
     chosen.into_iter().map(choice).collect()
@@ -234,8 +245,12 @@ fn fitting(name: &str, field: &Field, stored: Stored) -> Result<Value, Error> {
 }
 
 /// A record made of its values, all of which it takes.
-fn made<R: Record>(what: &str, mut values: HashMap<String, Value>) -> Result<R, Error> {
-    let fields = R::fields();
+fn made(
+    what: &str,
+    fields: &[Field],
+    mut values: HashMap<String, Value>,
+    make: impl FnOnce(Source<'_, Value>) -> Result<Shared, Misfit>,
+) -> Result<Shared, Error> {
     let required = fields.iter().filter(|field| !field.optional && field.kind != Kind::List);
     let missing: Vec<&str> =
         required.map(|field| field.name).filter(|name| !values.contains_key(*name)).collect();
@@ -247,7 +262,7 @@ fn made<R: Record>(what: &str, mut values: HashMap<String, Value>) -> Result<R, 
             return Err(Error::new(format!("the {what}s `{missing}` are missing")));
         }
     }
-    let record = R::from_values(&mut |name| values.remove(name))
+    let record = make(&mut |name| values.remove(name))
         .map_err(|(name, why)| Error::new(format!("`{name}`: {why}")))?;
     match values.keys().min() {
         Some(name) => {

@@ -1,24 +1,25 @@
 //! Case files: one case as values, with the reason why it is kept.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::contract::Contract;
-use crate::contract::options::Options;
+use crate::contract::erased::AnyContract;
+use crate::contract::options::AnyOptions;
 use crate::contracts;
+use crate::files::atomic::write_atomically;
 use crate::value::error::Error;
-use crate::contract::check_invariant;
 use crate::value::place::Place;
-use crate::value::yaml;
-use crate::value::yaml::{Document, Step};
+use crate::value::record::{Shared, Source, Value};
+use crate::value::yaml::{self, Document, Step};
 
 /// A case with what is known about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CaseFile<C: Contract> {
+#[derive(Clone)]
+pub struct CaseFile {
+    /// The contract.
+    pub contract: &'static dyn AnyContract,
     /// The invariant that it broke; `None` for a case in flight.
     pub invariant: Option<String>,
     /// The component that broke it.
@@ -32,9 +33,9 @@ pub struct CaseFile<C: Contract> {
     /// The known bugs that the component behaved like.
     pub diagnosis: Vec<String>,
     /// The options in force.
-    pub options: C::Options,
+    pub options: Arc<dyn AnyOptions>,
     /// The inputs.
-    pub case: C::Case,
+    pub case: Shared,
 }
 
 /// The part of a case file that is the same for every contract.
@@ -91,16 +92,19 @@ impl Head {
     }
 
     fn check_listed(&self, document: &Document) -> Result<(), Error> {
-        if contracts::IDS.contains(&&*self.contract) {
-            return Ok(());
-        }
-        let why = contracts::unknown(&self.contract);
-        Err(document.wrong(&[Step::Key("contract")], why))
+        self.listed(document).map(drop)
+    }
+
+    fn listed(&self, document: &Document) -> Result<&'static dyn AnyContract, Error> {
+        contracts::find(&self.contract).ok_or_else(|| {
+            let why = contracts::unknown(&self.contract);
+            document.wrong(&[Step::Key("contract")], why)
+        })
     }
 }
 
-impl<C: Contract> CaseFile<C> {
-    /// Reads a case file of this contract.
+impl CaseFile {
+    /// Reads a case file of a contract on our list.
     ///
     /// # Errors
     /// With path, line, column and the nearest known name.
@@ -108,36 +112,68 @@ impl<C: Contract> CaseFile<C> {
         Self::parse(&yaml::read(path)?).map_err(|error| error.at(path))
     }
 
-    /// Reads the text of a case file of this contract.
+    /// Reads the text of a case file of a contract on our list.
     ///
     /// # Errors
     /// With line, column and the nearest known name.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let document = Document::new(text);
         let head = Head::parse_any(&document)?;
-        let wrong = |steps: &[Step<'_>], why: String| document.wrong(steps, why);
-        if head.contract != C::ID {
+        let contract = head.listed(&document)?;
+        Self::of(contract, head, &document)
+    }
+
+    /// Reads a case file of this contract.
+    ///
+    /// # Errors
+    /// With path, line, column and the nearest known name.
+    pub fn read_of(contract: &'static dyn AnyContract, path: &Path) -> Result<Self, Error> {
+        Self::parse_of(contract, &yaml::read(path)?).map_err(|error| error.at(path))
+    }
+
+    /// Reads the text of a case file of this contract.
+    ///
+    /// # Errors
+    /// With line, column and the nearest known name.
+    pub fn parse_of(contract: &'static dyn AnyContract, text: &str) -> Result<Self, Error> {
+        let document = Document::new(text);
+        let head = Head::parse_any(&document)?;
+        if head.contract != contract.id() {
             head.check_listed(&document)?;
-            let why = format!("expected a case of `{}`, found one of `{}`", C::ID, head.contract);
-            return Err(wrong(&[Step::Key("contract")], why));
+            let (expected, found) = (contract.id(), &head.contract);
+            let why = format!("expected a case of `{expected}`, found one of `{found}`");
+            return Err(document.wrong(&[Step::Key("contract")], why));
         }
-        let options: C::Options = document.read_at(&[Step::Key("options")])?;
+        Self::of(contract, head, &document)
+    }
+
+    fn of(
+        contract: &'static dyn AnyContract,
+        head: Head,
+        document: &Document,
+    ) -> Result<Self, Error> {
+        let options = contract.read_options(document, &[Step::Key("options")])?;
         if let Err((name, why)) = options.check() {
             let steps = [Step::Key("options"), Step::Key(name)];
-            return Err(wrong(&steps, format!("options.{name}: {why}")));
+            return Err(document.wrong(&steps, format!("options.{name}: {why}")));
         }
-        if let Some(id) = &head.invariant {
-            check_invariant::<C>(id).map_err(|why| wrong(&[Step::Key("invariant")], why))?;
+        let Head { mut invariant, component, place, why, link, diagnosis, .. } = head;
+        if let Some(id) = &mut invariant {
+            *id = contract
+                .invariant_called(id)
+                .map_err(|why| document.wrong(&[Step::Key("invariant")], why))?
+                .id
+                .to_owned();
         }
-        let case = yaml::record_at(&document, &[Step::Key("case")])?;
-        let Head { invariant, component, place, why, link, diagnosis, .. } = head;
-        Ok(CaseFile { invariant, component, place, why, link, diagnosis, options, case })
+        let make = |get: Source<'_, Value>| contract.case(get);
+        let case = yaml::record_at(document, &[Step::Key("case")], &contract.inputs(), make)?;
+        Ok(CaseFile { contract, invariant, component, place, why, link, diagnosis, options, case })
     }
 
     /// The text of the file.
     pub fn text(&self) -> String {
         let component = self.component.as_deref();
-        let mut text = head(C::ID, self.invariant.as_deref(), component, self.place, &self.options);
+        let mut text = head(self.contract.id(), self.invariant.as_deref(), component, self.place, &*self.options);
         // Before the options: a reader wants the reason first.
         let mut reason = String::new();
         for (key, value) in [("why", &self.why), ("link", &self.link)] {
@@ -152,7 +188,7 @@ impl<C: Contract> CaseFile<C> {
         }
         let at = text.find("options: ").expect("the head has options");
         text.insert_str(at, &reason);
-        yaml::write_record(&mut text, &self.case);
+        yaml::write_record(&mut text, &*self.case);
         text
     }
 
@@ -178,12 +214,12 @@ impl<C: Contract> CaseFile<C> {
 }
 
 /// What stands in a case file before the values of its case.
-pub(crate) fn head<O: serde::Serialize>(
+pub(crate) fn head(
     contract: &str,
     invariant: Option<&str>,
     component: Option<&str>,
     place: Option<Place>,
-    options: &O,
+    options: &dyn AnyOptions,
 ) -> String {
     let mut text = format!("schema: 1\ncontract: {contract}\n");
     let place = place.map(|place| place.to_string());
@@ -195,48 +231,6 @@ pub(crate) fn head<O: serde::Serialize>(
             text.push('\n');
         }
     }
-    let _ = writeln!(text, "options: {}\ncase:", yaml::inline(options));
+    let _ = writeln!(text, "options: {}\ncase:", options.yaml());
     text
-}
-
-/// Writes a file beside its place and renames it, so that nobody ever reads half of it.
-///
-/// # Errors
-/// The folder or the file cannot be written.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let failed = |error: std::io::Error| Error::io("write", path, &error);
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut builder = tempfile::Builder::new();
-    // Who may read it is for the umask to say, as for every new file.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-/// `CORPORA/CONTRACT/found`: what runs found; ignored by git.
-pub fn found_folder(corpora: &Path, contract: &str) -> PathBuf {
-    corpora.join(contract).join("found")
-}
-
-/// Makes the `found` folder, with a file that keeps git out of it.
-///
-/// # Errors
-/// It cannot be written.
-pub(crate) fn make_found_folder(folder: &Path) -> Result<(), Error> {
-    fs::create_dir_all(folder).map_err(|error| Error::io("make", folder, &error))?;
-    let ignore = folder.join(".gitignore");
-    if ignore.exists() {
-        return Ok(());
-    }
-    fs::write(&ignore, "*\n").map_err(|error| Error::io("write", &ignore, &error))
-}
-
-/// `CORPORA/CONTRACT/regressions`: what is kept for ever, each with its reason.
-pub fn regressions_folder(corpora: &Path, contract: &str) -> PathBuf {
-    corpora.join(contract).join("regressions")
 }

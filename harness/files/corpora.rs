@@ -1,5 +1,16 @@
 //! The corpora: regressions that are kept for ever, and what runs found.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use include_dir::{Dir, include_dir};
+
+use crate::contract::erased::AnyContract;
+use crate::files::case_file::CaseFile;
+use crate::value::error::Error;
+
 /// `CORPORA/CONTRACT/found`: what runs found; ignored by git.
 pub fn found_folder(corpora: &Path, contract: &str) -> PathBuf {
     corpora.join(contract).join("found")
@@ -26,38 +37,49 @@ pub fn regressions_folder(corpora: &Path, contract: &str) -> PathBuf {
 /// shakedown's own regressions, which every component of their contract is checked on.
 static OWN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/corpora");
 
+/// A regression: the name of its file, and what it says.
+pub(crate) type Regression = (String, CaseFile);
+
 /// The regressions of a contract: shakedown's own, then those in the corpora folder.
 ///
 /// # Errors
 /// One of them cannot be read.
-pub(crate) fn regressions<C: Contract>(corpora: Option<&Path>) -> Result<Vec<CaseFile<C>>, Error> {
-    Ok(named_regressions(corpora)?.into_iter().map(|(_, file)| file).collect())
-}
-
-/// The same, each with the name of its file.
-///
-/// # Errors
-/// One of them cannot be read.
-pub(crate) fn named_regressions<C: Contract>(
+pub(crate) fn regressions(
+    contract: &'static dyn AnyContract,
     corpora: Option<&Path>,
-) -> Result<Vec<(String, CaseFile<C>)>, Error> {
-    let stem = |path: &Path| path.file_stem().map_or_else(String::new, |s| s.display().to_string());
-    let mut cases = Vec::new();
-    let own = OWN.get_dir(regressions_folder(Path::new(""), C::ID));
-    for file in own.into_iter().flat_map(Dir::files) {
-        let text = file.contents_utf8().unwrap_or("");
-        let case = CaseFile::parse(text).map_err(|error| error.at(file.path()))?;
-        cases.push((stem(file.path()), case));
-    }
+) -> Result<Vec<Regression>, Error> {
+    let mut cases = own(contract)?;
     let Some(corpora) = corpora else { return Ok(cases) };
-    for path in yaml_files(&regressions_folder(corpora, C::ID)) {
-        cases.push((stem(&path), CaseFile::read(&path)?));
+    for path in yaml_files(&regressions_folder(corpora, contract.id())) {
+        cases.push((stem(&path), CaseFile::read_of(contract, &path)?));
     }
     Ok(cases)
 }
 
+/// shakedown's own regressions of a contract, which are parsed once.
+fn own(contract: &'static dyn AnyContract) -> Result<Vec<Regression>, Error> {
+    static PARSED: Mutex<BTreeMap<&str, Vec<Regression>>> = Mutex::new(BTreeMap::new());
+    let mut parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cases) = parsed.get(contract.id()) {
+        return Ok(cases.clone());
+    }
+    let mut cases = Vec::new();
+    let folder = OWN.get_dir(regressions_folder(Path::new(""), contract.id()));
+    for file in folder.into_iter().flat_map(Dir::files) {
+        let text = file.contents_utf8().unwrap_or("");
+        let case = CaseFile::parse_of(contract, text).map_err(|error| error.at(file.path()))?;
+        cases.push((stem(file.path()), case));
+    }
+    parsed.insert(contract.id(), cases.clone());
+    Ok(cases)
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(String::new, |stem| stem.display().to_string())
+}
+
 /// The YAML files of a folder by name, none where there is no folder.
-pub(crate) fn yaml_files(folder: &Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries
         .map(|entry| entry.path())

@@ -2,27 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::engine::subject::Subject;
 use crate::contract::component;
-use crate::contract::Contract;
-use crate::contract::options::Options;
+use crate::contract::erased::AnyContract;
+use crate::contract::options::AnyOptions;
 use crate::contracts;
 use crate::value::error::{Error, nearest, unknown};
 use crate::host::builtin::Builtin;
-use crate::contract::check_invariant;
 use crate::value::place::Place;
 use crate::host::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
-use crate::report::Location;
+use crate::files::location::Location;
 use crate::value::yaml;
 use crate::value::yaml::{Document, Step};
 
 /// A manifest that has been read and whose names are all known.
-#[derive(Debug)]
 pub struct Manifest {
     path: PathBuf,
     document: Document,
@@ -33,12 +31,12 @@ pub struct Manifest {
 }
 
 /// One component as declared.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Declared {
     /// Its name.
     pub name: String,
-    /// The name of its contract.
-    pub contract: &'static str,
+    /// Its contract.
+    pub contract: &'static dyn AnyContract,
     /// Where it is.
     pub target: Target,
     /// The names by which a Python function takes its inputs.
@@ -47,6 +45,12 @@ pub struct Declared {
     pub places: Vec<Place>,
     /// The factor on its tolerances.
     pub tolerance: f64,
+    /// The options in force.
+    pub options: Arc<dyn AnyOptions>,
+    /// Invariants left out, with the reason.
+    pub skip: BTreeMap<String, String>,
+    /// Invariants expected to fail, with the reason.
+    pub known: BTreeMap<String, String>,
     index: usize,
     line: usize,
 }
@@ -195,11 +199,17 @@ impl Manifest {
                 .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
             components.push(declared);
         }
-        let manifest = Manifest { path: path.to_owned(), document, python, corpora, components };
-        for declared in &manifest.components {
-            let check = CheckNames { manifest: &manifest, declared };
-            contracts::visit(declared.contract, check).expect("the name was checked")?;
+        let mut manifest = Manifest {
+            path: path.to_owned(),
+            document,
+            python,
+            corpora,
+            components: Vec::new(),
+        };
+        for declared in &mut components {
+            manifest.read_by_contract(declared)?;
         }
+        manifest.components = components;
         Ok(manifest)
     }
 
@@ -218,63 +228,65 @@ impl Manifest {
         Location::new(&self.path, declared.line)
     }
 
-    /// The component with all that is declared about it, not started yet.
+    /// What the contract of a component reads of its declaration.
     ///
     /// # Errors
-    /// With path, line, column and the nearest known name.
-    pub fn subject<C: Contract>(&self, declared: &Declared) -> Result<Subject<C>, Error> {
-        self.unlocated_subject(declared).map_err(|error| error.at(&self.path))
-    }
-
-    fn unlocated_subject<C: Contract>(&self, declared: &Declared) -> Result<Subject<C>, Error> {
-        let component: Box<dyn component::Component<C>> = match &declared.target {
-            Target::Builtin(name) => Box::new(
-                builtin::<C>(name)
-                    .map_err(|why| self.wrong(declared, &[Step::Key("target")], why))?,
-            ),
-            Target::Python(target) => {
-                Box::new(Process::python(target, declared.signature, &self.python))
-            }
-            Target::Process(command) => Box::new(Process::command(command, &self.python)),
-        };
-        let options: C::Options = self.part(declared, "options")?;
+    /// With line, column and the nearest known name.
+    fn read_by_contract(&self, declared: &mut Declared) -> Result<(), Error> {
+        let contract = declared.contract;
+        if let Target::Builtin(name) = &declared.target {
+            Builtin::named(contract, name)
+                .map_err(|why| self.wrong(declared, &[Step::Key("target")], why))?;
+        }
+        let options = contract
+            .read_options(&self.document, &in_component(declared.index, "options"))
+            .map_err(|error| error.within(format!("component `{}`", declared.name)))?;
         options.check().map_err(|(name, why)| {
             let steps = [Step::Key("options"), Step::Key(name)];
             self.wrong(declared, &steps, format!("options.{name}: {why}"))
         })?;
-        Ok(Subject {
-            name: declared.name.clone(),
-            options,
-            tolerance: declared.tolerance,
-            skip: self.reasons::<C>(declared, "skip")?,
-            known: self.reasons::<C>(declared, "known")?,
-            only: Vec::new(),
-            corpora: Some(self.corpora.clone()),
-            manifest: Some(self.path.clone()),
-            first: Vec::new(),
-            component,
-            journal: None,
-        })
+        declared.options = options;
+        declared.skip = self.reasons(declared, "skip")?;
+        declared.known = self.reasons(declared, "known")?;
+        Ok(())
+    }
+
+    /// The component itself, not started yet.
+    ///
+    /// # Panics
+    /// If it was not declared by this manifest.
+    pub fn component(&self, declared: &Declared) -> Box<dyn component::Component> {
+        let contract = declared.contract;
+        match &declared.target {
+            Target::Builtin(name) => {
+                Box::new(Builtin::named(contract, name).expect("the name was checked"))
+            }
+            Target::Python(target) => {
+                Box::new(Process::python(contract, target, declared.signature, &self.python))
+            }
+            Target::Process(command) => {
+                Box::new(Process::command(contract, command, &self.python))
+            }
+        }
     }
 
     /// Invariants of the contract, each with a reason.
-    fn reasons<C: Contract>(
-        &self,
-        declared: &Declared,
-        key: &str,
-    ) -> Result<BTreeMap<String, String>, Error> {
+    fn reasons(&self, declared: &Declared, key: &str) -> Result<BTreeMap<String, String>, Error> {
         let reasons: BTreeMap<String, String> = self.part(declared, key)?;
-        for (id, reason) in &reasons {
+        let mut known = BTreeMap::new();
+        for (id, reason) in reasons {
             let wrong = |why: String| {
-                let steps = [Step::Key(key), Step::Name(id)];
-                Err(self.wrong(declared, &steps, format!("{key}: {why}")))
+                let steps = [Step::Key(key), Step::Name(&id)];
+                self.wrong(declared, &steps, format!("{key}: {why}"))
             };
-            check_invariant::<C>(id).or_else(wrong)?;
+            let invariant = declared.contract.invariant_called(&id).map_err(wrong)?;
             if reason.trim().is_empty() {
-                wrong(format!("expected the reason why `{id}` is listed, found nothing"))?;
+                let why = format!("expected the reason why `{id}` is listed, found nothing");
+                return Err(wrong(why));
             }
+            known.insert(invariant.id.to_owned(), reason);
         }
-        Ok(reasons)
+        Ok(known)
     }
 
     /// What the contract reads of a component.
@@ -320,10 +332,10 @@ fn declared(
         let (first, second) = (twin.index + 1, index + 1);
         return wrong("name", format!("the components {first} and {second} have the same name"));
     }
-    let Some(contract) = contracts::IDS.iter().find(|id| **id == contract) else {
+    let Some(contract) = contracts::find(&contract) else {
         return wrong("contract", contracts::unknown(&contract));
     };
-    let rewards = matches!(target, Target::Python(_)) && *contract == REWARD_FUNCTION;
+    let rewards = matches!(target, Target::Python(_)) && contract.id() == REWARD_FUNCTION;
     if signature != Signature::ByName && !rewards {
         let why = "signature: only a Python function of the contract reward-function has one";
         return wrong("signature", why.to_owned());
@@ -335,7 +347,19 @@ fn declared(
         return wrong("places", "places: expected at least one, found an empty list".to_owned());
     }
     let places = places.unwrap_or_default();
-    Ok(Declared { name, contract, target, signature, places, tolerance, index, line })
+    Ok(Declared {
+        name,
+        contract,
+        target,
+        signature,
+        places,
+        tolerance,
+        options: contract.default_options(),
+        skip: BTreeMap::new(),
+        known: BTreeMap::new(),
+        index,
+        line,
+    })
 }
 
 impl PythonFile {
@@ -371,20 +395,6 @@ impl Declared {
     }
 }
 
-/// Reads options and invariant names of one component, so that mistakes show before anything runs.
-struct CheckNames<'a> {
-    manifest: &'a Manifest,
-    declared: &'a Declared,
-}
-
-impl contracts::Visit for CheckNames<'_> {
-    type Output = Result<(), Error>;
-
-    fn visit<C: Contract>(self) -> Result<(), Error> {
-        self.manifest.unlocated_subject::<C>(self.declared).map(drop)
-    }
-}
-
 /// The path without `.` and `a/..`, as people write it.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
@@ -403,45 +413,4 @@ fn tidy(path: &Path) -> PathBuf {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// The builtin component `CONTRACT/reference` or `CONTRACT/fault/ID`.
-///
-/// # Errors
-/// The name is not known: the message.
-pub fn builtin<C: Contract>(name: &str) -> Result<Builtin<C>, String> {
-    let contract = C::ID;
-    let expected = format!("`builtin:{contract}/reference` or `builtin:{contract}/fault/ID`");
-    let rest = name.strip_prefix(contract).and_then(|rest| rest.strip_prefix('/'));
-    match rest.map(|rest| (rest, rest.strip_prefix("fault/"))) {
-        Some(("reference", _)) => Ok(Builtin::reference()),
-        Some((_, Some(id))) => {
-            let mut faults = C::faults();
-            match faults.iter().position(|fault| fault.id == id) {
-                Some(index) => Ok(Builtin::fault(faults.swap_remove(index), 0)),
-                None => {
-                    let near = nearest(id, faults.iter().map(|fault| fault.id));
-                    Err(format!("target: unknown fault `{id}` of `{contract}`{near}"))
-                }
-            }
-        }
-        rest => {
-            let near = rest.map(|(rest, _)| nearest(rest, ["reference"])).unwrap_or_default();
-            Err(format!("target: expected {expected}, found `builtin:{name}`{near}"))
-        }
-    }
-}
-
-/// The same, with the options under which it is what its name says.
-///
-/// # Errors
-/// The name is not known: the message.
-pub fn builtin_under_its_options<C: Contract>(name: &str) -> Result<Subject<C>, String> {
-    let mut subject = Subject::new(name, builtin::<C>(name)?);
-    let fault =
-        C::faults().into_iter().find(|fault| name.ends_with(&format!("/fault/{}", fault.id)));
-    if let Some(fault) = fault {
-        subject.options = yaml::parse(fault.options).map_err(|error| error.to_string())?;
-    }
-    Ok(subject)
 }

@@ -5,4 +5,5 @@ pub mod batch;
 pub mod case_file;
 pub mod corpora;
 pub mod journal;
+pub(crate) mod location;
 pub mod manifest;

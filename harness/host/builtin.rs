@@ -1,44 +1,87 @@
 //! Builtin components: the reference of a contract, or one of its faults.
 
+use ndarray::{ArrayD, Axis, IxDyn};
+
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
+use crate::contract::erased::AnyContract;
+use crate::contract::fault::{AnyFault, Behaviour, Misbehaviour};
+use crate::host::function::guarded;
+use crate::value::error::nearest;
+use crate::value::place::Place;
+use crate::value::record::{AnyRecord, Shared, Value, ValueRef};
+
 /// A builtin component: the reference of a contract, or one of its faults.
-pub struct Builtin<C: Contract> {
-    fault: Option<Fault<C>>,
+pub struct Builtin {
+    contract: &'static dyn AnyContract,
+    fault: Option<&'static AnyFault>,
     variant: usize,
     calls: u64,
 }
 
-impl<C: Contract> Builtin<C> {
+impl Builtin {
     /// The reference.
-    pub fn reference() -> Self {
-        Builtin { fault: None, variant: 0, calls: 0 }
+    pub fn reference(contract: &'static dyn AnyContract) -> Self {
+        Builtin { contract, fault: None, variant: 0, calls: 0 }
     }
 
     /// A fault, in its variant number `variant`.
-    pub fn fault(fault: Fault<C>, variant: usize) -> Self {
-        Builtin { fault: Some(fault), variant, calls: 0 }
+    pub fn fault(
+        contract: &'static dyn AnyContract,
+        fault: &'static AnyFault,
+        variant: usize,
+    ) -> Self {
+        Builtin { contract, fault: Some(fault), variant, calls: 0 }
+    }
+
+    /// The builtin component `CONTRACT/reference` or `CONTRACT/fault/ID`.
+    ///
+    /// # Errors
+    /// The name is not known: the message.
+    pub fn named(contract: &'static dyn AnyContract, name: &str) -> Result<Self, String> {
+        let id = contract.id();
+        let expected = format!("`builtin:{id}/reference` or `builtin:{id}/fault/ID`");
+        let rest = name.strip_prefix(id).and_then(|rest| rest.strip_prefix('/'));
+        match rest.map(|rest| (rest, rest.strip_prefix("fault/"))) {
+            Some(("reference", _)) => Ok(Builtin::reference(contract)),
+            Some((_, Some(fault))) => match contract.fault(fault) {
+                Some(fault) => Ok(Builtin::fault(contract, fault, 0)),
+                None => {
+                    let near = nearest(fault, contract.faults().iter().map(|fault| fault.id));
+                    Err(format!("target: unknown fault `{fault}` of `{id}`{near}"))
+                }
+            },
+            rest => {
+                let near = rest.map(|(rest, _)| nearest(rest, ["reference"])).unwrap_or_default();
+                Err(format!("target: expected {expected}, found `builtin:{name}`{near}"))
+            }
+        }
+    }
+
+    /// The options under which it is what its name says, as YAML.
+    pub fn options(&self) -> &'static str {
+        self.fault.map_or("{}", |fault| fault.options)
     }
 }
 
-impl<C: Contract> Component<C> for Builtin<C> {
-    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
+impl Component for Builtin {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
         self.calls += 1;
         let Call { case, options, place, .. } = *call;
+        let right = || self.contract.reference(&**case, &**options, place.dtype);
         let mut changed = Vec::new();
-        let mut output = match self.fault.as_ref().map(|fault| &fault.behaviour) {
+        let output = match self.fault.map(|fault| &fault.behaviour) {
             Some(Behaviour::Gives(variants)) => {
-                guarded(|| variants[self.variant](case, options, place.dtype))?
+                guarded(|| variants[self.variant].output(&**case, &**options, place.dtype))?
             }
-            None => guarded(|| C::reference(case, options, place.dtype))?,
+            None => guarded(right)?,
             Some(Behaviour::Misbehaves(kind)) => {
                 if *kind == Misbehaviour::ChangesInputs {
-                    changed.push(C::Case::fields()[0].name.to_owned());
+                    changed.push(self.contract.inputs()[0].name.to_owned());
                 }
-                let output = guarded(|| C::reference(case, options, place.dtype))?;
-                misbehave::<C>(*kind, self.calls, output)?
+                misbehave(self.contract, *kind, self.calls, guarded(right)?)?
             }
         };
-        round(&mut output, place.dtype);
-        Ok(Returned { output, changed, no_gradient: Vec::new() })
+        Ok(Returned { output: output.rounded(place.dtype), changed, no_gradient: Vec::new() })
     }
 
     fn gradients(&self, _: Place) -> Gradients {
@@ -50,38 +93,33 @@ impl<C: Contract> Component<C> for Builtin<C> {
     }
 }
 
-fn misbehave<C: Contract>(
+fn misbehave(
+    contract: &dyn AnyContract,
     kind: Misbehaviour,
     calls: u64,
-    mut output: C::Output,
-) -> Result<C::Output, Failure> {
-    let mut first = true;
-    let mut spoil = |spoiled: f64| {
-        output.for_floats(&mut |_, floats| {
+    output: Shared,
+) -> Result<Shared, Failure> {
+    let spoil = |spoiled: f64| {
+        let mut first = true;
+        output.with_floats(&mut |_, floats| {
             if let (true, Some(x)) = (first, floats.first_mut()) {
                 // Only where the number is large enough to be no constant of the contract.
                 *x = if x.abs() > 0.5 { spoiled } else { *x };
             }
             first = false;
-        });
+        })
     };
     match kind {
-        Misbehaviour::ChangesInputs => {}
-        Misbehaviour::GivesNan => spoil(f64::NAN),
+        Misbehaviour::ChangesInputs => Ok(output),
+        Misbehaviour::GivesNan => Ok(spoil(f64::NAN)),
         Misbehaviour::Flips if calls.is_multiple_of(2) => {
-            spoil(-7.0);
-            output = with_first(output, |value| match value {
+            with_first(contract, &*spoil(-7.0), |value| match value {
                 Value::Text(texts) => Value::Text(texts.mapv(|text| text.map(|_| "?".to_owned()))),
                 other => other,
-            })?;
+            })
         }
-        Misbehaviour::Flips => {}
+        Misbehaviour::Flips => Ok(output),
         Misbehaviour::Raises | Misbehaviour::Hangs | Misbehaviour::Dies => {
-            let large = output.values().into_iter().any(|(_, value)| match value {
-                Some(Value::Float(numbers)) => numbers.iter().any(|x| x.abs() > 0.5),
-                Some(Value::Text(texts)) => texts.iter().flatten().any(|text| !text.is_empty()),
-                _ => false,
-            });
             let planted = match kind {
                 Misbehaviour::Hangs => Failure::TimedOut { limit_ms: 0 },
                 Misbehaviour::Dies => {
@@ -92,77 +130,50 @@ fn misbehave<C: Contract>(
                     traceback: String::new(),
                 },
             };
-            if large {
-                return Err(planted);
-            }
+            if is_large(&*output) { Err(planted) } else { Ok(output) }
         }
-        Misbehaviour::DropsARow => {
-            output = with_first(output, |value| {
-                let rows = value.shape().first().copied();
-                match (value, rows) {
-                    (Value::Float(array), Some(rows)) => {
-                        Value::Float(array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned())
-                    }
-                    (Value::Text(array), Some(rows)) => {
-                        Value::Text(array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned())
-                    }
-                    // A single number: it comes as an array of none.
-                    (Value::Float(_), None) => Value::Float(ArrayD::zeros(IxDyn(&[0]))),
-                    (other, _) => other,
+        Misbehaviour::DropsARow => with_first(contract, &*output, |value| {
+            let rows = value.shape().first().copied();
+            match (value, rows) {
+                (Value::Float(array), Some(rows)) => {
+                    Value::Float(array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned())
                 }
-            })?;
-        }
+                (Value::Text(array), Some(rows)) => {
+                    Value::Text(array.slice_axis(Axis(0), (0..rows - 1).into()).to_owned())
+                }
+                // A single number: it comes as an array of none.
+                (Value::Float(_), None) => Value::Float(ArrayD::zeros(IxDyn(&[0]))),
+                (other, _) => other,
+            }
+        }),
     }
-    Ok(output)
+}
+
+/// Whether an output has a number that is no constant of a contract, or a text.
+fn is_large(output: &dyn AnyRecord) -> bool {
+    let mut large = false;
+    output.each(&mut |_, value| match &value {
+        Some(ValueRef::Float(numbers)) => large |= numbers.iter().any(|x| x.abs() > 0.5),
+        Some(value) => value.for_texts(|text| large |= text.is_some_and(|text| !text.is_empty())),
+        None => {}
+    });
+    large
 }
 
 /// The output with another value in its first field.
-fn with_first<R: Record>(output: R, change: impl FnOnce(Value) -> Value) -> Result<R, Failure> {
+fn with_first(
+    contract: &dyn AnyContract,
+    output: &dyn AnyRecord,
+    change: impl FnOnce(Value) -> Value,
+) -> Result<Shared, Failure> {
     let mut values = output.values();
     let (_, first) = values.first_mut().expect("an output has a field");
     *first = first.take().map(change);
-    let mut values: HashMap<_, _> = values.into_iter().collect();
-    R::from_values(&mut |field| values.remove(field).flatten())
+    let get = &mut |field| {
+        let value = values.iter_mut().find(|(name, _)| *name == field);
+        value.and_then(|(_, value)| value.take())
+    };
+    contract
+        .output(get)
         .map_err(|(name, why)| Failure::Malformed { problem: format!("`{name}`: {why}") })
-}
-
-/// The builtin component `CONTRACT/reference` or `CONTRACT/fault/ID`.
-///
-/// # Errors
-/// The name is not known: the message.
-pub fn builtin<C: Contract>(name: &str) -> Result<Builtin<C>, String> {
-    let contract = C::ID;
-    let expected = format!("`builtin:{contract}/reference` or `builtin:{contract}/fault/ID`");
-    let rest = name.strip_prefix(contract).and_then(|rest| rest.strip_prefix('/'));
-    match rest.map(|rest| (rest, rest.strip_prefix("fault/"))) {
-        Some(("reference", _)) => Ok(Builtin::reference()),
-        Some((_, Some(id))) => {
-            let mut faults = C::faults();
-            match faults.iter().position(|fault| fault.id == id) {
-                Some(index) => Ok(Builtin::fault(faults.swap_remove(index), 0)),
-                None => {
-                    let near = nearest(id, faults.iter().map(|fault| fault.id));
-                    Err(format!("target: unknown fault `{id}` of `{contract}`{near}"))
-                }
-            }
-        }
-        rest => {
-            let near = rest.map(|(rest, _)| nearest(rest, ["reference"])).unwrap_or_default();
-            Err(format!("target: expected {expected}, found `builtin:{name}`{near}"))
-        }
-    }
-}
-
-/// The same, with the options under which it is what its name says.
-///
-/// # Errors
-/// The name is not known: the message.
-pub fn builtin_under_its_options<C: Contract>(name: &str) -> Result<Subject<C>, String> {
-    let mut subject = Subject::new(name, builtin::<C>(name)?);
-    let fault =
-        C::faults().into_iter().find(|fault| name.ends_with(&format!("/fault/{}", fault.id)));
-    if let Some(fault) = fault {
-        subject.options = yaml::parse(fault.options).map_err(|error| error.to_string())?;
-    }
-    Ok(subject)
 }

@@ -1,5 +1,13 @@
 //! Components made of functions on host arrays.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+use crate::contract::Contract;
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
+use crate::value::place::Place;
+
 /// A function from a case on host arrays to anything that an output can be made of.
 pub trait HostFunction<C: Contract>: FnMut(&C::Case) -> Self::Returned + Send {
     /// What it returns.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ComponentReport, InvariantStatus, Report, Status};
+use crate::report::{ComponentReport, InvariantStatus, Report, Status};
 
 /// One line for each finding, each component that could not run and each warning.
 pub(crate) fn annotations(report: &Report) -> String {
@@ -70,7 +70,7 @@ mod tests {
             "warnings": ["pure holds", "no case of the class `x` was generated"],
         });
         let report = json!({
-            "schema": super::super::SCHEMA, "version": "0.1.0", "seed": 0, "elapsed_ms": 0,
+            "schema": crate::report::SCHEMA, "version": "0.1.0", "seed": 0, "elapsed_ms": 0,
             "components": [component],
         });
         let report: Report = serde_json::from_value(report).unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{ComponentReport, InvariantReport, InvariantStatus, Report, Status};
+use crate::report::{ComponentReport, InvariantReport, InvariantStatus, Report, Status};
 
 /// The report as XML text.
 pub(crate) fn xml(report: &Report) -> String {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use serde_sarif::sarif;
 
-use super::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
+use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
 use crate::contract::Contract;
 use crate::contracts;
 use crate::contracts::Visit;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 #[cfg(feature = "cli")]
-use super::InvariantReport;
-use super::{ComponentReport, Finding, InvariantStatus, Report, Status};
+use crate::report::InvariantReport;
+use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
 use crate::value::text::count;
 
 /// The styles of the report; empty ones print no escape codes.
@@ -142,7 +142,7 @@ fn write_finding(
     for diagnosis in &finding.diagnosis {
         line("diagnosis", &diagnosis_text(diagnosis))?;
     }
-    let super::Classes { fails, holds } = &finding.classes;
+    let crate::report::Classes { fails, holds } = &finding.classes;
     if !fails.is_empty() {
         let every = holds.is_empty() && fails.len() > 5;
         line(
@@ -170,8 +170,8 @@ impl Finding {
 }
 
 /// What a diagnosis says, in a sentence.
-pub(super) fn diagnosis_text(diagnosis: &super::Diagnosis) -> String {
-    let super::Diagnosis { fault, matches, of, explains, summary, by_outcomes, .. } = diagnosis;
+pub(super) fn diagnosis_text(diagnosis: &crate::report::Diagnosis) -> String {
+    let crate::report::Diagnosis { fault, matches, of, explains, summary, by_outcomes, .. } = diagnosis;
     if *by_outcomes {
         return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
     }

@@ -2,8 +2,11 @@
 
 use serde_json::Value as Json;
 
+use crate::report::json_float;
+use crate::value::record::{AnyRecord, Branch, Tree, Value, tree};
+
 /// A record as a JSON object.
-pub(crate) fn json<R: Record>(record: &R) -> Json {
+pub(crate) fn json(record: &dyn AnyRecord) -> Json {
     branch_json(tree(record))
 }
 
@@ -21,7 +24,7 @@ fn branch_json(branch: Branch) -> Json {
     Json::Object(fields.collect())
 }
 
-fn nested_json<T>(array: ndarray::ArrayViewD<'_, T>, element: &dyn Fn(&T) -> Json) -> Json {
+pub(crate) fn nested_json<T>(array: ndarray::ArrayViewD<'_, T>, element: &dyn Fn(&T) -> Json) -> Json {
     match array.ndim() {
         0 => element(array.first().expect("an array of dimension 0 has one element")),
         _ => array.outer_iter().map(|part| nested_json(part, element)).collect(),

@@ -1,18 +1,9 @@
-//! Reports: what a run says, as data (JSON, schema 1) and as text.
+//! Reports: what a run says, as data (JSON, schema 1).
 
-#[cfg(feature = "cli")]
-pub(crate) mod github;
-#[cfg(feature = "cli")]
-pub(crate) mod html;
-#[cfg(feature = "cli")]
-pub(crate) mod junit;
-mod location;
+pub(crate) mod json;
 mod merge;
 mod points;
-#[cfg(feature = "cli")]
-pub(crate) mod sarif;
 mod shard;
-mod text;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -22,11 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::contract::stage::{Pitfall, Stage};
 use crate::value::place::Place;
 
-pub use location::Location;
+pub use crate::files::location::Location;
 pub use merge::merge;
 pub use points::{Point, Real};
 pub use shard::Shard;
-pub use text::{Paint, write_component, write_summary};
 
 /// The JSON schema that reports follow.
 pub const SCHEMA: &str = "shakedown/report/1";

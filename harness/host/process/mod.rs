@@ -1,23 +1,20 @@
 //! Components in processes of their own: Python functions, and any program on the wire protocol.
 
-pub(crate) mod wire;
 mod worker;
 
 use std::ffi::OsString;
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned, no_gradients, numbers};
-use crate::contract::Contract;
-use crate::contract::options::Options;
+use crate::contract::erased::AnyContract;
 use crate::contract::coverage;
 use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
-use crate::value::record::{Kind, Record, Value, is_named};
-use wire::Message;
+use crate::value::record::{Kind, Value, is_named};
+use crate::value::wire::{self, Message};
 use worker::{Lost, Worker};
 
 /// The program that serves Python functions; standard library only.
@@ -128,7 +125,8 @@ pub fn default_interpreter() -> PathBuf {
 }
 
 /// A component in a process of its own.
-pub struct Process<C> {
+pub struct Process {
+    contract: &'static dyn AnyContract,
     program: PathBuf,
     arguments: Vec<OsString>,
     folder: PathBuf,
@@ -144,7 +142,6 @@ pub struct Process<C> {
     autograd: bool,
     /// The inputs and options that it takes, as it said then.
     takes: Vec<String>,
-    contract: PhantomData<fn() -> C>,
 }
 
 /// A process that has loaded the component.
@@ -153,13 +150,19 @@ struct Running {
     device: Device,
 }
 
-impl<C: Contract> Process<C> {
+impl Process {
     /// A Python function: `python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`.
-    pub fn python(target: &str, signature: Signature, python: &Python) -> Self {
+    pub fn python(
+        contract: &'static dyn AnyContract,
+        target: &str,
+        signature: Signature,
+        python: &Python,
+    ) -> Self {
         // Functions on texts alone need no library of arrays.
-        let only_texts = C::Case::fields().iter().all(|field| field.kind == Kind::Text);
+        let only_texts = contract.inputs().iter().all(|field| field.kind == Kind::Text);
         let arrays = if only_texts { ArrayLibrary::List } else { python.arrays };
         Process {
+            contract,
             program: python.interpreter.clone(),
             arguments: vec!["-c".into(), WORKER.into()],
             folder: python.folder.clone(),
@@ -172,15 +175,19 @@ impl<C: Contract> Process<C> {
             running: None,
             autograd: false,
             takes: Vec::new(),
-            contract: PhantomData,
         }
     }
 
     /// Any program that speaks the protocol on its standard input and output; folder and time
     /// limits are those of the Python functions beside it.
-    pub fn command(command: &[String], python: &Python) -> Self {
+    pub fn command(
+        contract: &'static dyn AnyContract,
+        command: &[String],
+        python: &Python,
+    ) -> Self {
         let (program, arguments) = command.split_first().map_or(("", &[][..]), |(p, a)| (p, a));
         Process {
+            contract,
             program: PathBuf::from(program),
             arguments: arguments.iter().map(OsString::from).collect(),
             folder: python.folder.clone(),
@@ -193,7 +200,6 @@ impl<C: Contract> Process<C> {
             running: None,
             autograd: false,
             takes: Vec::new(),
-            contract: PhantomData,
         }
     }
 
@@ -210,17 +216,17 @@ impl<C: Contract> Process<C> {
         message.text("signature", self.signature.name());
         message.text("arrays", self.arrays.name());
         message.text("device", device_name(device));
-        message.text("contract", C::ID);
-        message.text("inputs", list(C::Case::fields().iter().map(|field| field.name).collect()));
-        message.text("options", list(C::Options::docs().iter().map(|doc| doc.name).collect()));
-        let outputs = C::Output::fields();
+        message.text("contract", self.contract.id());
+        message.text("inputs", list(self.contract.inputs().iter().map(|field| field.name).collect()));
+        message.text("options", list(self.contract.option_docs().iter().map(|doc| doc.name).collect()));
+        let outputs = self.contract.outputs();
         let outputs = outputs.iter().filter(|field| !field.name.starts_with("grad_"));
         message.text("outputs", list(outputs.clone().map(|field| field.name).collect()));
         let texts = outputs.clone().filter(|field| field.kind == Kind::Text);
         message.text("texts", list(texts.map(|field| field.name).collect()));
         let optional = outputs.filter(|field| field.optional);
         message.text("optional", list(optional.map(|field| field.name).collect()));
-        message.text("leaves", list(C::LEAVES.to_vec()));
+        message.text("leaves", list(self.contract.leaves().to_vec()));
         if coverage::is_counting() {
             message.text("coverage", "true");
         }
@@ -320,12 +326,12 @@ impl<C: Contract> Process<C> {
         Err(Failure::Died { how, restart: true })
     }
 
-    fn returned(&self, reply: &Message, inputs: &[(&str, Value)]) -> Result<Returned<C>, Failure> {
+    fn returned(&self, reply: &Message, inputs: &[(&str, Value)]) -> Result<Returned, Failure> {
         let malformed = |problem: String| Failure::Malformed { problem };
         let (changed, no_gradient) = (reply.names("changed"), reply.names("no_grad"));
         let mut values = no_gradients(&no_gradient, inputs);
         for (name, tensor) in &reply.tensors {
-            let value = numbers::<C>(name, tensor.value.clone());
+            let value = numbers(self.contract.flags(), name, tensor.value.clone());
             if !matches!(value, Value::Float(_)) {
                 return Err(malformed(format!(
                     "`{name}` has dtype {:?}, expected a float dtype",
@@ -335,7 +341,7 @@ impl<C: Contract> Process<C> {
             values.insert(name.clone(), value);
         }
         values.extend(reply.lists().map_err(malformed)?);
-        let output = C::Output::from_values(&mut |name| values.remove(name))
+        let output = self.contract.output(&mut |name| values.remove(name))
             .map_err(|(name, why)| malformed(format!("`{name}`: {why}")))?;
         Ok(Returned { output, changed, no_gradient })
     }
@@ -365,7 +371,7 @@ fn device_name(device: Device) -> String {
     }
 }
 
-impl<C: Contract> Component<C> for Process<C> {
+impl Component for Process {
     fn prepare(&mut self, place: Place) -> Result<Option<String>, Error> {
         if let Some(why) = self.arrays.lacks(place) {
             return Ok(Some(why));
@@ -377,7 +383,7 @@ impl<C: Contract> Component<C> for Process<C> {
         }
     }
 
-    fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
         let values: Vec<(&str, Value)> = call
             .case
             .values()
@@ -385,14 +391,14 @@ impl<C: Contract> Component<C> for Process<C> {
             .filter_map(|(name, value)| Some((name, value?)))
             .collect();
         let mut message = Message::new("call");
-        let options = serde_json::to_string(call.options).expect("options can be written");
+        let options = serde_json::to_string(&call.options.json()).expect("options can be written");
         message.text("options", options);
         let required: Vec<&str> =
-            C::shapes(call.case, call.options).iter().map(|(name, _)| *name).collect();
+            self.contract.shapes(&**call.case, &**call.options).iter().map(|(name, _)| *name).collect();
         message.text("required", serde_json::to_string(&required).expect("names can be written"));
         if call.gradient {
             let leaves = values.iter().map(|(name, _)| *name);
-            let leaves: Vec<&str> = leaves.filter(|name| is_named(C::LEAVES, name)).collect();
+            let leaves: Vec<&str> = leaves.filter(|name| is_named(self.contract.leaves(), name)).collect();
             message.text("grad", leaves.join(","));
         }
         if coverage::is_followed() {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::wire;
+use crate::value::wire;
 
 /// How much of the end of standard error is kept.
 const STDERR_BYTES: usize = 4096;

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use shakedown::contracts::token_log_probs::TokenLogProbs;
-//! use shakedown::host::tensor::tch;
+//! use shakedown::tensor::tch;
 //!
 //! shakedown::check_component(tch::<TokenLogProbs>(|case| {
 //!     let log_probs = case.logits.log_softmax(-1, None);
@@ -230,7 +230,7 @@ fn outputs<C: Contract>(output: &OnTensors<C::Output>) -> Result<HashMap<String,
                 Ok((name.to_owned(), on_host(name, &tensor)?))
             }
             _ if C::FLAGS.contains(&name) => {
-                Ok((name.to_owned(), numbers::<C>(name, on_host(name, &tensor)?)))
+                Ok((name.to_owned(), numbers(C::FLAGS, name, on_host(name, &tensor)?)))
             }
             other => {
                 Err(malformed(format!("`{name}` has dtype {other:?}, expected a float dtype")))

@@ -9,7 +9,7 @@ mod words;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{ComponentReport, ExitCode, Report, Status};
+use crate::report::{ComponentReport, ExitCode, Report, Status};
 use crate::contract::stage::Stage;
 use crate::value::text::{count, unquoted};
 
@@ -17,7 +17,7 @@ use crate::value::text::{count, unquoted};
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-const STYLE: &str = include_str!("../report.css");
+const STYLE: &str = include_str!("report.css");
 
 /// The page of a report.
 pub(crate) fn page(report: &Report) -> String {

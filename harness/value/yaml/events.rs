@@ -61,7 +61,7 @@ impl<'a> Events<'a> {
     pub(super) fn new(text: &'a str) -> Events<'a> {
         let mut parser = Box::new(MaybeUninit::uninit());
         let pointer: *mut sys::yaml_parser_t = parser.as_mut_ptr();
-        // SAFETY: `initialize` writes a whole parser, which does not move, and the text outlives it.
+        // SAFETY: `initialize` writes a whole parser, which never moves; the text outlives it.
         unsafe {
             assert!(sys::yaml_parser_initialize(pointer).ok, "libyaml has no memory");
             sys::yaml_parser_set_encoding(pointer, sys::YAML_UTF8_ENCODING);

@@ -13,6 +13,7 @@ use serde::forward_to_deserialize_any;
 use super::document::{Document, Node, Value};
 use super::events::Place;
 use super::scalar::Scalar;
+use crate::value::error::cut;
 
 /// Deeper values are refused.
 const DEEPEST: u8 = 128;
@@ -116,10 +117,19 @@ impl<'de, 'p> Reader<'de, 'p> {
             self.node = anchor;
         }
         let node = &self.document.nodes[self.node];
-        match node.value {
-            Value::Cut => Err(Failed::Cut),
-            _ => read(self, node).map_err(|failed| failed.located(node, self.trail)),
-        }
+        let read = match (&node.value, &node.tag) {
+            (Value::Cut, _) => Err(Failed::Cut),
+            // None of our files has types of its own.
+            (_, Some(tag)) => {
+                let tag = tag.replace("tag:yaml.org,2002:", "!!");
+                Err(Failed::custom(format!(
+                    "expected a value without a tag, found `{}`",
+                    cut(&tag)
+                )))
+            }
+            _ => read(self, node),
+        };
+        read.map_err(|failed| failed.located(node, self.trail))
     }
 
     /// The same, for a scalar that is what `read` makes of it.
@@ -172,9 +182,7 @@ impl<'de, 'p> Reader<'de, 'p> {
 impl Node {
     fn scalar(&self) -> Option<Scalar<'_>> {
         match &self.value {
-            Value::Scalar { text, plain } => {
-                Some(Scalar { text, plain: *plain, tag: self.tag.as_deref() })
-            }
+            Value::Scalar { text, plain } => Some(Scalar { text, plain: *plain }),
             _ => None,
         }
     }
@@ -182,16 +190,6 @@ impl Node {
     /// An empty text is an empty list and an empty mapping.
     fn is_empty(&self) -> bool {
         matches!(self.value, Value::Nothing) || self.scalar().is_some_and(Scalar::is_empty)
-    }
-
-    /// None of our files has types of its own.
-    fn without_tag(&self) -> Result<(), Failed> {
-        match self.tag.as_deref() {
-            Some(tag) if tag.starts_with('!') => Err(Failed::custom(format!(
-                "expected a value without a tag, found the tag `{tag}`"
-            ))),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -228,14 +226,11 @@ impl<'de> Deserializer<'de> for Reader<'de, '_> {
     type Error = Failed;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        self.at(|here, node| {
-            node.without_tag()?;
-            match (&node.value, node.scalar()) {
-                (_, Some(scalar)) => scalar.visit(visitor),
-                (Value::List(items), _) => here.list(items, visitor),
-                (Value::Map(entries), _) => here.map(entries, visitor),
-                _ => visitor.visit_none(),
-            }
+        self.at(|here, node| match (&node.value, node.scalar()) {
+            (_, Some(scalar)) => scalar.visit(visitor),
+            (Value::List(items), _) => here.list(items, visitor),
+            (Value::Map(entries), _) => here.map(entries, visitor),
+            _ => visitor.visit_none(),
         })
     }
 
@@ -262,7 +257,7 @@ impl<'de> Deserializer<'de> for Reader<'de, '_> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
         self.at(|here, node| match (&node.value, node.scalar()) {
             (Value::Nothing, _) => visitor.visit_none(),
-            (_, Some(scalar)) if scalar.is_null()? => visitor.visit_none(),
+            (_, Some(scalar)) if scalar.is_null() => visitor.visit_none(),
             _ => visitor.visit_some(here),
         })
     }
@@ -323,12 +318,9 @@ impl<'de> Deserializer<'de> for Reader<'de, '_> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Failed> {
-        self.at(|here, node| {
-            node.without_tag()?;
-            match node.value {
-                Value::Scalar { .. } => visitor.visit_enum(Variant(here)),
-                _ => Err(invalid_type(node, &"a YAML tag starting with '!'")),
-            }
+        self.at(|here, node| match node.value {
+            Value::Scalar { .. } => visitor.visit_enum(Variant(here)),
+            _ => Err(invalid_type(node, &"a string")),
         })
     }
 

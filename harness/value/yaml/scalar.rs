@@ -2,21 +2,15 @@
 
 use std::num::ParseIntError;
 
-use serde::de::{Error as _, Unexpected, Visitor};
+use serde::de::Visitor;
 
 use super::reader::Failed;
-
-const NULL: &str = "tag:yaml.org,2002:null";
-const BOOL: &str = "tag:yaml.org,2002:bool";
-const INT: &str = "tag:yaml.org,2002:int";
-const FLOAT: &str = "tag:yaml.org,2002:float";
 
 /// A text of a document.
 #[derive(Clone, Copy)]
 pub(super) struct Scalar<'de> {
     pub(super) text: &'de str,
     pub(super) plain: bool,
-    pub(super) tag: Option<&'de str>,
 }
 
 impl<'de> Scalar<'de> {
@@ -25,16 +19,8 @@ impl<'de> Scalar<'de> {
         self.plain && self.text.is_empty()
     }
 
-    /// Whether it is no value.
-    pub(super) fn is_null(self) -> Result<bool, Failed> {
-        let Scalar { text, plain, tag } = self;
-        match tag {
-            None => Ok(plain && (text.is_empty() || is_null(text))),
-            Some(NULL) if plain && !is_null(text) => {
-                Err(Failed::invalid_value(Unexpected::Str(text), &"null"))
-            }
-            Some(tag) => Ok(tag == NULL && plain),
-        }
+    pub(super) fn is_null(self) -> bool {
+        self.plain && is_null(self.text)
     }
 
     pub(super) fn bool(self) -> Option<bool> {
@@ -53,57 +39,39 @@ impl<'de> Scalar<'de> {
         if self.plain { float(self.text) } else { None }
     }
 
-    /// Gives it to a visitor as what it looks like, or as what its tag says.
+    /// Gives it to a visitor as what it looks like.
     pub(super) fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        let Scalar { text, plain, tag } = self;
-        let wrong = |what: &str| Err(Failed::invalid_value(Unexpected::Str(text), &what));
-        match tag {
-            Some(BOOL) => bool(text).map_or_else(|| wrong("a boolean"), |x| visitor.visit_bool(x)),
-            Some(INT) => visit_integer(text, visitor).unwrap_or_else(|_| wrong("an integer")),
-            Some(FLOAT) => float(text).map_or_else(|| wrong("a float"), |x| visitor.visit_f64(x)),
-            Some(NULL) if is_null(text) => visitor.visit_unit(),
-            Some(NULL) => wrong("null"),
-            tag if plain && tag.is_none_or(|tag| tag.starts_with('!')) => {
-                visit_plain(text, visitor)
-            }
-            _ => visitor.visit_borrowed_str(text),
+        if !self.plain {
+            visitor.visit_borrowed_str(self.text)
+        } else if self.is_null() {
+            visitor.visit_unit()
+        } else if let Some(flag) = self.bool() {
+            visitor.visit_bool(flag)
+        } else {
+            self.visit_number(visitor)
+        }
+    }
+
+    fn visit_number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
+        let text = self.text;
+        if let Some(x) = integer(text, u64::from_str_radix) {
+            visitor.visit_u64(x)
+        } else if let Some(x) = integer(text, i64::from_str_radix) {
+            visitor.visit_i64(x)
+        } else if let Some(x) = integer(text, u128::from_str_radix) {
+            visitor.visit_u128(x)
+        } else if let Some(x) = integer(text, i128::from_str_radix) {
+            visitor.visit_i128(x)
+        } else if let Some(x) = float(text).filter(|_| !has_leading_zero(text)) {
+            visitor.visit_f64(x)
+        } else {
+            visitor.visit_borrowed_str(text)
         }
     }
 }
 
-fn visit_plain<'de, V: Visitor<'de>>(text: &'de str, visitor: V) -> Result<V::Value, Failed> {
-    if text.is_empty() || is_null(text) {
-        return visitor.visit_unit();
-    }
-    if let Some(flag) = bool(text) {
-        return visitor.visit_bool(flag);
-    }
-    visit_integer(text, visitor).unwrap_or_else(|visitor| match float(text) {
-        Some(x) if !has_leading_zero(text) => visitor.visit_f64(x),
-        _ => visitor.visit_borrowed_str(text),
-    })
-}
-
-/// Gives an integer to a visitor, which comes back where the text is none.
-fn visit_integer<'de, V: Visitor<'de>>(
-    text: &str,
-    visitor: V,
-) -> Result<Result<V::Value, Failed>, V> {
-    Ok(if let Some(x) = integer(text, u64::from_str_radix) {
-        visitor.visit_u64(x)
-    } else if let Some(x) = integer(text, i64::from_str_radix) {
-        visitor.visit_i64(x)
-    } else if let Some(x) = integer(text, u128::from_str_radix) {
-        visitor.visit_u128(x)
-    } else if let Some(x) = integer(text, i128::from_str_radix) {
-        visitor.visit_i128(x)
-    } else {
-        return Err(visitor);
-    })
-}
-
 fn is_null(text: &str) -> bool {
-    matches!(text, "null" | "Null" | "NULL" | "~")
+    matches!(text, "" | "null" | "Null" | "NULL" | "~")
 }
 
 fn bool(text: &str) -> Option<bool> {
