@@ -61,6 +61,8 @@
 pub mod contract;
 pub mod contracts;
 #[doc(hidden)]
+pub mod door;
+#[doc(hidden)]
 pub mod engine;
 #[doc(hidden)]
 pub mod files;
@@ -72,16 +74,20 @@ pub mod host;
 pub mod laws;
 #[doc(hidden)]
 pub mod numeric;
+pub mod own_contract;
 #[doc(hidden)]
 pub mod render;
 pub mod report;
 #[doc(hidden)]
 pub mod value;
 
-pub use value::error::Error;
-pub use value::place;
+pub use door::check::{Check, check, check_component};
+pub use door::strategy::cases;
+pub use door::suite::Suite;
 #[cfg(feature = "tch")]
 pub use host::tensor;
+pub use value::error::Error;
+pub use value::place;
 
 /// What those need who write a contract: see [`own_contract`].
 pub mod author {
@@ -94,9 +100,7 @@ pub mod author {
     pub use crate::contract::invariant::{Invariant, Rule, invariants};
     #[doc(hidden)]
     pub use crate::contract::invariant::{bytes, dashed};
-    pub use crate::contract::options::{
-        OptionDoc, Options, RowInfluence, SharedOptions, options,
-    };
+    pub use crate::contract::options::{OptionDoc, Options, RowInfluence, SharedOptions, options};
     pub use crate::contract::probe::{Answer, AnyProbe, Outcome, Probe, Stop, broken};
     pub use crate::contract::rows::{self, Masked, Rows};
     pub use crate::contract::stage::{Pitfall, Stage};
@@ -116,9 +120,9 @@ pub mod author {
         Arrays, Field, Host, Misfit, Slot, Source, Typed, Values, Visitor,
     };
     pub use crate::value::record::{Record, Value, record, round};
-    pub use crate::value::text::pair;
     #[doc(hidden)]
     pub use crate::value::text::one_line;
+    pub use crate::value::text::pair;
     #[doc(hidden)]
     pub use crate::value::yaml::inline;
 }

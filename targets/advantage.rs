@@ -1,7 +1,9 @@
 //! `group-advantage` on tensors: GRPO, Dr. GRPO, RLOO and batch scaling in one function.
 
 use shakedown::contract::component::Component;
-use shakedown::contracts::group_advantage::{Baseline, EpsilonMode, GroupAdvantage, Options, Scale, Singleton};
+use shakedown::contracts::group_advantage::{
+    Baseline, EpsilonMode, GroupAdvantage, Options, Scale, Singleton,
+};
 use shakedown::host::tensor::tch;
 use tch::{Kind, Tensor};
 

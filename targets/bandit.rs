@@ -1,7 +1,9 @@
 //! Training on a softmax bandit: REINFORCE, PPO and GRPO where every completion is one token.
 
 use shakedown::contract::component::Component;
-use shakedown::contracts::policy_update::{Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
+use shakedown::contracts::policy_update::{
+    Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
+};
 use shakedown::host::tensor::tch;
 use tch::{Kind, Tensor};
 

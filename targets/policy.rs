@@ -4,7 +4,9 @@ use shakedown::contract::component::Component;
 use shakedown::contracts::kl_estimate;
 use shakedown::contracts::kl_estimate::Estimator;
 use shakedown::contracts::policy_loss as contract;
-use shakedown::contracts::policy_loss::{ApproxKl, ClipBounds, KlEstimator, Objective, Options, PolicyLossOutput, Ratio};
+use shakedown::contracts::policy_loss::{
+    ApproxKl, ClipBounds, KlEstimator, Objective, Options, PolicyLossOutput, Ratio,
+};
 use shakedown::host::tensor::tch;
 use tch::Tensor;
 

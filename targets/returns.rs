@@ -2,8 +2,8 @@
 
 use shakedown::contract::component::Component;
 use shakedown::contracts::returns::{Options, Returns};
-use shakedown::numeric::conventions::MaskedTokens;
 use shakedown::host::tensor::tch;
+use shakedown::numeric::conventions::MaskedTokens;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -4,8 +4,8 @@ use shakedown::contract::component::Component;
 use shakedown::contract::options::RowInfluence;
 use shakedown::contracts::group_advantage::EpsilonMode;
 use shakedown::contracts::whiten::{Options, Whiten};
-use shakedown::numeric::conventions::EmptyMask;
 use shakedown::host::tensor::tch;
+use shakedown::numeric::conventions::EmptyMask;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

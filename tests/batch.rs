@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use folder::Folder;
 use report::{InvariantStatus, Report, Status};
 use safetensors::tensor::{Dtype, TensorView};
-use shakedown::files::batch;
 use shakedown::contracts::group_advantage::{GroupAdvantage, Scale};
 use shakedown::contracts::returns::Returns;
+use shakedown::files::batch;
 use shakedown::value::place;
 
 /// A tensor to write: name, dtype, shape, bytes.

@@ -6,20 +6,20 @@ use proptest::prelude::Rng;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use shakedown::files::case_file::CaseFile;
+use shakedown::contract::Contract;
+use shakedown::contract::fault::{Behaviour, Fault};
+use shakedown::contract::options::Options;
+use shakedown::contract::probe::Stop;
+use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
-use shakedown::contract::Contract;
-use shakedown::contract::options::Options;
-use shakedown::value::record::round;
-use shakedown::contracts::{IDS, Visit, visit};
-use shakedown::contract::fault::{Behaviour, Fault};
-use shakedown::host::builtin::Builtin;
-use shakedown::contract::probe::Stop;
-use shakedown::value::place::{Dtype, Place};
-use shakedown::value::record::{Kind, Record, same_bits};
-use shakedown::report::{InvariantStatus, Status};
 use shakedown::engine::{shrink, stream};
+use shakedown::files::case_file::CaseFile;
+use shakedown::host::builtin::Builtin;
+use shakedown::report::{InvariantStatus, Status};
+use shakedown::value::place::{Dtype, Place};
+use shakedown::value::record::round;
+use shakedown::value::record::{Kind, Record, same_bits};
 
 /// The places at which builtin components run.
 const PLACES: [Place; 4] = [Place::CPU_F64, Place::CPU_F32, Place::CPU_BF16, Place::CPU_F16];

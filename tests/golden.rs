@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value as Json};
 use shakedown::contract::Contract;
-use shakedown::value::record::round;
 use shakedown::contracts::{Visit, visit};
-use shakedown::value::place::Dtype;
-use shakedown::value::record::{Kind, Record, Value};
 use shakedown::numeric::tolerance::Number;
+use shakedown::value::place::Dtype;
+use shakedown::value::record::round;
+use shakedown::value::record::{Kind, Record, Value};
 
 /// A number that may be written `{"nonfinite": "-inf"}`, or a flag.
 fn float(json: &Json) -> f64 {

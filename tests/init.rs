@@ -613,7 +613,8 @@ fn workflow(kind: &str, inside: &str) -> (String, serde_json::Value) {
     folder.write(&format!("{inside}/rewards.py"), PLANTED);
     init_well(&folder, &[kind, "--dir", inside]);
     let text = fs::read_to_string(folder.path(".github/workflows/shakedown.yml")).unwrap();
-    let parsed = shakedown::value::yaml::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let parsed =
+        shakedown::value::yaml::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     (text, parsed)
 }
 

@@ -5,33 +5,33 @@ use std::panic::catch_unwind;
 
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1, arr1};
-use shakedown::files::case_file::CaseFile;
-use shakedown::files::corpora::{found_folder, regressions_folder};
-use shakedown::engine::check::run;
-use shakedown::engine::subject::{Budget, Subject};
 use shakedown::contract::Contract;
 use shakedown::contract::class::Class;
-use shakedown::contract::options::OptionDoc;
-use shakedown::contract::stage::{Pitfall, Stage};
-use shakedown::value::record::round;
-use shakedown::generate::draw::{AWKWARD, chance, one, repeating, uniform};
-use shakedown::contract::fault::{Behaviour, Fault, Function, misbehaviours};
-use shakedown::host::builtin::Builtin;
-use shakedown::contract::rows::Grid;
-use shakedown::generate::axes;
 use shakedown::contract::doc::Doc;
+use shakedown::contract::fault::{Behaviour, Fault, Function, misbehaviours};
 use shakedown::contract::invariant::Invariant;
-use shakedown::contract::probe::{Outcome, Probe, Stop};
-use shakedown::laws;
-use shakedown::contract::rows::Rows;
-use shakedown::value::place::{Dtype, Place};
-use shakedown::report::{ComponentReport, InvariantStatus, Status};
-use shakedown::generate::measure::Measure;
-use shakedown::value::text::pair;
-use shakedown::numeric::tolerance::{Expected, Number, apart};
+use shakedown::contract::options::OptionDoc;
 use shakedown::contract::options::options;
 use shakedown::contract::probe::broken;
+use shakedown::contract::probe::{Outcome, Probe, Stop};
+use shakedown::contract::rows::Grid;
+use shakedown::contract::rows::Rows;
+use shakedown::contract::stage::{Pitfall, Stage};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
+use shakedown::files::case_file::CaseFile;
+use shakedown::files::corpora::{found_folder, regressions_folder};
+use shakedown::generate::axes;
+use shakedown::generate::draw::{AWKWARD, chance, one, repeating, uniform};
+use shakedown::generate::measure::Measure;
+use shakedown::host::builtin::Builtin;
+use shakedown::laws;
+use shakedown::numeric::tolerance::{Expected, Number, apart};
+use shakedown::report::{ComponentReport, InvariantStatus, Status};
+use shakedown::value::place::{Dtype, Place};
 use shakedown::value::record::record;
+use shakedown::value::record::round;
+use shakedown::value::text::pair;
 
 record! {
     /// The inputs.
@@ -103,97 +103,115 @@ impl Contract for RewardClip {
     const DOC: &'static str = include_str!("own_contract.rs");
     const AXES: Axes = Axes::new(&[("rewards", "N"), ("clipped", "N")]);
     const PARTS: Parts<Self> = Parts {
-        draw: |u, options, _| { let rows = u.int_in_range(1..=12)?;
-        let rewards = repeating(u, rows, |u| {
-            // The ends of the range are where a clip goes wrong.
-            let ends = [options.low, options.high, options.low - 1.0, options.high + 1.0];
-            if chance(u, 96)? {
-                one(u, &ends)
-            } else if chance(u, 96)? {
-                one(u, &AWKWARD)
-            } else {
-                uniform(u, -LARGEST, LARGEST)
+        draw: |u, options, _| {
+            let rows = u.int_in_range(1..=12)?;
+            let rewards = repeating(u, rows, |u| {
+                // The ends of the range are where a clip goes wrong.
+                let ends = [options.low, options.high, options.low - 1.0, options.high + 1.0];
+                if chance(u, 96)? {
+                    one(u, &ends)
+                } else if chance(u, 96)? {
+                    one(u, &AWKWARD)
+                } else {
+                    uniform(u, -LARGEST, LARGEST)
+                }
+            })?;
+            Ok(RewardClipCase { rewards: rewards.into() })
+        },
+        corners: |options, dtype| {
+            let Options { low, high, .. } = *options;
+            let rows: [&[f64]; 7] = [
+                &[0.0],
+                &[1.0],
+                &[low],
+                &[high],
+                &[low - 1.0],
+                &[high + 1.0],
+                &[low, high, LARGEST],
+            ];
+            let mut cases: Vec<_> =
+                rows.into_iter().map(|rewards| RewardClipCase { rewards: arr1(rewards) }).collect();
+            cases.iter_mut().for_each(|case| round(case, dtype));
+            cases.sort_by_cached_key(Self::measure);
+            cases
+        },
+        valid: |case, _, _| {
+            grid::check_axes::<Self>(case)?;
+            match case.rewards.iter().find(|reward| !(-LARGEST..=LARGEST).contains(*reward)) {
+                Some(reward) => Err(format!("expected rewards from -1000 to 1000, found {reward}")),
+                None => Ok(()),
             }
-        })?;
-        Ok(RewardClipCase { rewards: rewards.into() }) },
-        corners: |options, dtype| { let Options { low, high, .. } = *options;
-        let rows: [&[f64]; 7] =
-            [&[0.0], &[1.0], &[low], &[high], &[low - 1.0], &[high + 1.0], &[low, high, LARGEST]];
-        let mut cases: Vec<_> =
-            rows.into_iter().map(|rewards| RewardClipCase { rewards: arr1(rewards) }).collect();
-        cases.iter_mut().for_each(|case| round(case, dtype));
-        cases.sort_by_cached_key(Self::measure);
-        cases },
-        valid: |case, _, _| { grid::check_axes::<Self>(case)?;
-        match case.rewards.iter().find(|reward| !(-LARGEST..=LARGEST).contains(*reward)) {
-            Some(reward) => Err(format!("expected rewards from -1000 to 1000, found {reward}")),
-            None => Ok(()),
-        } },
-        classes: || { vec![Class {
-            id: "outside",
-            meaning: "a reward outside the range",
-            contains: |case, options| {
-                case.rewards.iter().any(|x| !(options.low..=options.high).contains(x))
-            },
-            generated: |_, _| true,
-        }] },
-        reference: |case, options, _| RewardClipOutput { clipped: case.rewards.mapv(|x| x.max(options.low).min(options.high)) },
-        invariants: || { let mut all = laws::universal();
-        all.extend([
-            laws::oracle::law().catching(&["only-from-above", "scaled-into-the-range"]),
-            laws::row_permutation::law().catching(&["sorted-on-the-way"]),
-            laws::row_split::law().catching(&["scaled-into-the-range"]),
-            Invariant {
-                id: "inside-is-untouched",
-                doc: Doc(INSIDE_IS_UNTOUCHED),
-                pitfall: Pitfall::Configuration,
-                catches: &["scaled-into-the-range"],
-                needs_gradient: false,
-                applies: |_, _| true,
-                check: inside_is_untouched,
-            },
-        ]);
-        all },
-        faults: || { let fault = |id, summary, source, variants: &'static [Function<Self>]| {
-            let behaviour = Behaviour::Gives(variants);
-            Fault { id, summary, source, options: "{}", behaviour }
-        };
-        let mut faults = vec![
-            fault(
-                "only-from-above",
-                "rewards below `low` are let through",
-                "plausible: `min` without its `max`",
-                &[|case, options, _| RewardClipOutput {
-                    clipped: case.rewards.mapv(|reward| reward.min(options.high)),
-                }],
-            ),
-            fault(
-                "scaled-into-the-range",
-                "all rewards are divided by the largest one",
-                "plausible: normalisation taken for clipping",
-                &[|case, options, _| {
-                    let largest = case.rewards.iter().fold(options.high, |a, x| a.max(x.abs()));
-                    RewardClipOutput { clipped: &case.rewards * (options.high / largest) }
-                }],
-            ),
-            fault(
-                "sorted-on-the-way",
-                "rewards are sorted, and not put back in their order",
-                "plausible: a quantile taken in place",
-                &[|case, options, dtype| {
-                    let mut rewards = case.rewards.to_vec();
-                    rewards.sort_by(f64::total_cmp);
-                    let sorted = RewardClipCase { rewards: rewards.into() };
-                    RewardClip::reference(&sorted, options, dtype)
-                }],
-            ),
-        ];
-        faults.extend(misbehaviours());
-        faults },
+        },
+        classes: || {
+            vec![Class {
+                id: "outside",
+                meaning: "a reward outside the range",
+                contains: |case, options| {
+                    case.rewards.iter().any(|x| !(options.low..=options.high).contains(x))
+                },
+                generated: |_, _| true,
+            }]
+        },
+        reference: |case, options, _| RewardClipOutput {
+            clipped: case.rewards.mapv(|x| x.max(options.low).min(options.high)),
+        },
+        invariants: || {
+            let mut all = laws::universal();
+            all.extend([
+                laws::oracle::law().catching(&["only-from-above", "scaled-into-the-range"]),
+                laws::row_permutation::law().catching(&["sorted-on-the-way"]),
+                laws::row_split::law().catching(&["scaled-into-the-range"]),
+                Invariant {
+                    id: "inside-is-untouched",
+                    doc: Doc(INSIDE_IS_UNTOUCHED),
+                    pitfall: Pitfall::Configuration,
+                    catches: &["scaled-into-the-range"],
+                    needs_gradient: false,
+                    applies: |_, _| true,
+                    check: inside_is_untouched,
+                },
+            ]);
+            all
+        },
+        faults: || {
+            let fault = |id, summary, source, variants: &'static [Function<Self>]| {
+                let behaviour = Behaviour::Gives(variants);
+                Fault { id, summary, source, options: "{}", behaviour }
+            };
+            let mut faults = vec![
+                fault(
+                    "only-from-above",
+                    "rewards below `low` are let through",
+                    "plausible: `min` without its `max`",
+                    &[|case, options, _| RewardClipOutput {
+                        clipped: case.rewards.mapv(|reward| reward.min(options.high)),
+                    }],
+                ),
+                fault(
+                    "scaled-into-the-range",
+                    "all rewards are divided by the largest one",
+                    "plausible: normalisation taken for clipping",
+                    &[|case, options, _| {
+                        let largest = case.rewards.iter().fold(options.high, |a, x| a.max(x.abs()));
+                        RewardClipOutput { clipped: &case.rewards * (options.high / largest) }
+                    }],
+                ),
+                fault(
+                    "sorted-on-the-way",
+                    "rewards are sorted, and not put back in their order",
+                    "plausible: a quantile taken in place",
+                    &[|case, options, dtype| {
+                        let mut rewards = case.rewards.to_vec();
+                        rewards.sort_by(f64::total_cmp);
+                        let sorted = RewardClipCase { rewards: rewards.into() };
+                        RewardClip::reference(&sorted, options, dtype)
+                    }],
+                ),
+            ];
+            faults.extend(misbehaviours());
+            faults
+        },
     };
-
-
-
 
     fn shapes(case: &RewardClipCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("clipped", case.rewards.shape().to_vec())]
@@ -213,10 +231,6 @@ impl Contract for RewardClip {
         let numbers = case.rewards.mapv(|reward| Number::new(clip(reward), 0.0));
         vec![Expected { field: "clipped", numbers: numbers.into_dyn(), terms: 1 }]
     }
-
-
-
-
 }
 
 // The axes of the arrays: `grid` makes the shrinker of them, and the laws about rows their cases.

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
+use shakedown::contract::Contract;
+use shakedown::contract::probe::Stop;
+use shakedown::contracts::{IDS, Visit, visit};
+use shakedown::engine::subject::Subject;
 use shakedown::files::case_file::CaseFile;
 use shakedown::files::corpora::regressions_folder;
-use shakedown::engine::subject::Subject;
-use shakedown::contract::Contract;
-use shakedown::value::record::round;
-use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::host::builtin::Builtin;
-use shakedown::contract::probe::Stop;
 use shakedown::value::place::Place;
+use shakedown::value::record::round;
 
 #[test]
 fn every_regression_says_why_is_valid_and_passes_with_the_reference() {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use shakedown::contract::Contract;
-use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::contract::doc::Doc;
+use shakedown::contracts::{IDS, Visit, visit};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use arbitrary::Unstructured;
-use shakedown::contracts::token_decoder::{Options, Side, TokenDecoder, TokenDecoderCase, Vocabulary};
+use shakedown::contracts::token_decoder::{
+    Options, Side, TokenDecoder, TokenDecoderCase, Vocabulary,
+};
 use shakedown::generate::completions::{AnswerFamily, Markers, NASTY, Shape, completion};
 use tokenizers::decoders::byte_level::ByteLevel;
 use tokenizers::models::bpe::{BPE, BpeTrainer};

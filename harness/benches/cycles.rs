@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use proptest::prelude::Rng as _;
-use shakedown::engine::subject::Subject;
-use shakedown::contract::component::{Call, Component};
 use shakedown::contract::Contract;
+use shakedown::contract::component::{Call, Component};
 use shakedown::contract::options::Options;
-use shakedown::value::record::round;
 use shakedown::contracts::group_advantage::{GroupAdvantage, Options as AdvantageOptions};
 use shakedown::contracts::policy_loss::PolicyLoss;
 use shakedown::contracts::{IDS, Visit, visit};
-use shakedown::host::builtin::Builtin;
-use shakedown::files::manifest::Manifest;
-use shakedown::value::place::Place;
-use shakedown::host::process::{Process, Python, Signature, default_interpreter};
+use shakedown::engine::subject::Subject;
 use shakedown::engine::{shrink, stream};
+use shakedown::files::manifest::Manifest;
+use shakedown::host::builtin::Builtin;
+use shakedown::host::process::{Process, Python, Signature, default_interpreter};
+use shakedown::value::place::Place;
+use shakedown::value::record::round;
 
 fn benches_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("harness/benches")

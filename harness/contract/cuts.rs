@@ -51,8 +51,11 @@ impl<C: Rows> Cuts for AlongAxes<C> {
 
     fn take(&self, case: &dyn AnyRecord, axis: char, kept: &[usize]) -> Shared {
         let case = case.typed();
-        let taken =
-            if axis == C::AXES.row() { C::take(case, kept) } else { select::<C, _>(case, axis, kept) };
+        let taken = if axis == C::AXES.row() {
+            C::take(case, kept)
+        } else {
+            select::<C, _>(case, axis, kept)
+        };
         Arc::new(taken)
     }
 

@@ -69,12 +69,8 @@ pub trait AnyDefinition: Send + Sync {
         options: &dyn AnyOptions,
     ) -> Vec<(&'static str, Vec<usize>)>;
     /// What the definition gives for the numbers of a case.
-    fn oracle(
-        &self,
-        case: &dyn AnyRecord,
-        options: &dyn AnyOptions,
-        dtype: Dtype,
-    ) -> Vec<Expected>;
+    fn oracle(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype)
+    -> Vec<Expected>;
     /// What the definition gives for the texts of a case.
     fn oracle_texts(&self, case: &dyn AnyRecord, options: &dyn AnyOptions) -> Vec<ExpectedTexts>;
     /// What the definition gives for the gradient of the summed first required output.

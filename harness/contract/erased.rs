@@ -44,7 +44,11 @@ pub trait AnyContract: AnyDefinition {
     ///
     /// # Errors
     /// With line, column and the nearest known name.
-    fn read_options(&self, document: &Document, steps: &[Step<'_>]) -> Result<Arc<dyn AnyOptions>, Error>;
+    fn read_options(
+        &self,
+        document: &Document,
+        steps: &[Step<'_>],
+    ) -> Result<Arc<dyn AnyOptions>, Error>;
     /// A case made of random bytes.
     fn draw(
         &self,
@@ -57,12 +61,7 @@ pub trait AnyContract: AnyDefinition {
     /// Small cases besides the corners.
     fn small(&self, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared>;
     /// Simpler cases, the boldest first.
-    fn simpler(
-        &self,
-        case: &dyn AnyRecord,
-        options: &dyn AnyOptions,
-        dtype: Dtype,
-    ) -> Vec<Shared>;
+    fn simpler(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared>;
     /// How complex a case is.
     fn measure(&self, case: &dyn AnyRecord) -> Measure;
     /// How large batches are cut.
@@ -79,7 +78,7 @@ pub trait AnyContract: AnyDefinition {
     fn classes(&self) -> &[AnyClass];
 }
 
-impl dyn AnyContract {
+impl dyn AnyContract + '_ {
     /// The invariant of this name.
     pub fn invariant(&self, id: &str) -> Option<&AnyInvariant> {
         self.invariants().iter().find(|invariant| invariant.id == id)
@@ -147,7 +146,10 @@ fn shared<R: AnyRecord>(records: Vec<R>) -> Vec<Shared> {
     records.into_iter().map(|record| Arc::new(record) as Shared).collect()
 }
 
-fn rounded<R: crate::value::record::Record + AnyRecord>(mut records: Vec<R>, dtype: Dtype) -> Vec<Shared> {
+fn rounded<R: crate::value::record::Record + AnyRecord>(
+    mut records: Vec<R>,
+    dtype: Dtype,
+) -> Vec<Shared> {
     records.iter_mut().for_each(|record| round(record, dtype));
     shared(records)
 }
@@ -258,7 +260,11 @@ impl<C: Contract> AnyContract for Typed<C> {
         Ok(Arc::new(C::Options::draw(u)?))
     }
 
-    fn read_options(&self, document: &Document, steps: &[Step<'_>]) -> Result<Arc<dyn AnyOptions>, Error> {
+    fn read_options(
+        &self,
+        document: &Document,
+        steps: &[Step<'_>],
+    ) -> Result<Arc<dyn AnyOptions>, Error> {
         Ok(Arc::new(document.read_at::<C::Options>(steps)?))
     }
 
@@ -281,12 +287,7 @@ impl<C: Contract> AnyContract for Typed<C> {
         rounded(C::small(options.typed(), dtype), dtype)
     }
 
-    fn simpler(
-        &self,
-        case: &dyn AnyRecord,
-        options: &dyn AnyOptions,
-        dtype: Dtype,
-    ) -> Vec<Shared> {
+    fn simpler(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared> {
         rounded(C::simpler(case.typed(), options.typed(), dtype), dtype)
     }
 

@@ -34,11 +34,8 @@ pub struct Fault<D: Definition> {
 }
 
 /// A wrong implementation.
-pub type Function<D> = fn(
-    &<D as Definition>::Case,
-    &<D as Definition>::Options,
-    Dtype,
-) -> <D as Definition>::Output;
+pub type Function<D> =
+    fn(&<D as Definition>::Case, &<D as Definition>::Options, Dtype) -> <D as Definition>::Output;
 
 /// What a fault does.
 pub enum Variant<D: Definition> {

@@ -110,7 +110,8 @@ impl<'a> AnyProbe<'a> {
     pub fn gradient_output(&mut self) -> Result<Arc<Returned>, Stop> {
         self.not_refused()?;
         if self.memo.with_gradient.is_none() {
-            self.memo.with_gradient = Some(self.answer(self.case, self.options, true).map(Arc::new));
+            self.memo.with_gradient =
+                Some(self.answer(self.case, self.options, true).map(Arc::new));
         }
         let answer = self.memo.with_gradient.clone().expect("it was just filled");
         self.kept(self.case, answer)

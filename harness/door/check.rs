@@ -1,5 +1,23 @@
 //! `check`: one component in a plain test.
 
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arbitrary::Unstructured;
+
+use crate::contract::component::Component;
+use crate::contract::options::Options as _;
+use crate::contract::{Contract, erased};
+use crate::door::fuzz;
+use crate::engine::check::run;
+use crate::engine::subject::{Budget, Subject};
+use crate::host::function::{HostFn, HostFunction};
+use crate::render::text::{Paint, write_component};
+use crate::report::{ComponentReport, Status};
+use crate::value::error::Error;
+use crate::value::place::Place;
+
 /// Checks a function on host arrays against the contract `C`.
 ///
 /// ```
@@ -24,28 +42,36 @@ pub fn check<C: Contract>(function: impl HostFunction<C> + 'static) -> Check<C> 
 
 /// Checks any component: a function on tensors, a Python function, a process.
 pub fn check_component<C: Contract>(component: impl Component<C> + 'static) -> Check<C> {
-    let mut subject = Subject::new(C::ID, component);
+    let component = erased::component::<C>(component);
+    let mut subject = Subject::new(erased::of::<C>(), C::ID, component);
     subject.corpora = Some(package().join("corpora"));
-    Check { places: vec![subject.component.home()], subject, budget: Budget::default() }
+    let places = vec![subject.component.home()];
+    Check { plan: Plan { subject, places, budget: Budget::default() }, of: PhantomData }
 }
 
 /// The folder of the package under test; where there is none, paths begin in the working folder.
-fn package() -> PathBuf {
+pub(crate) fn package() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
 }
 
 /// A check that has not run yet. See [`check`].
 #[must_use = "a check does nothing until `run` is called"]
 pub struct Check<C: Contract> {
-    subject: Subject<C>,
-    places: Vec<Place>,
-    budget: Budget,
+    pub(crate) plan: Plan,
+    of: PhantomData<fn(C)>,
+}
+
+/// A component, where it is checked, and for how long.
+pub(crate) struct Plan {
+    pub(crate) subject: Subject,
+    pub(crate) places: Vec<Place>,
+    pub(crate) budget: Budget,
 }
 
 impl<C: Contract> Check<C> {
     /// The name in reports and of case files; the contract's, unless said.
     pub fn named(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.subject.name);
+        name.clone_into(&mut self.plan.subject.name);
         self
     }
 
@@ -58,13 +84,13 @@ impl<C: Contract> Check<C> {
         if let Err((name, why)) = options.check() {
             panic!("option `{name}`: {why}");
         }
-        self.subject.options = options;
+        self.plan.subject.options = Arc::new(options);
         self
     }
 
     /// Where to check it. `SHAKEDOWN_PLACES` overrides.
     pub fn places(mut self, places: impl IntoIterator<Item = Place>) -> Self {
-        self.places = places.into_iter().collect();
+        self.plan.places = places.into_iter().collect();
         self
     }
 
@@ -74,7 +100,8 @@ impl<C: Contract> Check<C> {
     /// If the contract has no such invariant.
     #[track_caller]
     pub fn skip(mut self, invariant: &str, why: &str) -> Self {
-        self.subject.skip.insert(known_invariant::<C>(invariant), why.to_owned());
+        let id = self.known_invariant(invariant);
+        self.plan.subject.skip.insert(id, why.to_owned());
         self
     }
 
@@ -84,37 +111,44 @@ impl<C: Contract> Check<C> {
     /// If the contract has no such invariant.
     #[track_caller]
     pub fn known(mut self, invariant: &str, why: &str) -> Self {
-        self.subject.known.insert(known_invariant::<C>(invariant), why.to_owned());
+        let id = self.known_invariant(invariant);
+        self.plan.subject.known.insert(id, why.to_owned());
         self
+    }
+
+    #[track_caller]
+    fn known_invariant(&self, id: &str) -> String {
+        let invariant = self.plan.subject.contract.invariant_called(id);
+        invariant.map_or_else(|message| panic!("{message}"), |invariant| invariant.id.to_owned())
     }
 
     /// Widens every tolerance by a factor, in the open.
     pub fn tolerance(mut self, factor: f64) -> Self {
-        self.subject.tolerance = factor;
+        self.plan.subject.tolerance = factor;
         self
     }
 
     /// How many random cases follow the corners.
     pub fn cases(mut self, cases: u64) -> Self {
-        self.budget.cases = cases;
+        self.plan.budget.cases = cases;
         self
     }
 
     /// The seed of the random cases.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.budget.seed = seed;
+        self.plan.budget.seed = seed;
         self
     }
 
     /// Where regressions are and findings go, instead of `corpora` in the package.
     pub fn corpora(mut self, folder: impl AsRef<Path>) -> Self {
-        self.subject.corpora = Some(folder.as_ref().to_owned());
+        self.plan.subject.corpora = Some(folder.as_ref().to_owned());
         self
     }
 
     /// Reads no regressions of the package and writes no findings.
     pub fn without_corpora(mut self) -> Self {
-        self.subject.corpora = None;
+        self.plan.subject.corpora = None;
         self
     }
 
@@ -122,10 +156,10 @@ impl<C: Contract> Check<C> {
     ///
     /// # Errors
     /// shakedown could not run. What the component does wrong is in the reports.
-    pub fn report(mut self) -> Result<Vec<ComponentReport>, Error> {
-        let places = Place::from_env()?.unwrap_or(self.places);
-        let check = |place| run(&mut self.subject, place, &self.budget, &|_| ());
-        places.into_iter().map(check).collect()
+    pub fn report(self) -> Result<Vec<ComponentReport>, Error> {
+        let Plan { mut subject, places, budget } = self.plan;
+        let places = Place::from_env()?.unwrap_or(places);
+        places.into_iter().map(|place| run(&mut subject, place, &budget, &|_| ())).collect()
     }
 
     /// Checks every invariant.
@@ -154,20 +188,12 @@ impl<C: Contract> Check<C> {
     /// # Panics
     /// With the finding and the path of its case file, which is what libFuzzer takes for a crash.
     pub fn fuzz(mut self, bytes: &[u8]) {
-        fuzz::input(&mut self.subject, &self.places, &mut Unstructured::new(bytes));
-    }
-}
-
-#[track_caller]
-fn known_invariant<C: Contract>(id: &str) -> String {
-    match check_invariant::<C>(id) {
-        Ok(()) => id.to_owned(),
-        Err(message) => panic!("{message}"),
+        fuzz::input(&mut self.plan.subject, &self.plan.places, &mut Unstructured::new(bytes));
     }
 }
 
 /// The text of reports that are not all good; places that are not here are named on standard error.
-fn failure_text(reports: &[ComponentReport]) -> Option<String> {
+pub(crate) fn failure_text(reports: &[ComponentReport]) -> Option<String> {
     let mut text = Vec::new();
     let mut failed = false;
     for report in reports {

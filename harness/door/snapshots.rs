@@ -15,17 +15,16 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 
-use crate::engine::subject::Subject;
 use crate::contract::component::{Call, Component, Gradients};
-use crate::contract::Contract;
-use crate::value::record::round;
+use crate::contract::erased::AnyContract;
+use crate::engine::subject::Subject;
+use crate::files::corpora::regressions;
+use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
 use crate::value::error::Error;
-use crate::engine::finding;
 use crate::value::place::Place;
-use crate::value::record::{Record as _, Value, same_bits};
+use crate::value::record::{Shared, Value, same_bits};
 use crate::value::text;
 use crate::value::text::nested;
-use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
 
 /// What a component gave, one case after the other.
 #[derive(Clone, Debug, Default)]
@@ -44,11 +43,12 @@ enum Piece {
 
 impl Recording {
     /// Calls a component, and adds what it gives under a name.
-    pub fn add<C: Contract>(
+    pub fn add(
         &mut self,
+        contract: &dyn AnyContract,
         name: &str,
-        component: &mut dyn Component<C>,
-        call: &Call<'_, C>,
+        component: &mut dyn Component,
+        call: &Call<'_>,
         tolerance: Tolerance,
     ) {
         self.text(format!("{name}\n"));
@@ -61,9 +61,9 @@ impl Recording {
             }
         };
         let dtype = call.place.dtype;
-        let mut expected = C::oracle(call.case, call.options, dtype);
+        let mut expected = contract.oracle(&**call.case, &**call.options, dtype);
         if call.gradient {
-            expected.extend(C::oracle_gradient(call.case, call.options, dtype));
+            expected.extend(contract.oracle_gradient(&**call.case, &**call.options, dtype));
         }
         for (field, value) in returned.output.values() {
             let Some(value) = value else { continue };
@@ -197,30 +197,28 @@ impl insta::Comparator for Within {
 ///
 /// # Errors
 /// The component does not load, a regression cannot be read, or none is allowed.
-pub(crate) fn of_subject<C: Contract>(
-    subject: &mut Subject<C>,
-    place: Place,
-) -> Result<Option<Recording>, Error> {
+pub(crate) fn of_subject(subject: &mut Subject, place: Place) -> Result<Option<Recording>, Error> {
     if let Some(why) = subject.component.prepare(place)? {
         eprintln!("{} · {place}   skipped: {why}", subject.name);
         return Ok(None);
     }
     let gradients = subject.component.gradients(place);
-    let gradient = C::wants_gradient(&subject.options) && !matches!(gradients, Gradients::None(_));
+    let gradient = subject.contract.wants_gradient(&*subject.options)
+        && !matches!(gradients, Gradients::None(_));
     let tolerance = subject.tolerance_at(place);
     let mut recording = Recording::default();
-    let mut recorded: Vec<(String, C::Case)> = Vec::new();
-    for (name, file) in finding::named_regressions::<C>(subject.corpora.as_deref())? {
-        let mut case = file.case;
-        round(&mut case, place.dtype);
+    let mut recorded: Vec<(String, Shared)> = Vec::new();
+    for (name, file) in regressions(subject.contract, subject.corpora.as_deref())? {
+        let case = file.case.rounded(place.dtype);
         // A package may have a copy of one of shakedown's own.
-        let twin = |(known, other): &(String, C::Case)| *known == name && same_bits(other, &case);
-        let valid = C::valid(&case, &subject.options, place.dtype).is_ok();
+        let twin =
+            |(known, other): &(String, Shared)| *known == name && same_bits(&**other, &*case);
+        let valid = subject.contract.valid(&*case, &*subject.options, place.dtype).is_ok();
         if !valid || recorded.iter().any(twin) {
             continue;
         }
         let call = Call { case: &case, options: &subject.options, place, gradient };
-        recording.add(&name, &mut *subject.component, &call, tolerance);
+        recording.add(subject.contract, &name, &mut subject.component, &call, tolerance);
         recorded.push((name, case));
     }
     if recording.is_empty() {

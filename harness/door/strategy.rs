@@ -1,7 +1,17 @@
 //! The cases of a contract as a proptest strategy.
 
+use std::marker::PhantomData;
+use std::sync::Arc;
+
 use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
+
+use crate::contract::Contract;
+use crate::contract::erased;
+use crate::contract::options::AnyOptions;
+use crate::engine::stream;
+use crate::value::place::Dtype;
+use crate::value::record::{self, Shared};
 
 /// The cases of a contract as a proptest [`Strategy`], for `proptest!` properties of your own.
 /// They shrink as everywhere in shakedown: by value, to the same minimum.
@@ -26,45 +36,43 @@ impl<C: Contract> Strategy for Cases<C> {
     type Value = C::Case;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        let case = crate::engine::stream::draw::<C>(runner.rng(), &self.options, self.dtype);
+        let options: Arc<dyn AnyOptions> = Arc::new(self.options.clone());
+        let case = stream::draw(erased::of::<C>(), runner.rng(), &*options, self.dtype);
         Ok(CaseTree {
-            current: case.clone(),
+            current: Shared::clone(&case),
             failing: case,
             candidates: None,
-            options: self.options.clone(),
+            options,
             dtype: self.dtype,
+            of: PhantomData,
         })
     }
 }
 
 /// A walk among the simpler cases of a failing one.
-pub struct CaseTree<C: Contract> {
-    current: C::Case,
-    failing: C::Case,
-    candidates: Option<std::vec::IntoIter<C::Case>>,
-    options: C::Options,
+pub struct CaseTree<C> {
+    current: Shared,
+    failing: Shared,
+    candidates: Option<std::vec::IntoIter<Shared>>,
+    options: Arc<dyn AnyOptions>,
     dtype: Dtype,
+    of: PhantomData<fn(C)>,
 }
 
 impl<C: Contract> CaseTree<C> {
     fn next_candidate(&mut self) -> bool {
-        let limit = C::measure(&self.failing);
-        let candidates = self.candidates.get_or_insert_with(|| {
-            rounded_simpler::<C>(&self.failing, &self.options, self.dtype).into_iter()
-        });
+        let CaseTree { failing, candidates, options, dtype, .. } = self;
+        let contract = erased::of::<C>();
+        let limit = contract.measure(&**failing);
+        let candidates = candidates
+            .get_or_insert_with(|| contract.simpler(&**failing, &**options, *dtype).into_iter());
         let next = candidates.find(|candidate| {
-            C::measure(candidate) < limit && C::valid(candidate, &self.options, self.dtype).is_ok()
+            contract.measure(&**candidate) < limit
+                && contract.valid(&**candidate, &**options, *dtype).is_ok()
         });
-        match next {
-            Some(candidate) => {
-                self.current = candidate;
-                true
-            }
-            None => {
-                self.current = self.failing.clone();
-                false
-            }
-        }
+        let found = next.is_some();
+        self.current = next.unwrap_or_else(|| Shared::clone(failing));
+        found
     }
 }
 
@@ -72,11 +80,11 @@ impl<C: Contract> ValueTree for CaseTree<C> {
     type Value = C::Case;
 
     fn current(&self) -> C::Case {
-        self.current.clone()
+        record::typed(Shared::clone(&self.current))
     }
 
     fn simplify(&mut self) -> bool {
-        self.failing = self.current.clone();
+        self.failing = Shared::clone(&self.current);
         self.candidates = None;
         self.next_candidate()
     }

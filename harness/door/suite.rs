@@ -1,34 +1,24 @@
-//! The library's door: `check` for one component in a plain test, `Suite` for many.
+//! `Suite`: many components as a test program of its own.
 
 #[cfg(feature = "snapshots")]
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "snapshots")]
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arbitrary::Unstructured;
 use libtest_mimic::{Arguments, Failed, Trial};
 
+use crate::contract::Contract;
+use crate::door::check::{Check, Plan, failure_text, package};
+#[cfg(feature = "snapshots")]
+use crate::door::snapshots::{self, Recording};
 use crate::engine::check::run;
 use crate::engine::subject::{Budget, Subject};
-use crate::contract::component::Component;
-use crate::host::function::{HostFn, HostFunction};
-#[cfg(feature = "snapshots")]
-use crate::contract::options::SharedOptions;
-use crate::contract::Contract;
-use crate::contract::options::Options;
-use crate::contracts;
-use crate::contracts::Visit;
+use crate::files::manifest::Manifest;
 use crate::value::error::Error;
-use crate::door::fuzz;
-use crate::contract::check_invariant;
-use crate::files::manifest::{Declared, Manifest};
 use crate::value::place::Place;
-use crate::render::text::{Paint, write_component};
-use crate::report::{ComponentReport, Status};
-#[cfg(feature = "snapshots")]
-use crate::door::snapshots;
-use crate::door::snapshots::Recording;
 
 /// Many components as a test program of its own: one listed test for each component, invariant
 /// and place. For a test target with `harness = false`:
@@ -72,7 +62,7 @@ impl Suite {
 
     /// Adds a component.
     pub fn with<C: Contract>(mut self, check: Check<C>) -> Suite {
-        let Check { subject, places, budget } = check;
+        let Plan { subject, places, budget } = check.plan;
         match Place::from_env() {
             Ok(asked) => self.plan(subject, asked.unwrap_or(places), budget),
             Err(error) => self.error = self.error.or(Some(error)),
@@ -107,21 +97,21 @@ impl Suite {
         let asked = Place::from_env()?;
         for declared in &manifest.components {
             let places = declared.places(asked.as_deref());
-            let add = AddDeclared { suite: self, manifest: &manifest, declared, places };
-            contracts::visit(declared.contract, add).expect("the manifest was checked")?;
+            self.plan(Subject::declared(&manifest, declared), places, Budget::default());
         }
         Ok(())
     }
 
-    fn plan<C: Contract>(&mut self, subject: Subject<C>, places: Vec<Place>, budget: Budget) {
+    fn plan(&mut self, subject: Subject, places: Vec<Place>, budget: Budget) {
         let name = subject.name.clone();
-        let (options, skip) = (subject.options.clone(), subject.skip.clone());
+        let (contract, options) = (subject.contract, Arc::clone(&subject.options));
+        let skip = subject.skip.clone();
         let subject = Arc::new(Mutex::new(subject));
         for place in places {
             #[cfg(feature = "snapshots")]
             self.recorders.push(Recorder::new(&subject, &name, place, options.deterministic()));
-            for invariant in C::invariants() {
-                if !(invariant.applies)(&options, place) {
+            for invariant in contract.invariants() {
+                if !invariant.applies(&*options, place) {
                     continue;
                 }
                 let (subject, budget, id) = (Arc::clone(&subject), budget.clone(), invariant.id);
@@ -182,8 +172,8 @@ impl Suite {
 
 #[cfg(feature = "snapshots")]
 impl Recorder {
-    fn new<C: Contract>(
-        subject: &Arc<Mutex<Subject<C>>>,
+    fn new(
+        subject: &Arc<Mutex<Subject>>,
         name: &str,
         place: Place,
         deterministic: bool,
@@ -199,22 +189,5 @@ impl Recorder {
                 snapshots::of_subject(&mut subject, place)
             }),
         }
-    }
-}
-
-struct AddDeclared<'a> {
-    suite: &'a mut Suite,
-    manifest: &'a Manifest,
-    declared: &'a Declared,
-    places: Vec<Place>,
-}
-
-impl Visit for AddDeclared<'_> {
-    type Output = Result<(), Error>;
-
-    fn visit<C: Contract>(self) -> Result<(), Error> {
-        let subject = self.manifest.subject::<C>(self.declared)?;
-        self.suite.plan(subject, self.places, Budget::default());
-        Ok(())
     }
 }

@@ -98,9 +98,7 @@ fn run_over(
     };
     let (contract, options) = (subject.contract, Arc::clone(&subject.options));
     subject.component.journal = match &subject.corpora {
-        Some(corpora) => {
-            Some(Journal::open(contract, corpora, &subject.name, place, &*options)?)
-        }
+        Some(corpora) => Some(Journal::open(contract, corpora, &subject.name, place, &*options)?),
         None => None,
     };
     let classes = contract.classes();
@@ -147,10 +145,7 @@ fn run_over(
 
 /// Prepares a component for a place: an empty report and the invariants to check, or a report that
 /// says why there is nothing to check.
-pub(crate) fn begin(
-    subject: &mut Subject,
-    place: Place,
-) -> (ComponentReport, Vec<Progress>) {
+pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Vec<Progress>) {
     let mut report = blank_report(subject.contract, &subject.name, place);
     match subject.component.prepare(place) {
         Ok(None) => {
@@ -181,11 +176,7 @@ pub(crate) fn nothing_checked(invariants: &[InvariantReport]) -> String {
 }
 
 /// The invariants to check; those that are not are reported as skipped, with the reason.
-fn select(
-    subject: &Subject,
-    place: Place,
-    report: &mut ComponentReport,
-) -> Vec<Progress> {
+fn select(subject: &Subject, place: Place, report: &mut ComponentReport) -> Vec<Progress> {
     let mut checked = Vec::new();
     for invariant in subject.contract.invariants() {
         let skipped =
@@ -218,10 +209,7 @@ fn select(
 }
 
 /// What was in flight when the last run was killed, then what is handed in, then the regressions.
-pub(crate) fn first_cases(
-    subject: &Subject,
-    place: Place,
-) -> Result<Vec<Shared>, Error> {
+pub(crate) fn first_cases(subject: &Subject, place: Place) -> Result<Vec<Shared>, Error> {
     let mut first = Vec::new();
     if let Some(corpora) = &subject.corpora {
         let in_flight = journal::left_behind(subject.contract, corpora, &subject.name, place);
@@ -313,7 +301,8 @@ fn conclude(
         let ids = unchecked.join(", ");
         report.warnings.push(format!("never exercised (no case met their conditions): {ids}"));
     }
-    let order: Vec<&str> = subject.contract.invariants().iter().map(|invariant| invariant.id).collect();
+    let order: Vec<&str> =
+        subject.contract.invariants().iter().map(|invariant| invariant.id).collect();
     report.invariants.sort_by_key(|invariant| order.iter().position(|id| *id == invariant.id));
     if findings.is_empty() {
         return Ok(());
@@ -321,12 +310,9 @@ fn conclude(
     report.status = Status::Fail;
     let shrunk: Vec<_> = findings
         .into_iter()
-        .map(|(invariant, broken)| {
-            shrink(subject, invariant, broken, place, &mut report.calls)
-        })
+        .map(|(invariant, broken)| shrink(subject, invariant, broken, place, &mut report.calls))
         .collect();
-    let mut diagnoser =
-        Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
+    let mut diagnoser = Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     let mut patience = Patience::default();
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults(&shrunk);

@@ -111,7 +111,8 @@ impl Diagnoser {
     ) -> Self {
         let (contract, options) = (subject.contract, Arc::clone(&subject.options));
         let gradients = subject.component.gradients(place);
-        let gradient = contract.wants_gradient(&*options) && !matches!(gradients, Gradients::None(_));
+        let gradient =
+            contract.wants_gradient(&*options) && !matches!(gradients, Gradients::None(_));
         let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
         let mut patience = Patience::default();
         let mut observed = Vec::new();
@@ -136,7 +137,9 @@ impl Diagnoser {
             diagnoser.observed.iter().any(|observed| cells(&observed.expected).next().is_some());
         if diagnoser.is_wrong_anywhere() {
             diagnoser.explain();
-        } else if !has_oracle || findings.iter().any(|finding| may_be_a_fault(contract, finding.invariant)) {
+        } else if !has_oracle
+            || findings.iter().any(|finding| may_be_a_fault(contract, finding.invariant))
+        {
             // Without an oracle, or where each number may be right but not all of them together.
             diagnoser.explain_by_outcomes(subject, findings.len(), calls);
         }

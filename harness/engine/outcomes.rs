@@ -78,12 +78,7 @@ fn spread<Case: Clone>(minimal: &[Case], corners: &[Case]) -> Vec<Case> {
     cases
 }
 
-fn outcomes(
-    subject: &mut Subject,
-    cases: &[Shared],
-    place: Place,
-    calls: &mut u64,
-) -> Outcomes {
+fn outcomes(subject: &mut Subject, cases: &[Shared], place: Place, calls: &mut u64) -> Outcomes {
     let mut patience = Patience::default();
     let contract = subject.contract;
     let broken = |case: &Shared| {

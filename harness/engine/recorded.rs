@@ -230,7 +230,8 @@ impl RecordedBatch<'_> {
             }
         }
         records.truncate(COMPARED);
-        let mut diagnoser = Diagnoser::of_records(self.contract, records.clone(), self.options, self.place);
+        let mut diagnoser =
+            Diagnoser::of_records(self.contract, records.clone(), self.options, self.place);
         for (shrunk, output) in cut {
             let diagnosis = diagnoser.faults(&shrunk);
             let tried = records.iter().filter_map(|(case, output)| {
@@ -241,7 +242,8 @@ impl RecordedBatch<'_> {
                 }
             });
             let outcomes: Vec<(&Shared, bool)> = tried.collect();
-            let classes = diagnose::classes(self.contract, &shrunk.case, &outcomes, &**self.options);
+            let classes =
+                diagnose::classes(self.contract, &shrunk.case, &outcomes, &**self.options);
             let record = Answered::new(&shrunk.case, &output, self.options);
             let mut subject = Subject::new(self.contract, report.name.clone(), Box::new(record));
             subject.options = self.options.clone();

@@ -159,10 +159,7 @@ impl Subject {
 ///
 /// # Errors
 /// With line, column and the nearest known name.
-pub fn read_options(
-    contract: &dyn AnyContract,
-    yaml: &str,
-) -> Result<Arc<dyn AnyOptions>, Error> {
+pub fn read_options(contract: &dyn AnyContract, yaml: &str) -> Result<Arc<dyn AnyOptions>, Error> {
     contract.read_options(&Document::new(yaml), &[])
 }
 

@@ -45,8 +45,8 @@ use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
 use crate::value::error::{Error, cut, nearest, unknown};
 use crate::value::place::Dtype;
-use crate::value::wire::Message;
 use crate::value::record::{Field, Kind, Misfit, Shared, Source, Value};
+use crate::value::wire::Message;
 use crate::value::yaml;
 
 /// What is written in front of an output's name that an input has too.

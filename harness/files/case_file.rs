@@ -173,7 +173,13 @@ impl CaseFile {
     /// The text of the file.
     pub fn text(&self) -> String {
         let component = self.component.as_deref();
-        let mut text = head(self.contract.id(), self.invariant.as_deref(), component, self.place, &*self.options);
+        let mut text = head(
+            self.contract.id(),
+            self.invariant.as_deref(),
+            component,
+            self.place,
+            &*self.options,
+        );
         // Before the options: a reader wants the reason first.
         let mut reason = String::new();
         for (key, value) in [("why", &self.why), ("link", &self.link)] {

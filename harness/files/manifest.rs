@@ -12,11 +12,11 @@ use crate::contract::component;
 use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
 use crate::contracts;
-use crate::value::error::{Error, nearest, unknown};
-use crate::host::builtin::Builtin;
-use crate::value::place::Place;
-use crate::host::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
 use crate::files::location::Location;
+use crate::host::builtin::Builtin;
+use crate::host::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
+use crate::value::error::{Error, unknown};
+use crate::value::place::Place;
 use crate::value::yaml;
 use crate::value::yaml::{Document, Step};
 
@@ -199,13 +199,8 @@ impl Manifest {
                 .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
             components.push(declared);
         }
-        let mut manifest = Manifest {
-            path: path.to_owned(),
-            document,
-            python,
-            corpora,
-            components: Vec::new(),
-        };
+        let mut manifest =
+            Manifest { path: path.to_owned(), document, python, corpora, components: Vec::new() };
         for declared in &mut components {
             manifest.read_by_contract(declared)?;
         }
@@ -264,9 +259,7 @@ impl Manifest {
             Target::Python(target) => {
                 Box::new(Process::python(contract, target, declared.signature, &self.python))
             }
-            Target::Process(command) => {
-                Box::new(Process::command(contract, command, &self.python))
-            }
+            Target::Process(command) => Box::new(Process::command(contract, command, &self.python)),
         }
     }
 

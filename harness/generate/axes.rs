@@ -55,7 +55,11 @@ impl Axes {
     ///
     /// # Panics
     /// If an output has dimensions but no axes here.
-    pub fn shapes(&self, case: &dyn AnyRecord, outputs: &[Field]) -> Vec<(&'static str, Vec<usize>)> {
+    pub fn shapes(
+        &self,
+        case: &dyn AnyRecord,
+        outputs: &[Field],
+    ) -> Vec<(&'static str, Vec<usize>)> {
         let shape = |field: &Field| {
             if field.ndim == Some(0) {
                 return (field.name, Vec::new());
@@ -225,7 +229,11 @@ impl Axes {
             match value {
                 Some(Value::Float(array)) => {
                     for constant in [0.0, 1.0, -1.0] {
-                        candidates.push(with(fields, index, Value::Float(array.mapv(|_| constant))));
+                        candidates.push(with(
+                            fields,
+                            index,
+                            Value::Float(array.mapv(|_| constant)),
+                        ));
                     }
                     let finite = array.mapv(|x| if x.is_finite() { x } else { 0.0 });
                     candidates.push(with(fields, index, Value::Float(finite)));
@@ -588,4 +596,3 @@ fn swaps<T: Clone>(array: &ArrayD<T>, cost: impl Fn(&T) -> u64) -> Vec<ArrayD<T>
 
 /// How many small cases of one shape are made at most.
 const SMALL_OF_A_SHAPE: usize = 96;
-

@@ -6,9 +6,9 @@
 
 use arbitrary::{Result, Unstructured};
 
-use crate::value::choice::choice;
 use crate::generate::draw::{chance, one};
 use crate::generate::pick::Pick;
+use crate::value::choice::choice;
 
 /// The markers around the two parts of a completion.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,8 +19,8 @@ pub(super) fn law<D: Definition>(
 /// in the way that the law named `id` speaks of.
 pub(super) fn check(id: &str, probe: &mut AnyProbe<'_>) -> Outcome {
     let mut answered = probe.output().map(drop);
-    let gradients = probe.contract.wants_gradient(&**probe.options)
-        && probe.gradients() == Gradients::Returned;
+    let gradients =
+        probe.contract.wants_gradient(&**probe.options) && probe.gradients() == Gradients::Returned;
     if answered.is_ok() && gradients {
         answered = probe.gradient_output().map(drop);
     }

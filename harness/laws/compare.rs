@@ -82,7 +82,12 @@ pub(crate) fn rows_difference(
             difference(&of_part, &of_whole, &allowed)
         {
             let [left, right] = pair(left, right);
-            return Err(Stop::Broken((told.number)(format!("{name}{index}"), left, right, allowed)));
+            return Err(Stop::Broken((told.number)(
+                format!("{name}{index}"),
+                left,
+                right,
+                allowed,
+            )));
         }
     }
     match text_difference(axes, whole, part, Some(rows)) {

@@ -16,9 +16,9 @@
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
+use crate::contract::options::AnyOptions;
 use crate::contract::probe::{AnyProbe, Outcome, broken};
 use crate::contract::stage::Pitfall;
-use crate::contract::options::AnyOptions;
 use crate::value::record::{self, floats, texts};
 use crate::value::text::{number, quoted_or_null};
 
@@ -32,7 +32,9 @@ pub fn law<D: Definition<Options: AnyOptions>>() -> Invariant<D> {
 fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     let first = probe.output()?;
     let second = probe.call(&**probe.case)?;
-    for ((name, left), (_, right)) in floats(&*first.output).into_iter().zip(floats(&*second.output)) {
+    for ((name, left), (_, right)) in
+        floats(&*first.output).into_iter().zip(floats(&*second.output))
+    {
         let both = left.indexed_iter().zip(&right);
         let differ = |a: f64, b: f64| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
         let at = both.into_iter().find(|((_, a), b)| differ(**a, **b));
@@ -42,7 +44,8 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
             broken!("{name}{index} is {a} the first time and {b} the second");
         }
     }
-    for ((name, left), (_, right)) in texts(&*first.output).into_iter().zip(texts(&*second.output)) {
+    for ((name, left), (_, right)) in texts(&*first.output).into_iter().zip(texts(&*second.output))
+    {
         let differ = left.indexed_iter().zip(&right).find(|((_, a), b)| *a != *b);
         if let Some(((index, a), b)) = differ {
             let index = record::index(&index);

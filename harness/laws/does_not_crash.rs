@@ -20,5 +20,7 @@ use crate::laws::answers;
 
 /// The law, for any contract.
 pub fn law<D: Definition>() -> Invariant<D> {
-    answers::law("does-not-crash", include_str!("does_not_crash.rs"), |probe| answers::check("does-not-crash", probe))
+    answers::law("does-not-crash", include_str!("does_not_crash.rs"), |probe| {
+        answers::check("does-not-crash", probe)
+    })
 }

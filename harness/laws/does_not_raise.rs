@@ -20,5 +20,7 @@ use crate::laws::answers;
 
 /// The law, for any contract.
 pub fn law<D: Definition>() -> Invariant<D> {
-    answers::law("does-not-raise", include_str!("does_not_raise.rs"), |probe| answers::check("does-not-raise", probe))
+    answers::law("does-not-raise", include_str!("does_not_raise.rs"), |probe| {
+        answers::check("does-not-raise", probe)
+    })
 }

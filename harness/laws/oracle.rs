@@ -40,7 +40,10 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         };
         compare(probe.tolerance, name, found, expected)?;
     }
-    compare_texts(&texts(&*returned.output), &probe.contract.oracle_texts(&**probe.case, &**probe.options))
+    compare_texts(
+        &texts(&*returned.output),
+        &probe.contract.oracle_texts(&**probe.case, &**probe.options),
+    )
 }
 
 fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[ExpectedTexts]) -> Outcome {

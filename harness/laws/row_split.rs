@@ -16,10 +16,10 @@
 //! 4db63af98: position `(i, t)` gets the advantage of row `t`.
 
 use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::options::{AnyOptions as _, RowInfluence};
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::contract::rows::Rows;
 use crate::contract::stage::Pitfall;
-use crate::contract::options::{AnyOptions as _, RowInfluence};
 use crate::laws::compare::{Told, rows_difference};
 
 /// At most this many parts of a batch are called on their own.
@@ -27,9 +27,8 @@ const PARTS: usize = 4;
 
 /// The law, for the contract `C`.
 pub fn law<C: Rows>() -> Invariant<C> {
-    let rule = Rule::new(Pitfall::MaskingAlignment, &[], check::<C>).under(|options| {
-        C::independent(options) && options.rows() == RowInfluence::Independent
-    });
+    let rule = Rule::new(Pitfall::MaskingAlignment, &[], check::<C>)
+        .under(|options| C::independent(options) && options.rows() == RowInfluence::Independent);
     Invariant::own("row-split", include_str!("row_split.rs"), rule)
 }
 

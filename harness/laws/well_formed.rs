@@ -20,5 +20,7 @@ use crate::laws::answers;
 
 /// The law, for any contract.
 pub fn law<D: Definition>() -> Invariant<D> {
-    answers::law("well-formed", include_str!("well_formed.rs"), |probe| answers::check("well-formed", probe))
+    answers::law("well-formed", include_str!("well_formed.rs"), |probe| {
+        answers::check("well-formed", probe)
+    })
 }

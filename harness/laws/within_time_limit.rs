@@ -20,5 +20,7 @@ use crate::laws::answers;
 
 /// The law, for any contract.
 pub fn law<D: Definition>() -> Invariant<D> {
-    answers::law("within-time-limit", include_str!("within_time_limit.rs"), |probe| answers::check("within-time-limit", probe))
+    answers::law("within-time-limit", include_str!("within_time_limit.rs"), |probe| {
+        answers::check("within-time-limit", probe)
+    })
 }

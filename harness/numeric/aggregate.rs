@@ -2,8 +2,8 @@
 
 use ndarray::Array2;
 
-use crate::value::choice::choice;
 use crate::numeric::conventions::EmptyRows;
+use crate::value::choice::choice;
 
 choice! {
     /// How the losses of tokens are added up.

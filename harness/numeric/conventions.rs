@@ -1,14 +1,6 @@
 //! Conventions about masks that several contracts share, and masks as real batches have them.
 
-use arbitrary::{Result, Unstructured};
-use ndarray::Array2;
-
 use crate::value::choice::choice;
-use crate::contract::class::Class;
-use crate::generate::draw::{chance, one};
-use crate::contract::rows::Masked;
-use crate::value::place::Dtype;
-use crate::numeric::tolerance::Number;
 
 choice! {
     /// What the generator may put under the mask.

@@ -66,7 +66,7 @@ mod tests {
             "name": "returns", "contract": "returns", "stage": "advantage", "place": "cpu/f32",
             "location": {"file": "a,b.yaml", "line": 3}, "status": "fail", "reason": null,
             "cases": 1, "calls": 1, "elapsed_ms": 0, "findings": [], "classes": {},
-            "invariants": [{"id": "pure", "status": "fail", "cases": 1, "reason": "holds"}],
+            "invariants": [{"id": "inputs-unchanged", "status": "fail", "cases": 1, "reason": "holds"}],
             "warnings": ["pure holds", "no case of the class `x` was generated"],
         });
         let report = json!({

@@ -6,10 +6,8 @@ use std::fmt::Write as _;
 use serde_json::json;
 use serde_sarif::sarif;
 
-use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
-use crate::contract::Contract;
 use crate::contracts;
-use crate::contracts::Visit;
+use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
 
 /// The report as JSON text.
 pub(crate) fn json(report: &Report) -> String {
@@ -53,39 +51,18 @@ fn rule(id: &str, contract: &str, invariant: &str) -> sarif::ReportingDescriptor
     let mut rule = sarif::ReportingDescriptor::builder().id(id).build();
     rule.default_configuration =
         Some(sarif::ReportingConfiguration::builder().level(json!("error")).build());
-    if let Some(About { claim, why, explained, tags }) =
-        contracts::visit(contract, Describe(invariant)).flatten()
+    let text = |text: String| sarif::MultiformatMessageString::builder().text(text).build();
+    let known = contracts::find(contract);
+    if let Some((contract, invariant)) =
+        known.and_then(|contract| Some((contract, contract.invariant(invariant)?)))
     {
-        let text = |text: String| sarif::MultiformatMessageString::builder().text(text).build();
-        rule.short_description = Some(text(claim));
-        rule.full_description = Some(text(why));
-        rule.help = Some(text(explained));
+        let tags = vec![contract.stage().name().to_owned(), invariant.pitfall.id().to_owned()];
+        rule.short_description = Some(text(invariant.doc.claim()));
+        rule.full_description = Some(text(invariant.doc.section("Why it matters")));
+        rule.help = Some(text(invariant.explained().trim().to_owned()));
         rule.properties = Some(sarif::PropertyBag::builder().tags(tags).build());
     }
     rule
-}
-
-struct Describe<'a>(&'a str);
-
-struct About {
-    claim: String,
-    why: String,
-    explained: String,
-    tags: Vec<String>,
-}
-
-impl Visit for Describe<'_> {
-    type Output = Option<About>;
-
-    fn visit<C: Contract>(self) -> Option<About> {
-        let invariant = C::invariants().into_iter().find(|invariant| invariant.id == self.0)?;
-        Some(About {
-            claim: invariant.doc.claim(),
-            why: invariant.doc.section("Why it matters"),
-            explained: invariant.explained().trim().to_owned(),
-            tags: vec![C::STAGE.name().to_owned(), invariant.pitfall.id().to_owned()],
-        })
-    }
 }
 
 fn result(

@@ -171,7 +171,8 @@ impl Finding {
 
 /// What a diagnosis says, in a sentence.
 pub(super) fn diagnosis_text(diagnosis: &crate::report::Diagnosis) -> String {
-    let crate::report::Diagnosis { fault, matches, of, explains, summary, by_outcomes, .. } = diagnosis;
+    let crate::report::Diagnosis { fault, matches, of, explains, summary, by_outcomes, .. } =
+        diagnosis;
     if *by_outcomes {
         return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
     }

@@ -24,7 +24,10 @@ fn branch_json(branch: Branch) -> Json {
     Json::Object(fields.collect())
 }
 
-pub(crate) fn nested_json<T>(array: ndarray::ArrayViewD<'_, T>, element: &dyn Fn(&T) -> Json) -> Json {
+pub(crate) fn nested_json<T>(
+    array: ndarray::ArrayViewD<'_, T>,
+    element: &dyn Fn(&T) -> Json,
+) -> Json {
     match array.ndim() {
         0 => element(array.first().expect("an array of dimension 0 has one element")),
         _ => array.outer_iter().map(|part| nested_json(part, element)).collect(),

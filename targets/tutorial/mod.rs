@@ -6,8 +6,10 @@
 
 use regex::Regex;
 use shakedown::contract::component::Component;
+use shakedown::contracts::reward_function::{
+    Judges, Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput,
+};
 use shakedown::host::function::HostFn;
-use shakedown::contracts::reward_function::{Judges, Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput};
 
 /// The template that the tutorial's prompt asks for; it ends with a line end.
 const TEMPLATE: &str = "<reasoning>\n{reasoning}\n</reasoning>\n<answer>\n{answer}\n</answer>\n";

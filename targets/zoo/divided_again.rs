@@ -1,7 +1,9 @@
 //! unsloth-zoo #1023: losses that are divided by the token count of the step are divided by the
 //! number of micro-batches too.
 
-use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::contracts::accumulated_loss::{
+    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

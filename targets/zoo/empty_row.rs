@@ -1,7 +1,7 @@
 //! open-instruct #1685: the mean of a row without a token is 0/0, and the batch with it.
 
-use shakedown::numeric::aggregate::Aggregate;
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
+use shakedown::numeric::aggregate::Aggregate;
 use shakedown::numeric::conventions::{EmptyMask, EmptyRows};
 use shakedown::value::place::Place;
 use tch::Tensor;

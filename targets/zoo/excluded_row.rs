@@ -2,7 +2,9 @@
 //! the mean and deviation of its group.
 
 use shakedown::contracts::group_advantage as group;
-use shakedown::contracts::outcome_advantage::{EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase};
+use shakedown::contracts::outcome_advantage::{
+    EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

@@ -1,7 +1,9 @@
 //! transformers #35438: the losses of the step are divided by the token count of its first micro-
 //! batch.
 
-use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::contracts::accumulated_loss::{
+    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

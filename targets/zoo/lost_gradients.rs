@@ -1,7 +1,9 @@
 //! open-instruct #1498: the optimizer is told of no boundary, and takes the gradient of the last
 //! micro-batch alone; the reported loss is right.
 
-use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::contracts::accumulated_loss::{
+    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

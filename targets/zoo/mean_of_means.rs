@@ -1,7 +1,9 @@
 //! transformers #34191: each micro-batch is averaged over its own tokens, and the means are
 //! averaged: a token of a short micro-batch weighs more.
 
-use shakedown::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options};
+use shakedown::contracts::accumulated_loss::{
+    AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

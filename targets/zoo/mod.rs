@@ -40,13 +40,13 @@ mod swapped_rewards;
 mod unmasked_lambda;
 mod unsorted_mask;
 
+use shakedown::contract::Contract;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
-use shakedown::contract::Contract;
+use shakedown::host::tensor::{TensorFunction, tch};
+use shakedown::report::ComponentReport;
 use shakedown::value::error::Error;
 use shakedown::value::place::Place;
-use shakedown::report::ComponentReport;
-use shakedown::host::tensor::{TensorFunction, tch};
 
 /// Every bug.
 pub fn all() -> Vec<Bug> {

@@ -1,6 +1,8 @@
 //! trl #6443: the values of the reference are computed again, with the weights that were trained.
 
-use shakedown::contracts::policy_update::{Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
+use shakedown::contracts::policy_update::{
+    Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

@@ -1,6 +1,8 @@
 //! prime-rl #390: the deviation divides the mean, and not the difference.
 
-use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton};
+use shakedown::contracts::group_advantage::{
+    GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

@@ -1,7 +1,9 @@
 //! AReaL #225: the loop over groups steps by the group's size, and its slice multiplies by it
 //! again.
 
-use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton};
+use shakedown::contracts::group_advantage::{
+    GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,
+};
 use shakedown::value::place::Place;
 use tch::{Kind, Tensor};
 

@@ -1,7 +1,7 @@
 //! verl #931: `seq-mean-token-sum` divides the sum of a row by its length.
 
-use shakedown::numeric::aggregate::Aggregate;
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
+use shakedown::numeric::aggregate::Aggregate;
 use shakedown::value::place::Place;
 use tch::Tensor;
 

@@ -1,7 +1,9 @@
 //! LLaMA-Factory #6050: the implied rewards of the two sides are returned in the order of the
 //! other.
 
-use shakedown::contracts::preference_loss::{Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput};
+use shakedown::contracts::preference_loss::{
+    Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput,
+};
 use shakedown::value::place::Place;
 use tch::Tensor;
 

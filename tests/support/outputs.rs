@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use shakedown::contract::Contract;
+use shakedown::contract::component::{Call, Component};
+use shakedown::door::snapshots::Recording;
 use shakedown::files::case_file::CaseFile;
 use shakedown::files::corpora::regressions_folder;
-use shakedown::contract::component::{Call, Component};
-use shakedown::contract::Contract;
-use shakedown::value::record::round;
-use shakedown::value::place::Place;
-use shakedown::door::snapshots::Recording;
 use shakedown::numeric::tolerance::Tolerance;
+use shakedown::value::place::Place;
+use shakedown::value::record::round;
 
 /// The outputs of the components that `make` makes of options: each regression under its own.
 pub(crate) fn on_regressions<C: Contract, K: Component<C>>(

@@ -1,12 +1,12 @@
 //! The four algorithms learn: what must rise rises, from the same seed in the same way.
 
-use shakedown::engine::check::run;
-use shakedown::engine::subject::{Budget, Subject};
 use shakedown::contract::component::Component;
 use shakedown::contracts::policy_update::{Options, PolicyUpdate};
-use shakedown::value::place::Place;
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
 use shakedown::render::text::{Paint, write_component};
 use shakedown::report::Status;
+use shakedown::value::place::Place;
 use shakedown_targets::bandit::{self, Step, Training};
 use shakedown_targets::chance::Chance;
 use shakedown_targets::dpo::Dpo;

@@ -5,8 +5,8 @@ mod outputs;
 
 use std::path::Path;
 
-use shakedown::contract::component::Component;
 use shakedown::contract::Contract;
+use shakedown::contract::component::Component;
 use shakedown::value::place::Place;
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,

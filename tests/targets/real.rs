@@ -10,10 +10,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use shakedown::engine::check::run;
-use shakedown::engine::subject::Budget;
 use shakedown::contract::Contract;
 use shakedown::contracts::{Visit, visit};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::Budget;
 use shakedown::files::manifest::{Declared, Manifest};
 use shakedown::report::{ComponentReport, Status};
 

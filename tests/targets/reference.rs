@@ -2,14 +2,14 @@
 
 use arbitrary::Unstructured;
 use proptest::prelude::Rng;
+use shakedown::contract::Contract;
+use shakedown::contract::component::Component;
+use shakedown::contract::options::Options;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
-use shakedown::contract::component::Component;
-use shakedown::contract::Contract;
-use shakedown::contract::options::Options;
-use shakedown::value::place::{Device, Dtype, Place};
 use shakedown::render::text::{Paint, write_component};
 use shakedown::report::Status;
+use shakedown::value::place::{Device, Dtype, Place};
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
     preference, returns, rollout_gae, value, whiten,

@@ -1,13 +1,15 @@
 //! What a function on tensors can do wrong, each the right finding; and places that are not here.
 
-use shakedown::engine::check::run;
-use shakedown::engine::subject::{Budget, Subject};
 use shakedown::contract::Contract;
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
-use shakedown::contracts::token_log_probs::{TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput};
-use shakedown::value::place::Place;
-use shakedown::report::{ComponentReport, Status};
+use shakedown::contracts::token_log_probs::{
+    TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput,
+};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
 use shakedown::host::tensor::{TensorFunction, tch};
+use shakedown::report::{ComponentReport, Status};
+use shakedown::value::place::Place;
 use shakedown_targets::{advantage, log_probs};
 use tch::{Device, Kind, Tensor};
 

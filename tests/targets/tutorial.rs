@@ -7,12 +7,12 @@ mod summary;
 
 use std::path::Path;
 
+use shakedown::contracts::reward_function::RewardFunction;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
-use shakedown::contracts::reward_function::RewardFunction;
 use shakedown::files::manifest::Manifest;
-use shakedown::value::place::Place;
 use shakedown::report::ComponentReport;
+use shakedown::value::place::Place;
 use shakedown_targets::tutorial::tutorial;
 
 fn check(mut subject: Subject<RewardFunction>) -> ComponentReport {

@@ -18,98 +18,179 @@ type Fault = crate::contract::fault::Fault<AccumulatedLoss>;
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("mean-of-micro-batch-means", "the mean over micro-batches of each one's mean over tokens").seen("transformers #34191; trl #2175; unsloth #1134; torchtune #1875; axolotl #1980").gives(&[
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| step.token_mean(&[k]) / step.count)
-                },
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| {
-                        let some = step.parts.iter().filter(|part| kept(part) > 0).count();
-                        step.token_mean(&[k]) / some as f64
-                    })
-                },
-            ]),
-        Fault::new("per-rank-means-averaged", "the mean over two ranks of each one's mean over the tokens of its micro-batches").seen("open-instruct #1161 (7708f0adf); torchtune #2172 (e420bc0c7), #2687").gives(&[
-                |case, options, dtype| by_rank(case, options, dtype, |k, _| k % 2),
-                |case, options, dtype| by_rank(case, options, dtype, |k, count| 2 * k / count),
-            ]),
-        Fault::new("count-of-one-sub-step", "the sum over all micro-batches, divided by the count of the first (or last) one").seen("transformers #35438, #34373").gives(&[
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| {
-                        step.right(k) * step.counted() / step.counted_in(0).max(1.0)
-                    })
-                },
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| {
-                        let last = step.parts.len() - 1;
-                        step.right(k) * step.counted() / step.counted_in(last).max(1.0)
-                    })
-                },
-            ]),
-        Fault::new("divided-again-by-micro-batches", "what is normalised already is divided by the number of micro-batches too").seen("unsloth-zoo #1023 (011e1ea0); AReaL #1273 (5e9fb505c)").gives(&[|case, options, dtype| {
-                both(case, options, dtype, |step, k| step.right(k) / step.count)
-            }]),
-        Fault::new("micro-batches-summed", "the losses of the micro-batches, each normalised by itself, are added up").seen("NeMo-RL #86 (d1f0609a2)").gives(&[|case, options, dtype| both(case, options, dtype, |step, k| step.own(k))]),
-        Fault::new("divisor-fixed-for-uneven-rows", "divided by the number of micro-batches, as if all had as many rows (as the first)").seen("verl #141 (695bdbb03), #1922 (60138ebd1)").under("{aggregate: seq-mean-token-mean}").gives(&[
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| step.own(k) / step.count)
-                },
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| {
-                        let rows = step.count * step.parts[0].mask.nrows() as f64;
-                        step.right(k) * step.counted() / rows
-                    })
-                },
-            ]),
-        Fault::new("short-last-window", "divided by the configured count (4, 2, 8), which the end of an epoch falls short of").seen("LLaMA-Factory #10705 (1b47415a2)").gives(&[
-                |case, options, dtype| window(case, options, dtype, 4.0),
-                |case, options, dtype| window(case, options, dtype, 2.0),
-                |case, options, dtype| window(case, options, dtype, 8.0),
-            ]),
-        Fault::new("only-the-last-micro-batch", "right value; the gradients of all micro-batches but the last are lost").seen("open-instruct #1498 (48664c504)").gives(&[|case, options, dtype| {
-                gradient(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
-            }]),
-        Fault::new("gradient-zeroed-each-micro-batch", "right value; gradients are zeroed each time: what is left is the last mean over K").seen("trl #407 (61af5f26b)").gives(&[|case, options, dtype| {
-                gradient(case, options, dtype, |step, k| step.own(k) * step.is_last(k) / step.count)
-            }]),
-        Fault::new("divided-after-backward", "right value; the gradient was taken before the division (by K, or by the count)").seen("verl #3332 (e160d3b2e)").gives(&[
-                |case, options, dtype| {
-                    gradient(case, options, dtype, |step, k| step.right(k) * step.count)
-                },
-                |case, options, dtype| {
-                    gradient(case, options, dtype, |step, k| step.right(k) * step.counted())
-                },
-            ]),
-        Fault::new("divisor-min-for-max", "divided by min(count, 1) for max(count, 1), which never divides").seen("prime-rl #816 (dece5e7fc)").gives(&[|case, options, dtype| {
-                both(case, options, dtype, |step, k| step.right(k) * step.counted())
-            }]),
-        Fault::new("last-micro-batch-reported", "right gradient; the value is that of the last micro-batch, or its part of the whole").seen("verl #2259 (6d9ac2f7b); prime-rl #906 (3233022ee)").gives(&[
-                |case, options, dtype| {
-                    value(case, options, dtype, |step, k| step.own(k) * step.is_last(k))
-                },
-                |case, options, dtype| {
-                    value(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
-                },
-            ]),
-        Fault::new("scaled-twice-in-the-report", "right gradient; each part of the value is multiplied by its share once more").seen("verl #4711 (0af6a385b), #4778 (f1d5e0e27)").gives(&[|case, options, dtype| {
-                value(case, options, dtype, |step, k| {
-                    step.right(k) * step.counted_in(k) / step.counted()
-                })
-            }]),
-        Fault::new("averaged-where-summed", "right gradient; the parts of the value, of one denominator, are averaged").seen("verl #3994 (b49178f0f)").gives(&[|case, options, dtype| {
-                value(case, options, dtype, |step, k| step.right(k) / step.count)
-            }]),
-        Fault::new("sequence-nll-for-token-nll", "the mean over rows of each row's mean, where the mean over tokens is declared").seen("trl #1705 (5bcb8ad0d), #1987 (10f70fa33)").gives(&[|case, options, dtype| {
-                let aggregate = Aggregate::SeqMeanTokenMean;
-                under(case, options, dtype, &Options { aggregate, ..options.clone() })
-            }]),
-        Fault::new("masked-tokens-in-the-denominator", "the sum over unmasked tokens, divided by the number of all of them").seen("`.mean()` of a masked loss; compare understand-r1-zero 14046dc").gives(&[|case, options, dtype| {
+        Fault::new(
+            "mean-of-micro-batch-means",
+            "the mean over micro-batches of each one's mean over tokens",
+        )
+        .seen("transformers #34191; trl #2175; unsloth #1134; torchtune #1875; axolotl #1980")
+        .gives(&[
+            |case, options, dtype| {
+                both(case, options, dtype, |step, k| step.token_mean(&[k]) / step.count)
+            },
+            |case, options, dtype| {
                 both(case, options, dtype, |step, k| {
-                    let cells: usize = step.parts.iter().map(|part| part.mask.len()).sum();
-                    step.right(k) * tokens(step.case) as f64 / cells as f64
+                    let some = step.parts.iter().filter(|part| kept(part) > 0).count();
+                    step.token_mean(&[k]) / some as f64
                 })
-            }]),
-        Fault::new("mask-ignored", "masked tokens count as all others do").seen("trl #1987 (10f70fa33): an ignore index that is not honoured").gives(&[|case, options, dtype| {
+            },
+        ]),
+        Fault::new(
+            "per-rank-means-averaged",
+            "the mean over two ranks of each one's mean over the tokens of its micro-batches",
+        )
+        .seen("open-instruct #1161 (7708f0adf); torchtune #2172 (e420bc0c7), #2687")
+        .gives(&[
+            |case, options, dtype| by_rank(case, options, dtype, |k, _| k % 2),
+            |case, options, dtype| by_rank(case, options, dtype, |k, count| 2 * k / count),
+        ]),
+        Fault::new(
+            "count-of-one-sub-step",
+            "the sum over all micro-batches, divided by the count of the first (or last) one",
+        )
+        .seen("transformers #35438, #34373")
+        .gives(&[
+            |case, options, dtype| {
+                both(case, options, dtype, |step, k| {
+                    step.right(k) * step.counted() / step.counted_in(0).max(1.0)
+                })
+            },
+            |case, options, dtype| {
+                both(case, options, dtype, |step, k| {
+                    let last = step.parts.len() - 1;
+                    step.right(k) * step.counted() / step.counted_in(last).max(1.0)
+                })
+            },
+        ]),
+        Fault::new(
+            "divided-again-by-micro-batches",
+            "what is normalised already is divided by the number of micro-batches too",
+        )
+        .seen("unsloth-zoo #1023 (011e1ea0); AReaL #1273 (5e9fb505c)")
+        .gives(&[|case, options, dtype| {
+            both(case, options, dtype, |step, k| step.right(k) / step.count)
+        }]),
+        Fault::new(
+            "micro-batches-summed",
+            "the losses of the micro-batches, each normalised by itself, are added up",
+        )
+        .seen("NeMo-RL #86 (d1f0609a2)")
+        .gives(&[|case, options, dtype| both(case, options, dtype, |step, k| step.own(k))]),
+        Fault::new(
+            "divisor-fixed-for-uneven-rows",
+            "divided by the number of micro-batches, as if all had as many rows (as the first)",
+        )
+        .seen("verl #141 (695bdbb03), #1922 (60138ebd1)")
+        .under("{aggregate: seq-mean-token-mean}")
+        .gives(&[
+            |case, options, dtype| both(case, options, dtype, |step, k| step.own(k) / step.count),
+            |case, options, dtype| {
+                both(case, options, dtype, |step, k| {
+                    let rows = step.count * step.parts[0].mask.nrows() as f64;
+                    step.right(k) * step.counted() / rows
+                })
+            },
+        ]),
+        Fault::new(
+            "short-last-window",
+            "divided by the configured count (4, 2, 8), which the end of an epoch falls short of",
+        )
+        .seen("LLaMA-Factory #10705 (1b47415a2)")
+        .gives(&[
+            |case, options, dtype| window(case, options, dtype, 4.0),
+            |case, options, dtype| window(case, options, dtype, 2.0),
+            |case, options, dtype| window(case, options, dtype, 8.0),
+        ]),
+        Fault::new(
+            "only-the-last-micro-batch",
+            "right value; the gradients of all micro-batches but the last are lost",
+        )
+        .seen("open-instruct #1498 (48664c504)")
+        .gives(&[|case, options, dtype| {
+            gradient(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
+        }]),
+        Fault::new(
+            "gradient-zeroed-each-micro-batch",
+            "right value; gradients are zeroed each time: what is left is the last mean over K",
+        )
+        .seen("trl #407 (61af5f26b)")
+        .gives(&[|case, options, dtype| {
+            gradient(case, options, dtype, |step, k| step.own(k) * step.is_last(k) / step.count)
+        }]),
+        Fault::new(
+            "divided-after-backward",
+            "right value; the gradient was taken before the division (by K, or by the count)",
+        )
+        .seen("verl #3332 (e160d3b2e)")
+        .gives(&[
+            |case, options, dtype| {
+                gradient(case, options, dtype, |step, k| step.right(k) * step.count)
+            },
+            |case, options, dtype| {
+                gradient(case, options, dtype, |step, k| step.right(k) * step.counted())
+            },
+        ]),
+        Fault::new(
+            "divisor-min-for-max",
+            "divided by min(count, 1) for max(count, 1), which never divides",
+        )
+        .seen("prime-rl #816 (dece5e7fc)")
+        .gives(&[|case, options, dtype| {
+            both(case, options, dtype, |step, k| step.right(k) * step.counted())
+        }]),
+        Fault::new(
+            "last-micro-batch-reported",
+            "right gradient; the value is that of the last micro-batch, or its part of the whole",
+        )
+        .seen("verl #2259 (6d9ac2f7b); prime-rl #906 (3233022ee)")
+        .gives(&[
+            |case, options, dtype| {
+                value(case, options, dtype, |step, k| step.own(k) * step.is_last(k))
+            },
+            |case, options, dtype| {
+                value(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
+            },
+        ]),
+        Fault::new(
+            "scaled-twice-in-the-report",
+            "right gradient; each part of the value is multiplied by its share once more",
+        )
+        .seen("verl #4711 (0af6a385b), #4778 (f1d5e0e27)")
+        .gives(&[|case, options, dtype| {
+            value(case, options, dtype, |step, k| {
+                step.right(k) * step.counted_in(k) / step.counted()
+            })
+        }]),
+        Fault::new(
+            "averaged-where-summed",
+            "right gradient; the parts of the value, of one denominator, are averaged",
+        )
+        .seen("verl #3994 (b49178f0f)")
+        .gives(&[|case, options, dtype| {
+            value(case, options, dtype, |step, k| step.right(k) / step.count)
+        }]),
+        Fault::new(
+            "sequence-nll-for-token-nll",
+            "the mean over rows of each row's mean, where the mean over tokens is declared",
+        )
+        .seen("trl #1705 (5bcb8ad0d), #1987 (10f70fa33)")
+        .gives(&[|case, options, dtype| {
+            let aggregate = Aggregate::SeqMeanTokenMean;
+            under(case, options, dtype, &Options { aggregate, ..options.clone() })
+        }]),
+        Fault::new(
+            "masked-tokens-in-the-denominator",
+            "the sum over unmasked tokens, divided by the number of all of them",
+        )
+        .seen("`.mean()` of a masked loss; compare understand-r1-zero 14046dc")
+        .gives(&[|case, options, dtype| {
+            both(case, options, dtype, |step, k| {
+                let cells: usize = step.parts.iter().map(|part| part.mask.len()).sum();
+                step.right(k) * tokens(step.case) as f64 / cells as f64
+            })
+        }]),
+        Fault::new("mask-ignored", "masked tokens count as all others do")
+            .seen("trl #1987 (10f70fa33): an ignore index that is not honoured")
+            .gives(&[|case, options, dtype| {
                 let unmasked = |part: &MicroBatch| MicroBatch {
                     mask: part.mask.mapv(|_| true),
                     ..part.clone()
@@ -118,58 +199,97 @@ pub(super) fn all() -> Vec<Fault> {
                 let case = AccumulatedLossCase { micro_batches };
                 both(&case, options, dtype, |step, k| step.right(k))
             }]),
-        Fault::new("empty-micro-batch-gives-nan", "0/0 for a micro-batch without a token, which spoils the sum").seen("verl agg_loss and OpenRLHF masked_mean, which are NaN over no token").gives(&[|case, options, dtype| {
-                let mut output = both(case, options, dtype, |step, k| step.right(k));
-                if case.micro_batches.iter().any(|part| kept(part) == 0) {
-                    output.loss = arr0(f64::NAN);
-                }
-                output
-            }]),
-        Fault::new("empty-rows-counted", "rows without a token count in the number of rows, where they are declared not to").seen("verl's convention and slime's, taken for each other").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
-                let empty_rows = EmptyRows::Count;
-                under(case, options, dtype, &Options { empty_rows, ..options.clone() })
-            }]),
-        Fault::new("empty-rows-skipped", "rows without a token do not count in the number of rows, where they are declared to").seen("slime's convention and verl's, taken for each other").under("{aggregate: seq-mean-token-mean, empty_rows: count}").gives(&[|case, options, dtype| {
-                let empty_rows = EmptyRows::Skip;
-                under(case, options, dtype, &Options { empty_rows, ..options.clone() })
-            }]),
-        Fault::new("norm-length-of-the-batch", "the width of the widest (or of each) micro-batch in the place of `norm_length`").seen("verl #3741; understand-r1-zero 14046dc").under("{aggregate: seq-mean-token-sum-norm, norm_length: 10}").gives(&[
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| {
-                        let widths = step.parts.iter().map(|part| part.mask.ncols());
-                        step.right(k) * step.norm() / widths.max().unwrap_or(1) as f64
-                    })
-                },
-                |case, options, dtype| {
-                    both(case, options, dtype, |step, k| {
-                        step.right(k) * step.norm() / step.parts[k].mask.ncols() as f64
-                    })
-                },
-            ]),
-        Fault::new("epsilon-in-the-denominator", "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all").seen("NeMo-RL's and verl's masked means with a larger ε than theirs").under("{empty_mask: refuse}").gives(&[
-                |case, options, dtype| wider(case, options, dtype, 1e-3),
-                |case, options, dtype| wider(case, options, dtype, 1e-4),
-                |case, options, dtype| wider(case, options, dtype, 1.0),
-            ]),
-        Fault::new("last-short-micro-batch-dropped", "the last micro-batch is left out where it has fewer rows than the first").seen("drop_last in the sampler of a window").gives(&[|case, options, dtype| {
-                let parts = &case.micro_batches;
-                let (first, last) = (&parts[0], &parts[parts.len() - 1]);
-                let short = last.mask.nrows() < first.mask.nrows();
-                let used = parts.len() - usize::from(short);
+        Fault::new(
+            "empty-micro-batch-gives-nan",
+            "0/0 for a micro-batch without a token, which spoils the sum",
+        )
+        .seen("verl agg_loss and OpenRLHF masked_mean, which are NaN over no token")
+        .gives(&[|case, options, dtype| {
+            let mut output = both(case, options, dtype, |step, k| step.right(k));
+            if case.micro_batches.iter().any(|part| kept(part) == 0) {
+                output.loss = arr0(f64::NAN);
+            }
+            output
+        }]),
+        Fault::new(
+            "empty-rows-counted",
+            "rows without a token count in the number of rows, where they are declared not to",
+        )
+        .seen("verl's convention and slime's, taken for each other")
+        .under("{aggregate: seq-mean-token-mean}")
+        .gives(&[|case, options, dtype| {
+            let empty_rows = EmptyRows::Count;
+            under(case, options, dtype, &Options { empty_rows, ..options.clone() })
+        }]),
+        Fault::new(
+            "empty-rows-skipped",
+            "rows without a token do not count in the number of rows, where they are declared to",
+        )
+        .seen("slime's convention and verl's, taken for each other")
+        .under("{aggregate: seq-mean-token-mean, empty_rows: count}")
+        .gives(&[|case, options, dtype| {
+            let empty_rows = EmptyRows::Skip;
+            under(case, options, dtype, &Options { empty_rows, ..options.clone() })
+        }]),
+        Fault::new(
+            "norm-length-of-the-batch",
+            "the width of the widest (or of each) micro-batch in the place of `norm_length`",
+        )
+        .seen("verl #3741; understand-r1-zero 14046dc")
+        .under("{aggregate: seq-mean-token-sum-norm, norm_length: 10}")
+        .gives(&[
+            |case, options, dtype| {
                 both(case, options, dtype, |step, k| {
-                    if k < used { step.within(k, &parts[..used]) } else { step.nothing(k) }
+                    let widths = step.parts.iter().map(|part| part.mask.ncols());
+                    step.right(k) * step.norm() / widths.max().unwrap_or(1) as f64
                 })
-            }]),
-        Fault::new("cut-to-the-first-width", "later micro-batches lose the tokens beyond the width of the first one").seen("buffers allocated once, for the first micro-batch").gives(&[|case, options, dtype| {
-                let width = case.micro_batches[0].mask.ncols();
-                let mut cut = case.clone();
-                for part in &mut cut.micro_batches {
-                    for ((_, column), kept) in part.mask.indexed_iter_mut() {
-                        *kept &= column < width;
-                    }
+            },
+            |case, options, dtype| {
+                both(case, options, dtype, |step, k| {
+                    step.right(k) * step.norm() / step.parts[k].mask.ncols() as f64
+                })
+            },
+        ]),
+        Fault::new(
+            "epsilon-in-the-denominator",
+            "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all",
+        )
+        .seen("NeMo-RL's and verl's masked means with a larger ε than theirs")
+        .under("{empty_mask: refuse}")
+        .gives(&[
+            |case, options, dtype| wider(case, options, dtype, 1e-3),
+            |case, options, dtype| wider(case, options, dtype, 1e-4),
+            |case, options, dtype| wider(case, options, dtype, 1.0),
+        ]),
+        Fault::new(
+            "last-short-micro-batch-dropped",
+            "the last micro-batch is left out where it has fewer rows than the first",
+        )
+        .seen("drop_last in the sampler of a window")
+        .gives(&[|case, options, dtype| {
+            let parts = &case.micro_batches;
+            let (first, last) = (&parts[0], &parts[parts.len() - 1]);
+            let short = last.mask.nrows() < first.mask.nrows();
+            let used = parts.len() - usize::from(short);
+            both(case, options, dtype, |step, k| {
+                if k < used { step.within(k, &parts[..used]) } else { step.nothing(k) }
+            })
+        }]),
+        Fault::new(
+            "cut-to-the-first-width",
+            "later micro-batches lose the tokens beyond the width of the first one",
+        )
+        .seen("buffers allocated once, for the first micro-batch")
+        .gives(&[|case, options, dtype| {
+            let width = case.micro_batches[0].mask.ncols();
+            let mut cut = case.clone();
+            for part in &mut cut.micro_batches {
+                for ((_, column), kept) in part.mask.indexed_iter_mut() {
+                    *kept &= column < width;
                 }
-                both(&cut, options, dtype, |step, k| step.right(k))
-            }]),
+            }
+            both(&cut, options, dtype, |step, k| step.right(k))
+        }]),
     ]
 }
 

@@ -3,17 +3,16 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, Axis, arr2};
 
-use crate::generate::masks;
-use crate::contract::rows;
 use super::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options, kept, oracle, tokens};
 use crate::contract::class::Class;
-use crate::generate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
+use crate::contract::rows;
 use crate::generate::axes;
-use crate::numeric::conventions;
-use crate::numeric::conventions::{EmptyMask, MaskedValues};
-use crate::generate::pick::Pick;
-use crate::value::place::Dtype;
+use crate::generate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
+use crate::generate::masks;
 use crate::generate::measure::Measure;
+use crate::generate::pick::Pick;
+use crate::numeric::conventions::{EmptyMask, MaskedValues};
+use crate::value::place::Dtype;
 
 /// The largest token loss: one token that the model held for impossible.
 const LARGEST: f64 = 1e3;

@@ -19,21 +19,18 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
+use crate::contract::Contract;
 use crate::contract::Parts;
 use crate::contract::definition::Definition;
-use crate::numeric::aggregate::Aggregate;
-use crate::contract::Contract;
-use crate::contract::class::Class;
+use crate::contract::options::options;
 use crate::contract::stage::Stage;
 use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::contract::invariant::Invariant;
+use crate::generate::measure::Measure;
+use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
+use crate::numeric::tolerance::Expected;
 use crate::value::place::Dtype;
 use crate::value::record::item;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
-use crate::contract::options::options;
 use crate::value::record::record;
 
 record! {
@@ -158,8 +155,6 @@ impl Contract for AccumulatedLoss {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<AccumulatedLossCase> {
         generate::small(options, dtype)
     }
@@ -167,7 +162,6 @@ impl Contract for AccumulatedLoss {
     fn refuses(case: &AccumulatedLossCase, options: &Options) -> bool {
         options.empty_mask == EmptyMask::Refuse && tokens(case) == 0
     }
-
 
     fn simpler(case: &AccumulatedLossCase, _: &Options, _: Dtype) -> Vec<AccumulatedLossCase> {
         generate::simpler(case)
@@ -189,13 +183,9 @@ impl Contract for AccumulatedLoss {
         oracle::gradient(case, options)
     }
 
-
     fn wants_gradient(_: &Options) -> bool {
         true
     }
-
-
-
 }
 
 /// The number of tokens that count.
@@ -244,8 +234,8 @@ fn parted(case: &AccumulatedLossCase, whole: &Array2<f64>) -> Vec<Array2<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::place::Place;
     use crate::report::InvariantStatus;
+    use crate::value::place::Place;
 
     fn mean(part: &MicroBatch) -> f64 {
         let terms = part.token_losses.iter().zip(&part.mask);
@@ -255,7 +245,8 @@ mod tests {
 
     /// What the law `gradient` says of a function on host arrays.
     fn gradient_of(f: fn(&AccumulatedLossCase) -> f64) -> (InvariantStatus, u64) {
-        let check = crate::engine::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
+        let check =
+            crate::engine::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
         let report = check.cases(40).report().unwrap().swap_remove(0);
         let gradient = report.invariants.iter().find(|one| one.id == "gradient").unwrap();
         (gradient.status, gradient.cases)

@@ -21,76 +21,125 @@ pub(super) fn all() -> Vec<Fault> {
 /// Another answer than the one that is asked for.
 fn which_answer() -> Vec<Fault> {
     vec![
-        Fault::new("first-answer-taken", "the first answer is taken, where the last is asked for").seen("TinyZero 5f94a68; verifiers #196 (74867bf)").gives(&[|case, options, _| {
+        Fault::new("first-answer-taken", "the first answer is taken, where the last is asked for")
+            .seen("TinyZero 5f94a68; verifiers #196 (74867bf)")
+            .gives(&[|case, options, _| {
                 let first = Options { pick: Which::First, ..options.clone() };
                 each(case, |text| reference::answer(text, &first))
             }]),
-        Fault::new("last-answer-taken", "the last answer is taken, where the first is asked for").seen("an option without effect").under("{pick: first}").gives(&[|case, options, _| {
+        Fault::new("last-answer-taken", "the last answer is taken, where the first is asked for")
+            .seen("an option without effect")
+            .under("{pick: first}")
+            .gives(&[|case, options, _| {
                 let last = Options { pick: Which::Last, ..options.clone() };
                 each(case, |text| reference::answer(text, &last))
             }]),
-        Fault::new("two-tags-required", "an answer counts only when there is another one before it").seen("Search-R1: the prompt is searched too, and holds an example").gives(&[|case, options, _| {
-                each(case, |text| {
-                    let several = text.matches(options.marks()[0].trim()).count() > 1;
-                    if several { reference::answer(text, options) } else { none(text, options) }
-                })
-            }]),
-        Fault::new("greedy-to-the-last-tag", "the answer goes on to the last closing tag, over other answers").seen("plausible: `.*` for `.*?`").gives(&[|case, options, _| {
-                tagged(case, options, |text, [open, close]| {
-                    text.split_once(open)?.1.rsplit_once(close).map(|(answer, _)| answer)
-                })
-            }]),
-        Fault::new("previous-answer-kept", "a text without an answer gives that of the row before it").seen("plausible: a variable that the loop does not reset").gives(&[|case, options, _| {
-                let null = Options { missing: Missing::Null, ..options.clone() };
-                let mut last = None;
-                each(case, |text| {
-                    last = reference::answer(text, &null).or(last.take());
-                    last.clone().or_else(|| none(text, options))
-                })
-            }]),
-        Fault::new("tag-option-without-effect", "`<answer>` is searched for, whatever tag is declared").seen("an option without effect").under("{tag: final}").gives(&[|case, options, _| {
-                let answer = Options { tag: "answer".to_owned(), ..options.clone() };
-                each(case, |text| reference::answer(text, &answer))
-            }]),
+        Fault::new(
+            "two-tags-required",
+            "an answer counts only when there is another one before it",
+        )
+        .seen("Search-R1: the prompt is searched too, and holds an example")
+        .gives(&[|case, options, _| {
+            each(case, |text| {
+                let several = text.matches(options.marks()[0].trim()).count() > 1;
+                if several { reference::answer(text, options) } else { none(text, options) }
+            })
+        }]),
+        Fault::new(
+            "greedy-to-the-last-tag",
+            "the answer goes on to the last closing tag, over other answers",
+        )
+        .seen("plausible: `.*` for `.*?`")
+        .gives(&[|case, options, _| {
+            tagged(case, options, |text, [open, close]| {
+                text.split_once(open)?.1.rsplit_once(close).map(|(answer, _)| answer)
+            })
+        }]),
+        Fault::new(
+            "previous-answer-kept",
+            "a text without an answer gives that of the row before it",
+        )
+        .seen("plausible: a variable that the loop does not reset")
+        .gives(&[|case, options, _| {
+            let null = Options { missing: Missing::Null, ..options.clone() };
+            let mut last = None;
+            each(case, |text| {
+                last = reference::answer(text, &null).or(last.take());
+                last.clone().or_else(|| none(text, options))
+            })
+        }]),
+        Fault::new(
+            "tag-option-without-effect",
+            "`<answer>` is searched for, whatever tag is declared",
+        )
+        .seen("an option without effect")
+        .under("{tag: final}")
+        .gives(&[|case, options, _| {
+            let answer = Options { tag: "answer".to_owned(), ..options.clone() };
+            each(case, |text| reference::answer(text, &answer))
+        }]),
     ]
 }
 
 /// Not all of the text is searched, or not as text.
 fn search() -> Vec<Fault> {
     vec![
-        Fault::new("xml-parser-for-prose", "the completion is parsed as XML, which fails at a `<` or `&` in the prose").seen("torchtune #2604 (7d92c10e4), #2425, #2601").gives(&[
-                |case, options, _| each(case, |text| parsed(text, options, Which::Last)),
-                |case, options, _| each(case, |text| parsed(text, options, Which::First)),
-            ]),
-        Fault::new("only-the-tail-is-searched", "only the last characters of a completion are searched").seen("verl #2568 (152c59930), #7274, #7440: the last 300 characters").gives(&[
-                |case, options, _| each(case, |text| tail(text, options, 300)),
-                |case, options, _| each(case, |text| tail(text, options, 100)),
-            ]),
-        Fault::new("last-line-before-the-marker", "the last line is taken first, and the answer searched for in it").seen("TinyZero 1c17832").gives(&[|case, options, _| {
-                each(case, |text| {
-                    let line = text.rsplit('\n').next().unwrap_or("");
-                    of_part(line, text, options)
-                })
-            }]),
-        Fault::new("dot-stops-at-newlines", "an answer over several lines is none").seen("open-r1 #237: a regular expression without DOTALL").gives(&[|case, options, _| {
+        Fault::new(
+            "xml-parser-for-prose",
+            "the completion is parsed as XML, which fails at a `<` or `&` in the prose",
+        )
+        .seen("torchtune #2604 (7d92c10e4), #2425, #2601")
+        .gives(&[
+            |case, options, _| each(case, |text| parsed(text, options, Which::Last)),
+            |case, options, _| each(case, |text| parsed(text, options, Which::First)),
+        ]),
+        Fault::new(
+            "only-the-tail-is-searched",
+            "only the last characters of a completion are searched",
+        )
+        .seen("verl #2568 (152c59930), #7274, #7440: the last 300 characters")
+        .gives(&[
+            |case, options, _| each(case, |text| tail(text, options, 300)),
+            |case, options, _| each(case, |text| tail(text, options, 100)),
+        ]),
+        Fault::new(
+            "last-line-before-the-marker",
+            "the last line is taken first, and the answer searched for in it",
+        )
+        .seen("TinyZero 1c17832")
+        .gives(&[|case, options, _| {
+            each(case, |text| {
+                let line = text.rsplit('\n').next().unwrap_or("");
+                of_part(line, text, options)
+            })
+        }]),
+        Fault::new("dot-stops-at-newlines", "an answer over several lines is none")
+            .seen("open-r1 #237: a regular expression without DOTALL")
+            .gives(&[|case, options, _| {
                 each(case, |text| match blocks(text, options).last() {
                     Some(block) if block.contains('\n') => none(text, options),
                     _ => reference::answer(text, options),
                 })
             }]),
-        Fault::new("only-at-the-start", "text before the answer hides it").seen("plausible: `re.match` for `re.search`").gives(&[|case, options, _| {
+        Fault::new("only-at-the-start", "text before the answer hides it")
+            .seen("plausible: `re.match` for `re.search`")
+            .gives(&[|case, options, _| {
                 each(case, |text| {
                     let starts = text.starts_with(options.marks()[0].as_str());
                     if starts { reference::answer(text, options) } else { none(text, options) }
                 })
             }]),
-        Fault::new("only-at-the-end", "anything after the answer hides it, white space too").seen("plausible: a regular expression that ends in `$`").gives(&[|case, options, _| {
+        Fault::new("only-at-the-end", "anything after the answer hides it, white space too")
+            .seen("plausible: a regular expression that ends in `$`")
+            .gives(&[|case, options, _| {
                 each(case, |text| {
                     let ends = text.ends_with(options.marks()[1].as_str());
                     if ends { reference::answer(text, options) } else { none(text, options) }
                 })
             }]),
-        Fault::new("tags-on-lines-of-their-own", "a tag counts only with a line end beside it").seen("open-r1 #237: the strict format of the tutorial, `<answer>\\n(.*?)\\n</answer>`").gives(&[|case, options, _| {
+        Fault::new("tags-on-lines-of-their-own", "a tag counts only with a line end beside it")
+            .seen("open-r1 #237: the strict format of the tutorial, `<answer>\\n(.*?)\\n</answer>`")
+            .gives(&[|case, options, _| {
                 each(case, |text| {
                     let found = blocks(text, options).pop();
                     let found = found.and_then(|a| a.strip_prefix('\n')?.strip_suffix('\n'));
@@ -103,51 +152,86 @@ fn search() -> Vec<Fault> {
 /// The right answer, changed.
 fn changed() -> Vec<Fault> {
     vec![
-        Fault::new("sign-dropped-from-integers", "an integer loses its sign").seen("open-instruct #1530 (d97976175): the sign binds to the branch of decimals").gives(&[|case, options, _| {
+        Fault::new("sign-dropped-from-integers", "an integer loses its sign")
+            .seen("open-instruct #1530 (d97976175): the sign binds to the branch of decimals")
+            .gives(&[|case, options, _| {
                 answers(case, options, |answer| {
                     let digits = answer.trim_start_matches(['-', '+']);
                     let integer = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit());
                     if integer { digits.to_owned() } else { answer.to_owned() }
                 })
             }]),
-        Fault::new("separators-dropped", "commas are taken out of the answer").seen("verl gsm8k: `.replace(\",\", \"\")`, which is the verifier's business").gives(&[|case, options, _| answers(case, options, |answer| answer.replace(',', ""))]),
-        Fault::new("parsed-object-for-its-text", "the printed form of an object is given, not the answer in it").seen("verifiers #196 (74867bf); torchtune extract_tags: a list of one element").gives(&[
-                |case, options, _| answers(case, options, |answer| format!("['{answer}']")),
-                |case, options, _| answers(case, options, |answer| format!("answer='{answer}'")),
-            ]),
-        Fault::new("marks-in-the-answer", "the answer comes with its marks").seen("plausible: `group(0)` for `group(1)`").gives(&[|case, options, _| answers(case, options, |answer| options.rendered(answer))]),
-        Fault::new("full-stop-in-the-answer", "a full stop behind the marks becomes part of the answer").seen("verl: `[0-9.,]+` takes the full stop of the sentence").gives(&[|case, options, _| {
-                each(case, |text| {
-                    let answer = reference::answer(text, options)?;
-                    let close = options.marks()[1].clone();
-                    let found = !close.is_empty() && !blocks(text, options).is_empty();
-                    let stops = found && text.contains(&format!("{close}."));
-                    Some(if stops { answer + "." } else { answer })
-                })
-            }]),
-        Fault::new("white-space-kept", "white space around the answer stays").seen("an option without effect").gives(&[|case, options, _| {
+        Fault::new("separators-dropped", "commas are taken out of the answer")
+            .seen("verl gsm8k: `.replace(\",\", \"\")`, which is the verifier's business")
+            .gives(&[|case, options, _| answers(case, options, |answer| answer.replace(',', ""))]),
+        Fault::new(
+            "parsed-object-for-its-text",
+            "the printed form of an object is given, not the answer in it",
+        )
+        .seen("verifiers #196 (74867bf); torchtune extract_tags: a list of one element")
+        .gives(&[
+            |case, options, _| answers(case, options, |answer| format!("['{answer}']")),
+            |case, options, _| answers(case, options, |answer| format!("answer='{answer}'")),
+        ]),
+        Fault::new("marks-in-the-answer", "the answer comes with its marks")
+            .seen("plausible: `group(0)` for `group(1)`")
+            .gives(&[|case, options, _| answers(case, options, |answer| options.rendered(answer))]),
+        Fault::new(
+            "full-stop-in-the-answer",
+            "a full stop behind the marks becomes part of the answer",
+        )
+        .seen("verl: `[0-9.,]+` takes the full stop of the sentence")
+        .gives(&[|case, options, _| {
+            each(case, |text| {
+                let answer = reference::answer(text, options)?;
+                let close = options.marks()[1].clone();
+                let found = !close.is_empty() && !blocks(text, options).is_empty();
+                let stops = found && text.contains(&format!("{close}."));
+                Some(if stops { answer + "." } else { answer })
+            })
+        }]),
+        Fault::new("white-space-kept", "white space around the answer stays")
+            .seen("an option without effect")
+            .gives(&[|case, options, _| {
                 let kept = Options { trim: false, ..options.clone() };
                 each(case, |text| reference::answer(text, &kept))
             }]),
-        Fault::new("white-space-removed", "white space around the answer goes, where it is to stay").seen("an option without effect").under("{trim: false}").gives(&[|case, options, _| {
-                let trimmed = Options { trim: true, ..options.clone() };
-                each(case, |text| reference::answer(text, &trimmed))
-            }]),
-        Fault::new("white-space-collapsed", "every run of white space in the answer becomes one space").seen("plausible: `\" \".join(answer.split())`").gives(&[|case, options, _| {
-                answers(case, options, |answer| {
-                    answer.split_whitespace().collect::<Vec<_>>().join(" ")
-                })
-            }]),
-        Fault::new("first-line-of-the-answer", "only the first line of the answer is given").seen("plausible: `splitlines()[0]`").gives(&[|case, options, _| {
+        Fault::new(
+            "white-space-removed",
+            "white space around the answer goes, where it is to stay",
+        )
+        .seen("an option without effect")
+        .under("{trim: false}")
+        .gives(&[|case, options, _| {
+            let trimmed = Options { trim: true, ..options.clone() };
+            each(case, |text| reference::answer(text, &trimmed))
+        }]),
+        Fault::new(
+            "white-space-collapsed",
+            "every run of white space in the answer becomes one space",
+        )
+        .seen("plausible: `\" \".join(answer.split())`")
+        .gives(&[|case, options, _| {
+            answers(case, options, |answer| answer.split_whitespace().collect::<Vec<_>>().join(" "))
+        }]),
+        Fault::new("first-line-of-the-answer", "only the first line of the answer is given")
+            .seen("plausible: `splitlines()[0]`")
+            .gives(&[|case, options, _| {
                 answers(case, options, |a| a.lines().next().unwrap_or("").to_owned())
             }]),
-        Fault::new("letters-lowered", "the answer is in lower case").seen("plausible: normalised before it is compared, and the gold answer is not").gives(&[|case, options, _| answers(case, options, str::to_lowercase)]),
-        Fault::new("entities-unescaped", "`&lt;` in the answer becomes `<`").seen("plausible: a parser of HTML for text").gives(&[|case, options, _| {
+        Fault::new("letters-lowered", "the answer is in lower case")
+            .seen("plausible: normalised before it is compared, and the gold answer is not")
+            .gives(&[|case, options, _| answers(case, options, str::to_lowercase)]),
+        Fault::new("entities-unescaped", "`&lt;` in the answer becomes `<`")
+            .seen("plausible: a parser of HTML for text")
+            .gives(&[|case, options, _| {
                 answers(case, options, |answer| {
                     answer.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
                 })
             }]),
-        Fault::new("only-ascii", "characters beyond ASCII are lost").seen("plausible: `encode(\"ascii\", \"ignore\")`").gives(&[|case, options, _| {
+        Fault::new("only-ascii", "characters beyond ASCII are lost")
+            .seen("plausible: `encode(\"ascii\", \"ignore\")`")
+            .gives(&[|case, options, _| {
                 answers(case, options, |a| a.chars().filter(char::is_ascii).collect())
             }]),
     ]
@@ -156,16 +240,23 @@ fn changed() -> Vec<Fault> {
 /// Texts without an answer.
 fn missing() -> Vec<Fault> {
     vec![
-        Fault::new("unclosed-answer-taken", "an answer that is never closed goes to the end of the text").seen("plausible: `split(\"<answer>\")[1]`; a completion cut at the length limit").gives(&[|case, options, _| {
-                each(case, |text| {
-                    let marks = options.marks();
-                    let [open, close] = marks.each_ref().map(String::as_str);
-                    let rest = text.rsplit_once(open).map(|(_, rest)| rest);
-                    let answer = rest.map(|rest| rest.split(close).next().unwrap_or(""));
-                    finished(answer, text, options)
-                })
-            }]),
-        Fault::new("whole-text-without-a-tag", "a text without tags is the answer").seen("the GRPO tutorial: `split(\"<answer>\")[-1].split(\"</answer>\")[0]`").gives(&[|case, options, _| {
+        Fault::new(
+            "unclosed-answer-taken",
+            "an answer that is never closed goes to the end of the text",
+        )
+        .seen("plausible: `split(\"<answer>\")[1]`; a completion cut at the length limit")
+        .gives(&[|case, options, _| {
+            each(case, |text| {
+                let marks = options.marks();
+                let [open, close] = marks.each_ref().map(String::as_str);
+                let rest = text.rsplit_once(open).map(|(_, rest)| rest);
+                let answer = rest.map(|rest| rest.split(close).next().unwrap_or(""));
+                finished(answer, text, options)
+            })
+        }]),
+        Fault::new("whole-text-without-a-tag", "a text without tags is the answer")
+            .seen("the GRPO tutorial: `split(\"<answer>\")[-1].split(\"</answer>\")[0]`")
+            .gives(&[|case, options, _| {
                 each(case, |text| {
                     let marks = options.marks();
                     let [open, close] = marks.each_ref().map(String::as_str);
@@ -173,11 +264,26 @@ fn missing() -> Vec<Fault> {
                     finished(rest.split(close).next(), text, options)
                 })
             }]),
-        Fault::new("empty-for-null", "a text without an answer gives the empty text for null").seen("torchtune extract_tags, where null is declared").gives(&[|case, options, _| or_else(case, options, |_| Some(String::new()))]),
-        Fault::new("null-for-empty", "a text without an answer gives null for the empty text").seen("verl's convention, where verifiers' strict one is declared").under("{missing: empty}").gives(&[|case, options, _| or_else(case, options, |_| None)]),
-        Fault::new("nothing-for-the-whole", "a text without an answer gives the empty text for the whole").seen("verifiers extract_boxed_answer, strict where lenient is declared").under("{missing: whole}").gives(&[|case, options, _| or_else(case, options, |_| Some(String::new()))]),
-        Fault::new("the-word-none", "a text without an answer gives the word None").seen("plausible: `str(answer)`; a gold answer `None` would be right").gives(&[|case, options, _| or_else(case, options, |_| Some("None".to_owned()))]),
-        Fault::new("empty-answer-is-missing", "an answer that is empty counts as none").seen("plausible: `if answer:`, or `.+?` for `.*?`").gives(&[|case, options, _| {
+        Fault::new("empty-for-null", "a text without an answer gives the empty text for null")
+            .seen("torchtune extract_tags, where null is declared")
+            .gives(&[|case, options, _| or_else(case, options, |_| Some(String::new()))]),
+        Fault::new("null-for-empty", "a text without an answer gives null for the empty text")
+            .seen("verl's convention, where verifiers' strict one is declared")
+            .under("{missing: empty}")
+            .gives(&[|case, options, _| or_else(case, options, |_| None)]),
+        Fault::new(
+            "nothing-for-the-whole",
+            "a text without an answer gives the empty text for the whole",
+        )
+        .seen("verifiers extract_boxed_answer, strict where lenient is declared")
+        .under("{missing: whole}")
+        .gives(&[|case, options, _| or_else(case, options, |_| Some(String::new()))]),
+        Fault::new("the-word-none", "a text without an answer gives the word None")
+            .seen("plausible: `str(answer)`; a gold answer `None` would be right")
+            .gives(&[|case, options, _| or_else(case, options, |_| Some("None".to_owned()))]),
+        Fault::new("empty-answer-is-missing", "an answer that is empty counts as none")
+            .seen("plausible: `if answer:`, or `.+?` for `.*?`")
+            .gives(&[|case, options, _| {
                 each(case, |text| {
                     let answer = reference::answer(text, options);
                     answer.filter(|answer| !answer.is_empty()).or_else(|| none(text, options))
@@ -189,13 +295,22 @@ fn missing() -> Vec<Fault> {
 /// Mistakes of the other formats.
 fn boxes_and_hashes() -> Vec<Fault> {
     vec![
-        Fault::new("first-closing-brace", "a box ends at the first closing brace").seen("trl #5026, ai-agent-book #173: `\\\\boxed\\{([^}]*)\\}`").under("{format: boxed}").gives(&[|case, options, _| {
+        Fault::new("first-closing-brace", "a box ends at the first closing brace")
+            .seen("trl #5026, ai-agent-book #173: `\\\\boxed\\{([^}]*)\\}`")
+            .under("{format: boxed}")
+            .gives(&[|case, options, _| {
                 boxed(case, options, |rest| rest.split_once('}')?.0.strip_prefix('{'))
             }]),
-        Fault::new("last-closing-brace", "a box ends at the last closing brace of the text").seen("lmms-eval #1512: `oxed{(.*)}`").under("{format: boxed}").gives(&[|case, options, _| {
+        Fault::new("last-closing-brace", "a box ends at the last closing brace of the text")
+            .seen("lmms-eval #1512: `oxed{(.*)}`")
+            .under("{format: boxed}")
+            .gives(&[|case, options, _| {
                 boxed(case, options, |rest| rest.rsplit_once('}')?.0.strip_prefix('{'))
             }]),
-        Fault::new("one-level-of-braces", "a box with braces inside braces is none").seen("plausible: `\\\\boxed\\{((?:[^{}]|\\{[^{}]*\\})*)\\}`").under("{format: boxed}").gives(&[|case, options, _| {
+        Fault::new("one-level-of-braces", "a box with braces inside braces is none")
+            .seen("plausible: `\\\\boxed\\{((?:[^{}]|\\{[^{}]*\\})*)\\}`")
+            .under("{format: boxed}")
+            .gives(&[|case, options, _| {
                 boxed(case, options, |rest| {
                     let shallow = |answer: &&str| {
                         let mut depth = 0;
@@ -207,25 +322,40 @@ fn boxes_and_hashes() -> Vec<Fault> {
                     braced(rest).filter(shallow)
                 })
             }]),
-        Fault::new("no-braces-in-a-box", "a box with braces in it is none").seen("plausible: `\\\\boxed\\{([^{}]*)\\}`").under("{format: boxed}").gives(&[|case, options, _| {
+        Fault::new("no-braces-in-a-box", "a box with braces in it is none")
+            .seen("plausible: `\\\\boxed\\{([^{}]*)\\}`")
+            .under("{format: boxed}")
+            .gives(&[|case, options, _| {
                 boxed(case, options, |rest| braced(rest).filter(|answer| !answer.contains('{')))
             }]),
-        Fault::new("unclosed-box-taken", "a box that is never closed goes to the end of the text").seen("plausible: a loop over braces that runs off the end").under("{format: boxed}").gives(&[|case, options, _| {
+        Fault::new("unclosed-box-taken", "a box that is never closed goes to the end of the text")
+            .seen("plausible: a loop over braces that runs off the end")
+            .under("{format: boxed}")
+            .gives(&[|case, options, _| {
                 boxed(case, options, |rest| braced(rest).or_else(|| rest.strip_prefix('{')))
             }]),
-        Fault::new("braces-lost", "the braces in a box are lost").seen("plausible: `.strip(\"{}\")` and its relatives").under("{format: boxed}").gives(&[
+        Fault::new("braces-lost", "the braces in a box are lost")
+            .seen("plausible: `.strip(\"{}\")` and its relatives")
+            .under("{format: boxed}")
+            .gives(&[
                 |case, options, _| answers(case, options, |a| a.replace(['{', '}'], "")),
                 |case, options, _| {
                     answers(case, options, |a| a.trim_matches(['{', '}']).to_owned())
                 },
             ]),
-        Fault::new("box-needs-dollars", "a box counts only between dollars").seen("plausible: `\\$\\\\boxed\\{…\\}\\$`").under("{format: boxed}").gives(&[|case, options, _| {
+        Fault::new("box-needs-dollars", "a box counts only between dollars")
+            .seen("plausible: `\\$\\\\boxed\\{…\\}\\$`")
+            .under("{format: boxed}")
+            .gives(&[|case, options, _| {
                 each(case, |text| {
                     let within = text.contains("$\\boxed{");
                     if within { reference::answer(text, options) } else { none(text, options) }
                 })
             }]),
-        Fault::new("numbers-only", "only the number behind the hashes is taken: words are none").seen("verl gsm8k: `#### (-?[0-9.,]+)`, where the rest of the line is declared").under("{format: hash}").gives(&[|case, options, _| {
+        Fault::new("numbers-only", "only the number behind the hashes is taken: words are none")
+            .seen("verl gsm8k: `#### (-?[0-9.,]+)`, where the rest of the line is declared")
+            .under("{format: hash}")
+            .gives(&[|case, options, _| {
                 hashed(case, options, |rest| {
                     let rest = rest.trim_start_matches(' ');
                     let number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
@@ -233,20 +363,32 @@ fn boxes_and_hashes() -> Vec<Fault> {
                     Some(&rest[..end]).filter(|number| !number.is_empty())
                 })
             }]),
-        Fault::new("rest-of-the-text", "all that follows the hashes is taken, not only their line").seen("plausible: `split(\"####\")[-1]`").under("{format: hash}").gives(&[|case, options, _| hashed(case, options, |rest| rest.get(..))]),
-        Fault::new("first-word-of-the-line", "only the first word behind the hashes is taken").seen("plausible: `split(\"####\")[-1].split()[0]`").under("{format: hash}").gives(&[|case, options, _| {
+        Fault::new("rest-of-the-text", "all that follows the hashes is taken, not only their line")
+            .seen("plausible: `split(\"####\")[-1]`")
+            .under("{format: hash}")
+            .gives(&[|case, options, _| hashed(case, options, |rest| rest.get(..))]),
+        Fault::new("first-word-of-the-line", "only the first word behind the hashes is taken")
+            .seen("plausible: `split(\"####\")[-1].split()[0]`")
+            .under("{format: hash}")
+            .gives(&[|case, options, _| {
                 hashed(case, options, |rest| {
                     let line = rest.split('\n').next().unwrap_or("");
                     line.split_whitespace().next()
                 })
             }]),
-        Fault::new("hashes-at-the-start-of-a-line", "hashes after other words on their line do not count").seen("plausible: `^####` with MULTILINE").under("{format: hash}").gives(&[|case, options, _| {
-                each(case, |text| {
-                    let within = |(at, _): (usize, &str)| at > 0 && !text[..at].ends_with('\n');
-                    let hidden = text.match_indices("####").last().is_some_and(within);
-                    if hidden { none(text, options) } else { reference::answer(text, options) }
-                })
-            }]),
+        Fault::new(
+            "hashes-at-the-start-of-a-line",
+            "hashes after other words on their line do not count",
+        )
+        .seen("plausible: `^####` with MULTILINE")
+        .under("{format: hash}")
+        .gives(&[|case, options, _| {
+            each(case, |text| {
+                let within = |(at, _): (usize, &str)| at > 0 && !text[..at].ends_with('\n');
+                let hidden = text.match_indices("####").last().is_some_and(within);
+                if hidden { none(text, options) } else { reference::answer(text, options) }
+            })
+        }]),
     ]
 }
 

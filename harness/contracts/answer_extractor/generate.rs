@@ -5,17 +5,15 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, arr1};
 
-use crate::generate::masks;
-use crate::contract::rows;
 use super::oracle::{Reading, readings};
 use super::{AnswerExtractor, AnswerExtractorCase, Format, Options};
 use crate::contract::Contract;
 use crate::contract::class::Class;
-use crate::generate::draw::{chance, one};
-use crate::generate::axes;
-use crate::numeric::conventions;
+use crate::contract::rows;
 use crate::generate::completions;
 use crate::generate::completions::{AnswerFamily, NASTY, Shape};
+use crate::generate::draw::{chance, one};
+use crate::generate::masks;
 
 /// The longest text in bytes, and the most rows.
 const LONGEST: usize = 1 << 14;

@@ -27,25 +27,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::completions::Markers;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::ExpectedTexts;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::completions::Markers;
+use crate::generate::draw::{chance, one};
+use crate::numeric::tolerance::ExpectedTexts;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -213,17 +208,16 @@ impl Contract for AnswerExtractor {
         corners: |options, _| generate::corners(options),
         valid: |case, _, _| generate::valid(case),
         classes: generate::classes,
-        reference: |case, options, _| case.texts.map(|text| reference::answer(text, options)).into(),
+        reference: |case, options, _| {
+            case.texts.map(|text| reference::answer(text, options)).into()
+        },
         invariants: invariants::all,
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
         generate::small(options)
     }
-
 
     fn shapes(case: &AnswerExtractorCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("answers", case.texts.shape().to_vec())]
@@ -234,13 +228,9 @@ impl Contract for AnswerExtractor {
         vec![ExpectedTexts { field: "answers", texts }]
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for AnswerExtractor {}

@@ -8,93 +8,147 @@ type Fault = crate::contract::fault::Fault<CompletionDecoder>;
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("any-think-tag-blanks-the-answer", "a completion with a tag of reasoning anywhere gives an empty text").seen("ROLL a0ea3540").under("{think: strip-closed}").gives(&[
-                |case, options, _| {
-                    each(case, |t| match options.think_tags.iter().any(|tag| t.contains(&**tag)) {
-                        true => String::new(),
-                        false => text(t, options),
-                    })
-                },
-                |case, options, _| {
-                    each(case, |t| match t.contains(&*options.think_tags[0]) {
-                        true => String::new(),
-                        false => text(t, options),
-                    })
-                },
-            ]),
-        Fault::new("stop-string-cut-although-absent", "the length of the stop string is cut off although it does not stand at the end").seen("vLLM #3016, #3150, #3672").gives(&[|case, options, _| {
-                let stop = options.artefacts.last().map_or(0, |stop| stop.chars().count());
-                each(case, |t| {
-                    let t = text(t, options);
-                    let kept = t.chars().count().saturating_sub(stop);
-                    t.chars().take(kept).collect()
+        Fault::new(
+            "any-think-tag-blanks-the-answer",
+            "a completion with a tag of reasoning anywhere gives an empty text",
+        )
+        .seen("ROLL a0ea3540")
+        .under("{think: strip-closed}")
+        .gives(&[
+            |case, options, _| {
+                each(case, |t| match options.think_tags.iter().any(|tag| t.contains(&**tag)) {
+                    true => String::new(),
+                    false => text(t, options),
                 })
-            }]),
-        Fault::new("one-of-several-stops-removed", "exactly one special token is removed from the end").seen("AReaL #846 (b06658421)").gives(&[|case, options, _| {
-                each(case, |t| {
-                    let found = options.artefacts.iter().find_map(|a| t.strip_suffix(&**a));
-                    trimmed(thought(found.unwrap_or(t), options), options)
+            },
+            |case, options, _| {
+                each(case, |t| match t.contains(&*options.think_tags[0]) {
+                    true => String::new(),
+                    false => text(t, options),
                 })
-            }]),
-        Fault::new("artefacts-removed-at-the-end-only", "special tokens are removed from the end, not from the start or the middle").seen("decoding with left padding, pitfall decoding-string-processing").gives(&[|case, options, _| {
-                each(case, |mut t| {
-                    while let Some(rest) =
-                        options.artefacts.iter().find_map(|a| t.strip_suffix(&**a))
-                    {
-                        t = rest;
-                    }
-                    trimmed(thought(t, options), options)
-                })
-            }]),
-        Fault::new("artefacts-removed-once-each", "each special token is removed in one pass: one that appears when another goes stays").seen("`str.replace` once for each token: what is left may be a new marker (`<p<pad>ad>`)").gives(&[|case, options, _| {
-                each(case, |t| {
-                    let t = options.artefacts.iter().fold(t.to_owned(), |t, a| t.replace(&**a, ""));
-                    trimmed(thought(&t, options), options)
-                })
-            }]),
-        Fault::new("only-one-artefact-known", "only the first of the special tokens is removed").seen("trl #7039 (one of several end ids)").gives(&[|case, options, _| {
+            },
+        ]),
+        Fault::new(
+            "stop-string-cut-although-absent",
+            "the length of the stop string is cut off although it does not stand at the end",
+        )
+        .seen("vLLM #3016, #3150, #3672")
+        .gives(&[|case, options, _| {
+            let stop = options.artefacts.last().map_or(0, |stop| stop.chars().count());
+            each(case, |t| {
+                let t = text(t, options);
+                let kept = t.chars().count().saturating_sub(stop);
+                t.chars().take(kept).collect()
+            })
+        }]),
+        Fault::new(
+            "one-of-several-stops-removed",
+            "exactly one special token is removed from the end",
+        )
+        .seen("AReaL #846 (b06658421)")
+        .gives(&[|case, options, _| {
+            each(case, |t| {
+                let found = options.artefacts.iter().find_map(|a| t.strip_suffix(&**a));
+                trimmed(thought(found.unwrap_or(t), options), options)
+            })
+        }]),
+        Fault::new(
+            "artefacts-removed-at-the-end-only",
+            "special tokens are removed from the end, not from the start or the middle",
+        )
+        .seen("decoding with left padding, pitfall decoding-string-processing")
+        .gives(&[|case, options, _| {
+            each(case, |mut t| {
+                while let Some(rest) = options.artefacts.iter().find_map(|a| t.strip_suffix(&**a)) {
+                    t = rest;
+                }
+                trimmed(thought(t, options), options)
+            })
+        }]),
+        Fault::new(
+            "artefacts-removed-once-each",
+            "each special token is removed in one pass: one that appears when another goes stays",
+        )
+        .seen("`str.replace` once for each token: what is left may be a new marker (`<p<pad>ad>`)")
+        .gives(&[|case, options, _| {
+            each(case, |t| {
+                let t = options.artefacts.iter().fold(t.to_owned(), |t, a| t.replace(&**a, ""));
+                trimmed(thought(&t, options), options)
+            })
+        }]),
+        Fault::new("only-one-artefact-known", "only the first of the special tokens is removed")
+            .seen("trl #7039 (one of several end ids)")
+            .gives(&[|case, options, _| {
                 each(case, |t| {
                     let known = &options.artefacts[..options.artefacts.len().min(1)];
                     trimmed(thought(&clean(t, known), options), options)
                 })
             }]),
-        Fault::new("cut-at-the-first-artefact", "everything from the first special token on is lost").seen("left padding decoded as if it ended the text").gives(&[|case, options, _| {
-                each(case, |t| {
-                    let first = options.artefacts.iter().filter_map(|a| t.find(&**a)).min();
-                    text(&t[..first.unwrap_or(t.len())], options)
-                })
+        Fault::new(
+            "cut-at-the-first-artefact",
+            "everything from the first special token on is lost",
+        )
+        .seen("left padding decoded as if it ended the text")
+        .gives(&[|case, options, _| {
+            each(case, |t| {
+                let first = options.artefacts.iter().filter_map(|a| t.find(&**a)).min();
+                text(&t[..first.unwrap_or(t.len())], options)
+            })
+        }]),
+        Fault::new(
+            "artefact-stripped-as-characters",
+            "the characters of a special token are stripped from the ends, as Python's strip does",
+        )
+        .seen("pitfall decoding-string-processing: `text.strip(\"<pad>\")`")
+        .gives(&[|case, options, _| {
+            each(case, |t| {
+                let mut t = text(t, options);
+                for artefact in &options.artefacts {
+                    t = t.trim_matches(|c| artefact.contains(c)).to_owned();
+                }
+                t
+            })
+        }]),
+        Fault::new(
+            "kept-markers-removed-as-special",
+            "markers that are registered as special tokens go with the others",
+        )
+        .seen("skip_special_tokens with <answer> among the special tokens")
+        .gives(&[|case, options, _| {
+            each(case, |t| {
+                let t = options.keep.iter().fold(text(t, options), |t, k| t.replace(&**k, ""));
+                trimmed(t, options)
+            })
+        }]),
+        Fault::new("all-tags-removed", "everything in angle brackets goes")
+            .seen("HTML stripped from completions, pitfall decoding-string-processing")
+            .gives(&[|case, options, _| {
+                each(case, |t| trimmed(without_tags(&text(t, options)), options))
             }]),
-        Fault::new("artefact-stripped-as-characters", "the characters of a special token are stripped from the ends, as Python's strip does").seen("pitfall decoding-string-processing: `text.strip(\"<pad>\")`").gives(&[|case, options, _| {
-                each(case, |t| {
-                    let mut t = text(t, options);
-                    for artefact in &options.artefacts {
-                        t = t.trim_matches(|c| artefact.contains(c)).to_owned();
-                    }
-                    t
+        Fault::new(
+            "blank-without-markers",
+            "a completion without the kept markers gives an empty text",
+        )
+        .seen(
+            "verifiers' `ThinkParser` gives nothing without its closing tag; here of kept markers",
+        )
+        .gives(&[
+            |case, options, _| {
+                each(case, |t| match options.keep.iter().all(|k| t.contains(&**k)) {
+                    true => text(t, options),
+                    false => String::new(),
                 })
-            }]),
-        Fault::new("kept-markers-removed-as-special", "markers that are registered as special tokens go with the others").seen("skip_special_tokens with <answer> among the special tokens").gives(&[|case, options, _| {
-                each(case, |t| {
-                    let t = options.keep.iter().fold(text(t, options), |t, k| t.replace(&**k, ""));
-                    trimmed(t, options)
+            },
+            |case, options, _| {
+                each(case, |t| match options.keep.last().is_none_or(|k| t.contains(&**k)) {
+                    true => text(t, options),
+                    false => String::new(),
                 })
-            }]),
-        Fault::new("all-tags-removed", "everything in angle brackets goes").seen("HTML stripped from completions, pitfall decoding-string-processing").gives(&[|case, options, _| each(case, |t| trimmed(without_tags(&text(t, options)), options))]),
-        Fault::new("blank-without-markers", "a completion without the kept markers gives an empty text").seen("verifiers' `ThinkParser` gives nothing without its closing tag; here of kept markers").gives(&[
-                |case, options, _| {
-                    each(case, |t| match options.keep.iter().all(|k| t.contains(&**k)) {
-                        true => text(t, options),
-                        false => String::new(),
-                    })
-                },
-                |case, options, _| {
-                    each(case, |t| match options.keep.last().is_none_or(|k| t.contains(&**k)) {
-                        true => text(t, options),
-                        false => String::new(),
-                    })
-                },
-            ]),
-        Fault::new("answer-part-only", "what stands outside the kept markers is lost").seen("the extractor's work done by the decoder").gives(&[|case, options, _| {
+            },
+        ]),
+        Fault::new("answer-part-only", "what stands outside the kept markers is lost")
+            .seen("the extractor's work done by the decoder")
+            .gives(&[|case, options, _| {
                 each(case, |t| {
                     let t = text(t, options);
                     let [open, close, ..] = &options.keep[..] else { return t };
@@ -103,27 +157,42 @@ pub(super) fn all() -> Vec<Fault> {
                     t.get(from..to).unwrap_or(&t).to_owned()
                 })
             }]),
-        Fault::new("greedy-think-block", "one block from the first opening tag to the last closing tag").seen("`<think>.*</think>` without the question mark").under("{think: strip-closed}").gives(&[|case, options, _| {
-                let [open, close] = &options.think_tags;
-                each(case, |t| {
-                    let t = clean(t, &options.artefacts);
-                    match (t.find(&**open), t.rfind(&**close)) {
-                        (Some(from), Some(to)) if from < to => {
-                            trimmed([&t[..from], &t[to + close.len()..]].concat(), options)
-                        }
-                        _ => text(&t, options),
+        Fault::new(
+            "greedy-think-block",
+            "one block from the first opening tag to the last closing tag",
+        )
+        .seen("`<think>.*</think>` without the question mark")
+        .under("{think: strip-closed}")
+        .gives(&[|case, options, _| {
+            let [open, close] = &options.think_tags;
+            each(case, |t| {
+                let t = clean(t, &options.artefacts);
+                match (t.find(&**open), t.rfind(&**close)) {
+                    (Some(from), Some(to)) if from < to => {
+                        trimmed([&t[..from], &t[to + close.len()..]].concat(), options)
                     }
-                })
-            }]),
-        Fault::new("think-block-without-line-ends", "a block of reasoning with a line end inside stays").seen("`<think>.*?</think>` without DOTALL; open-r1 #237 has it in a reward").under("{think: strip-closed}").gives(&[|case, options, _| {
-                let close = &options.think_tags[1];
-                each(case, |t| {
-                    let t = clean(t, &options.artefacts);
-                    let inside = t.rsplit_once(&**close).is_some_and(|(r, _)| r.contains('\n'));
-                    if inside { trimmed(t, options) } else { text(&t, options) }
-                })
-            }]),
-        Fault::new("unclosed-block-kept", "reasoning that does not end is taken for the answer").seen("truncated completions under `re.sub(r'<think>.*?</think>', '')`").under("{think: strip-closed}").gives(&[|case, options, _| {
+                    _ => text(&t, options),
+                }
+            })
+        }]),
+        Fault::new(
+            "think-block-without-line-ends",
+            "a block of reasoning with a line end inside stays",
+        )
+        .seen("`<think>.*?</think>` without DOTALL; open-r1 #237 has it in a reward")
+        .under("{think: strip-closed}")
+        .gives(&[|case, options, _| {
+            let close = &options.think_tags[1];
+            each(case, |t| {
+                let t = clean(t, &options.artefacts);
+                let inside = t.rsplit_once(&**close).is_some_and(|(r, _)| r.contains('\n'));
+                if inside { trimmed(t, options) } else { text(&t, options) }
+            })
+        }]),
+        Fault::new("unclosed-block-kept", "reasoning that does not end is taken for the answer")
+            .seen("truncated completions under `re.sub(r'<think>.*?</think>', '')`")
+            .under("{think: strip-closed}")
+            .gives(&[|case, options, _| {
                 let [open, close] = &options.think_tags;
                 each(case, |t| {
                     let t = clean(t, &options.artefacts);
@@ -135,87 +204,141 @@ pub(super) fn all() -> Vec<Fault> {
                     trimmed([&thought(&t[..at], options), &t[at..]].concat(), options)
                 })
             }]),
-        Fault::new("block-opened-in-the-prompt-kept", "a closing tag without an opening one stays, with the reasoning before it").seen("ROLL a0ea3540; templates that end the prompt with the opening tag").under("{think: strip-closed}").gives(&[|case, options, _| {
-                let [open, close] = &options.think_tags;
-                each(case, |t| {
-                    let t = clean(t, &options.artefacts);
-                    match t.split_once(&**close) {
-                        Some((before, after)) if !before.contains(&**open) => {
-                            trimmed([before, close, &thought(after, options)].concat(), options)
-                        }
-                        _ => text(&t, options),
+        Fault::new(
+            "block-opened-in-the-prompt-kept",
+            "a closing tag without an opening one stays, with the reasoning before it",
+        )
+        .seen("ROLL a0ea3540; templates that end the prompt with the opening tag")
+        .under("{think: strip-closed}")
+        .gives(&[|case, options, _| {
+            let [open, close] = &options.think_tags;
+            each(case, |t| {
+                let t = clean(t, &options.artefacts);
+                match t.split_once(&**close) {
+                    Some((before, after)) if !before.contains(&**open) => {
+                        trimmed([before, close, &thought(after, options)].concat(), options)
                     }
-                })
-            }]),
-        Fault::new("tags-removed-reasoning-kept", "the tags of reasoning go and the reasoning stays").seen("`text.replace('<think>', '')`").under("{think: strip-closed}").gives(&[|case, options, _| {
+                    _ => text(&t, options),
+                }
+            })
+        }]),
+        Fault::new(
+            "tags-removed-reasoning-kept",
+            "the tags of reasoning go and the reasoning stays",
+        )
+        .seen("`text.replace('<think>', '')`")
+        .under("{think: strip-closed}")
+        .gives(&[|case, options, _| {
+            each(case, |t| {
+                let t = clean(t, &options.artefacts);
+                let tags = options.think_tags.iter();
+                trimmed(tags.fold(t, |t, tag| t.replace(&**tag, "")), options)
+            })
+        }]),
+        Fault::new(
+            "first-closing-tag-taken",
+            "what follows the first closing tag stays, not what follows the last",
+        )
+        .seen("`text.split('</think>')[1]`")
+        .under("{think: last-segment}")
+        .gives(&[
+            |case, options, _| {
+                let close = &options.think_tags[1];
                 each(case, |t| {
                     let t = clean(t, &options.artefacts);
-                    let tags = options.think_tags.iter();
-                    trimmed(tags.fold(t, |t, tag| t.replace(&**tag, "")), options)
+                    let rest = t.split_once(&**close).map(|(_, rest)| rest.to_owned());
+                    trimmed(rest.unwrap_or_else(|| thought(&t, options)), options)
                 })
-            }]),
-        Fault::new("first-closing-tag-taken", "what follows the first closing tag stays, not what follows the last").seen("`text.split('</think>')[1]`").under("{think: last-segment}").gives(&[
-                |case, options, _| {
-                    let close = &options.think_tags[1];
-                    each(case, |t| {
-                        let t = clean(t, &options.artefacts);
-                        let rest = t.split_once(&**close).map(|(_, rest)| rest.to_owned());
-                        trimmed(rest.unwrap_or_else(|| thought(&t, options)), options)
-                    })
-                },
-                |case, options, _| {
-                    let close = &options.think_tags[1];
-                    each(case, |t| {
-                        let t = clean(t, &options.artefacts);
-                        let rest = t.split(&**close).nth(1).map(str::to_owned);
-                        trimmed(rest.unwrap_or_else(|| thought(&t, options)), options)
-                    })
-                },
-            ]),
-        Fault::new("blank-without-a-closing-tag", "plain text without reasoning gives an empty text").seen("`strip-always` where the template does not always think").under("{think: last-segment}").gives(&[|case, options, _| {
+            },
+            |case, options, _| {
                 let close = &options.think_tags[1];
-                each(case, |t| match t.contains(&**close) {
-                    true => text(t, options),
-                    false => String::new(),
+                each(case, |t| {
+                    let t = clean(t, &options.artefacts);
+                    let rest = t.split(&**close).nth(1).map(str::to_owned);
+                    trimmed(rest.unwrap_or_else(|| thought(&t, options)), options)
                 })
+            },
+        ]),
+        Fault::new(
+            "blank-without-a-closing-tag",
+            "plain text without reasoning gives an empty text",
+        )
+        .seen("`strip-always` where the template does not always think")
+        .under("{think: last-segment}")
+        .gives(&[|case, options, _| {
+            let close = &options.think_tags[1];
+            each(case, |t| match t.contains(&**close) {
+                true => text(t, options),
+                false => String::new(),
+            })
+        }]),
+        Fault::new("reasoning-kept-as-content", "reasoning is not removed at all")
+            .seen("an option without effect, pitfall configuration")
+            .under("{think: strip-closed}")
+            .gives(&[|case, options, _| {
+                each(case, |t| trimmed(clean(t, &options.artefacts), options))
             }]),
-        Fault::new("reasoning-kept-as-content", "reasoning is not removed at all").seen("an option without effect, pitfall configuration").under("{think: strip-closed}").gives(&[|case, options, _| each(case, |t| trimmed(clean(t, &options.artefacts), options))]),
-        Fault::new("beyond-ascii-dropped", "characters beyond ASCII are lost").seen("`text.encode('ascii', 'ignore')`").gives(&[|case, options, _| {
+        Fault::new("beyond-ascii-dropped", "characters beyond ASCII are lost")
+            .seen("`text.encode('ascii', 'ignore')`")
+            .gives(&[|case, options, _| {
                 each(case, |t| text(t, options).chars().filter(char::is_ascii).collect())
             }]),
-        Fault::new("cut-characters-dropped", "what is left of a character that was cut in two is lost").seen("`errors='ignore'` for `errors='replace'`").gives(&[|case, options, _| each(case, |t| text(t, options).replace('\u{fffd}', ""))]),
-        Fault::new("white-space-collapsed", "every run of white space becomes one space").seen("`' '.join(text.split())`; clean_up_tokenization_spaces").gives(&[|case, options, _| {
+        Fault::new(
+            "cut-characters-dropped",
+            "what is left of a character that was cut in two is lost",
+        )
+        .seen("`errors='ignore'` for `errors='replace'`")
+        .gives(&[|case, options, _| each(case, |t| text(t, options).replace('\u{fffd}', ""))]),
+        Fault::new("white-space-collapsed", "every run of white space becomes one space")
+            .seen("`' '.join(text.split())`; clean_up_tokenization_spaces")
+            .gives(&[|case, options, _| {
                 each(case, |t| text(t, options).split_whitespace().collect::<Vec<_>>().join(" "))
             }]),
-        Fault::new("line-ends-replaced", "carriage returns are lost").seen("text mode and `splitlines`").gives(&[
+        Fault::new("line-ends-replaced", "carriage returns are lost")
+            .seen("text mode and `splitlines`")
+            .gives(&[
                 |case, options, _| each(case, |t| text(t, options).replace("\r\n", "\n")),
                 |case, options, _| {
                     each(case, |t| text(t, options).lines().collect::<Vec<_>>().join("\n"))
                 },
             ]),
-        Fault::new("first-line-only", "everything after the first line is lost").seen("TinyZero 1c17832 has its like in an extractor").gives(&[|case, options, _| {
+        Fault::new("first-line-only", "everything after the first line is lost")
+            .seen("TinyZero 1c17832 has its like in an extractor")
+            .gives(&[|case, options, _| {
                 each(case, |t| text(t, options).split('\n').next().unwrap_or("").to_owned())
             }]),
-        Fault::new("lower-case", "letters are made small").seen("a normaliser of answers applied to the whole text").gives(&[|case, options, _| each(case, |t| text(t, options).to_lowercase())]),
-        Fault::new("truncated-to-a-length", "long texts are cut").seen("verl #2568 searches the last 300 characters only").gives(&[
+        Fault::new("lower-case", "letters are made small")
+            .seen("a normaliser of answers applied to the whole text")
+            .gives(&[|case, options, _| each(case, |t| text(t, options).to_lowercase())]),
+        Fault::new("truncated-to-a-length", "long texts are cut")
+            .seen("verl #2568 searches the last 300 characters only")
+            .gives(&[
                 |case, options, _| each(case, |t| text(t, options).chars().take(1000).collect()),
                 |case, options, _| each(case, |t| text(t, options).chars().take(200).collect()),
             ]),
-        Fault::new("outer-white-space-lost", "outer white space goes although it must stay").seen("`strip()` where the text is compared byte for byte").under("{trim: false}").gives(&[
+        Fault::new("outer-white-space-lost", "outer white space goes although it must stay")
+            .seen("`strip()` where the text is compared byte for byte")
+            .under("{trim: false}")
+            .gives(&[
                 |case, options, _| each(case, |t| text(t, options).trim().to_owned()),
                 |case, options, _| each(case, |t| text(t, options).trim_end().to_owned()),
             ]),
-        Fault::new("first-row-for-all", "every completion gets the text of the first").seen("a loop that decodes `ids[0]`").gives(&[|case, options, _| {
+        Fault::new("first-row-for-all", "every completion gets the text of the first")
+            .seen("a loop that decodes `ids[0]`")
+            .gives(&[|case, options, _| {
                 let first = case.completions.first().map_or("", |t| t);
                 each(case, |_| text(first, options))
             }]),
-        Fault::new("rows-without-text-left-out-of-place", "texts move up over the empty ones, which come last").seen("trl #3491 has rows zipped with other rows").gives(&[|case, options, _| {
-                let texts: Vec<String> =
-                    case.completions.iter().map(|t| text(t, options)).collect();
-                let (full, empty): (Vec<_>, Vec<_>) =
-                    texts.into_iter().partition(|t| !t.is_empty());
-                [full, empty].concat().into()
-            }]),
+        Fault::new(
+            "rows-without-text-left-out-of-place",
+            "texts move up over the empty ones, which come last",
+        )
+        .seen("trl #3491 has rows zipped with other rows")
+        .gives(&[|case, options, _| {
+            let texts: Vec<String> = case.completions.iter().map(|t| text(t, options)).collect();
+            let (full, empty): (Vec<_>, Vec<_>) = texts.into_iter().partition(|t| !t.is_empty());
+            [full, empty].concat().into()
+        }]),
     ]
 }
 

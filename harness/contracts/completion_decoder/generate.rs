@@ -5,8 +5,8 @@ use arbitrary::{Result, Unstructured};
 use super::{CompletionDecoder, CompletionDecoderCase, Options, oracle};
 use crate::contract::Contract;
 use crate::contract::class::Class;
-use crate::generate::draw::{chance, one};
 use crate::generate::completions::{AnswerFamily, Markers, NASTY, Shape, completion, inserted};
+use crate::generate::draw::{chance, one};
 
 /// At most this many completions.
 const ROWS: usize = 4;

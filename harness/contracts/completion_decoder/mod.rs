@@ -26,25 +26,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::contract::rows;
-use crate::value::choice::choice;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::ExpectedTexts;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::tolerance::ExpectedTexts;
+use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -185,18 +180,17 @@ impl Contract for CompletionDecoder {
         corners: |options, _| generate::corners(options),
         valid: |case, _, _| rows::check_axes::<Self>(case),
         classes: generate::classes,
-        reference: |case, options, _| { let texts = case.completions.iter().map(|text| reference::text(text, options));
-        texts.collect::<Vec<String>>().into() },
+        reference: |case, options, _| {
+            let texts = case.completions.iter().map(|text| reference::text(text, options));
+            texts.collect::<Vec<String>>().into()
+        },
         invariants: invariants::all,
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
         generate::small(options)
     }
-
 
     fn shapes(case: &CompletionDecoderCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("texts", case.completions.shape().to_vec())]
@@ -207,13 +201,9 @@ impl Contract for CompletionDecoder {
         vec![ExpectedTexts { field: "texts", texts }]
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for CompletionDecoder {}

@@ -3,17 +3,15 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
-use crate::generate::masks;
-use crate::contract::rows;
 use super::{CompletionMask, CompletionMaskCase, LARGEST_ID, Options};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{chance, one};
-use crate::generate::axes;
-use crate::numeric::conventions;
+use crate::generate::masks;
+use crate::generate::measure::complexity;
 use crate::generate::pick::Pick;
 use crate::value::place::Dtype;
-use crate::generate::measure::complexity;
 
 /// Ids of large vocabularies begin here.
 const LARGE_ID: i64 = 32_000;

@@ -23,24 +23,19 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -212,12 +207,9 @@ impl Contract for CompletionMask {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
         generate::small(options)
     }
-
 
     fn simpler(case: &CompletionMaskCase, options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
         generate::simpler(case, options)
@@ -231,13 +223,9 @@ impl Contract for CompletionMask {
         oracle::mask(case, options)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 
     fn samples(options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
         generate::samples(options)

@@ -11,88 +11,161 @@ type Fault = crate::contract::fault::Fault<Gae>;
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("values-one-step-early", "each token has the value of the state before its own").seen("trl #137 (8070ac041)").gives(&[|case, options, dtype| {
+        Fault::new("values-one-step-early", "each token has the value of the state before its own")
+            .seen("trl #137 (8070ac041)")
+            .gives(&[|case, options, dtype| {
                 let values = moved(&case.values, &case.mask, 1);
                 reference::gae(&GaeCase { values, ..case.clone() }, options, dtype)
             }]),
-        Fault::new("rewards-one-step-early", "each token has the reward of the next one").seen("trlx #401 (a369dad): the terminal reward lands one token early").gives(&[|case, options, dtype| {
+        Fault::new("rewards-one-step-early", "each token has the reward of the next one")
+            .seen("trlx #401 (a369dad): the terminal reward lands one token early")
+            .gives(&[|case, options, dtype| {
                 let rewards = moved(&case.rewards, &case.mask, -1);
                 reference::gae(&GaeCase { rewards, ..case.clone() }, options, dtype)
             }]),
-        Fault::new("returns-from-stale-advantages", "the returns are made before the advantages are, so they are the values").seen("CleanRL #337 (95fcdd75)").gives(&[|case, options, dtype| {
-                let right = reference::gae(case, options, dtype);
-                GaeOutput { returns: unmasked(&case.values, &case.mask), ..right }
-            }]),
-        Fault::new("returns-without-lambda", "the returns are the discounted sums of rewards, whatever λ is").seen("plausible: the critic's target taken from the contract `returns`").gives(&[|case, options, dtype| {
-                let whole = Options { lam: 1.0, whiten: false, ..options.clone() };
-                let GaeOutput { returns, .. } = reference::gae(case, &whole, dtype);
-                GaeOutput { returns, ..reference::gae(case, options, dtype) }
-            }]),
-        Fault::new("mask-applied-before-unsorting", "rows sorted by length are masked in the order that they had before").seen("verl #1440 (f147ede20)").gives(&[|case, options, _| {
-                let carried = recursion(case, options, Step::right);
-                let whole = GaeCase { mask: by_rank(&case.mask), ..case.clone() };
-                finish(&whole, options, carried)
-            }]),
-        Fault::new("lambda-not-applied", "the discounted return less the value, as with λ = 1").seen("an option without effect").gives(&[|case, options, dtype| {
+        Fault::new(
+            "returns-from-stale-advantages",
+            "the returns are made before the advantages are, so they are the values",
+        )
+        .seen("CleanRL #337 (95fcdd75)")
+        .gives(&[|case, options, dtype| {
+            let right = reference::gae(case, options, dtype);
+            GaeOutput { returns: unmasked(&case.values, &case.mask), ..right }
+        }]),
+        Fault::new(
+            "returns-without-lambda",
+            "the returns are the discounted sums of rewards, whatever λ is",
+        )
+        .seen("plausible: the critic's target taken from the contract `returns`")
+        .gives(&[|case, options, dtype| {
+            let whole = Options { lam: 1.0, whiten: false, ..options.clone() };
+            let GaeOutput { returns, .. } = reference::gae(case, &whole, dtype);
+            GaeOutput { returns, ..reference::gae(case, options, dtype) }
+        }]),
+        Fault::new(
+            "mask-applied-before-unsorting",
+            "rows sorted by length are masked in the order that they had before",
+        )
+        .seen("verl #1440 (f147ede20)")
+        .gives(&[|case, options, _| {
+            let carried = recursion(case, options, Step::right);
+            let whole = GaeCase { mask: by_rank(&case.mask), ..case.clone() };
+            finish(&whole, options, carried)
+        }]),
+        Fault::new("lambda-not-applied", "the discounted return less the value, as with λ = 1")
+            .seen("an option without effect")
+            .gives(&[|case, options, dtype| {
                 reference::gae(case, &Options { lam: 1.0, ..options.clone() }, dtype)
             }]),
-        Fault::new("lambda-fixed", "λ is 0.95 whatever is declared").seen("an option that never reaches the function: the default of every library").under("{lam: 0}").gives(&[|case, options, dtype| {
+        Fault::new("lambda-fixed", "λ is 0.95 whatever is declared")
+            .seen("an option that never reaches the function: the default of every library")
+            .under("{lam: 0}")
+            .gives(&[|case, options, dtype| {
                 reference::gae(case, &Options { lam: 0.95, ..options.clone() }, dtype)
             }]),
-        Fault::new("carry-left-out", "the TD error alone, as with λ = 0").seen("one-step advantages where GAE is declared").gives(&[|case, options, dtype| {
+        Fault::new("carry-left-out", "the TD error alone, as with λ = 0")
+            .seen("one-step advantages where GAE is declared")
+            .gives(&[|case, options, dtype| {
                 reference::gae(case, &Options { lam: 0.0, ..options.clone() }, dtype)
             }]),
-        Fault::new("gamma-not-applied", "no discount, as with γ = 1").seen("an option without effect").under("{gamma: 0.9}").gives(&[|case, options, dtype| {
+        Fault::new("gamma-not-applied", "no discount, as with γ = 1")
+            .seen("an option without effect")
+            .under("{gamma: 0.9}")
+            .gives(&[|case, options, dtype| {
                 reference::gae(case, &Options { gamma: 1.0, ..options.clone() }, dtype)
             }]),
-        Fault::new("next-value-not-discounted", "r + V' − V for r + γV' − V").seen("plausible: a discount left out of the TD error").under("{gamma: 0.9, lam: 1}").gives(&[|case, options, _| {
+        Fault::new("next-value-not-discounted", "r + V' − V for r + γV' − V")
+            .seen("plausible: a discount left out of the TD error")
+            .under("{gamma: 0.9, lam: 1}")
+            .gives(&[|case, options, _| {
                 let step =
                     |s: &Step, o: &Options| s.reward + s.next - s.value + o.gamma * o.lam * s.ahead;
                 finish(case, options, recursion(case, options, step))
             }]),
-        Fault::new("carry-decays-without-gamma", "δ + λA' for δ + γλA'").seen("plausible: a discount left out of the carry").under("{gamma: 0.9}").gives(&[|case, options, _| {
+        Fault::new("carry-decays-without-gamma", "δ + λA' for δ + γλA'")
+            .seen("plausible: a discount left out of the carry")
+            .under("{gamma: 0.9}")
+            .gives(&[|case, options, _| {
                 let step = |s: &Step, o: &Options| s.error(o.gamma) + o.lam * s.ahead;
                 finish(case, options, recursion(case, options, step))
             }]),
-        Fault::new("value-not-subtracted", "r + γV' for r + γV' − V").seen("plausible: the λ-return stands for the advantage").gives(&[|case, options, _| {
+        Fault::new("value-not-subtracted", "r + γV' for r + γV' − V")
+            .seen("plausible: the λ-return stands for the advantage")
+            .gives(&[|case, options, _| {
                 let step =
                     |s: &Step, o: &Options| s.error(o.gamma) + s.value + o.gamma * o.lam * s.ahead;
                 finish(case, options, recursion(case, options, step))
             }]),
-        Fault::new("pad-value-as-the-next", "the value of the next column, masked or not, stands for that of the next token").seen("torchtune estimate_advantages, which needs pads of 0; a mask that is not applied").gives(&[|case, options, _| {
-                let step = |s: &Step, o: &Options| {
-                    let next = case.values.get([s.at.0, s.at.1 + 1]).copied().unwrap_or(0.0);
-                    let next = if s.kept { next } else { s.next };
-                    Step { next, ..*s }.right(o)
-                };
-                finish(case, options, recursion(case, options, step))
+        Fault::new(
+            "pad-value-as-the-next",
+            "the value of the next column, masked or not, stands for that of the next token",
+        )
+        .seen("torchtune estimate_advantages, which needs pads of 0; a mask that is not applied")
+        .gives(&[|case, options, _| {
+            let step = |s: &Step, o: &Options| {
+                let next = case.values.get([s.at.0, s.at.1 + 1]).copied().unwrap_or(0.0);
+                let next = if s.kept { next } else { s.next };
+                Step { next, ..*s }.right(o)
+            };
+            finish(case, options, recursion(case, options, step))
+        }]),
+        Fault::new(
+            "bootstrap-with-the-last-value",
+            "the last token's own value stands for the one that follows, which is 0",
+        )
+        .seen("SB3 #183, #185 (fc952715), the same at the end of a completion")
+        .gives(&[|case, options, _| {
+            let step = |s: &Step, o: &Options| {
+                let last = s.kept
+                    && !(s.at.1 + 1..case.mask.ncols()).any(|token| case.mask[[s.at.0, token]]);
+                Step { next: if last { s.value } else { s.next }, ..*s }.right(o)
+            };
+            finish(case, options, recursion(case, options, step))
+        }]),
+        Fault::new("carry-crosses-rows", "the running advantage is not reset between rows")
+            .seen("packed batches without document boundaries; torchtune #2613 (b18312c7d)")
+            .gives(&[|case, options, _| {
+                finish(case, options, carried(case, options, true, Step::right))
             }]),
-        Fault::new("bootstrap-with-the-last-value", "the last token's own value stands for the one that follows, which is 0").seen("SB3 #183, #185 (fc952715), the same at the end of a completion").gives(&[|case, options, _| {
-                let step = |s: &Step, o: &Options| {
-                    let last = s.kept
-                        && !(s.at.1 + 1..case.mask.ncols()).any(|token| case.mask[[s.at.0, token]]);
-                    Step { next: if last { s.value } else { s.next }, ..*s }.right(o)
-                };
-                finish(case, options, recursion(case, options, step))
-            }]),
-        Fault::new("carry-crosses-rows", "the running advantage is not reset between rows").seen("packed batches without document boundaries; torchtune #2613 (b18312c7d)").gives(&[|case, options, _| finish(case, options, carried(case, options, true, Step::right))]),
-        Fault::new("reset-at-observation", "the recursion starts anew after a masked token").seen("verl #7278, #7300, the same in GAE").under("{holes: true}").gives(&[|case, options, _| {
+        Fault::new("reset-at-observation", "the recursion starts anew after a masked token")
+            .seen("verl #7278, #7300, the same in GAE")
+            .under("{holes: true}")
+            .gives(&[|case, options, _| {
                 let zero = Options { masked: MaskedTokens::Zero, ..options.clone() };
                 let step = |s: &Step, o: &Options| if s.kept { s.right(o) } else { 0.0 };
                 finish(case, options, recursion(case, &zero, step))
             }]),
-        Fault::new("time-passes-at-masked-tokens", "masked tokens are steps with reward and value 0, where they are declared to be none").seen("OpenRLHF's convention where verl's is declared").under("{holes: true}").as_if(&[|options| Options { masked: MaskedTokens::Zero, ..options }]),
-        Fault::new("masked-tokens-skipped", "masked tokens are no steps, where time is declared to pass").seen("verl's convention where OpenRLHF's is declared").under("{holes: true, masked: zero}").as_if(&[|options| Options { masked: MaskedTokens::Skip, ..options }]),
-        Fault::new("masked-output-not-zeroed", "masked positions hold the running advantage where 0 is promised").seen("verl's GAE and OpenRLHF's, which do not mask again").gives(&[|case, options, dtype| {
-                let mut output = reference::gae(case, options, dtype);
-                let carried = recursion(case, options, Step::right);
-                for (at, _) in case.mask.indexed_iter().filter(|(_, kept)| !**kept) {
-                    output.advantages[at] = carried[at];
-                    output.returns[at] = carried[at];
-                }
-                output
-            }]),
-        Fault::new("recursion-from-the-start", "what came before a token, for what comes after").seen("plausible: a loop that is not reversed").gives(&[|case, options, dtype| {
+        Fault::new(
+            "time-passes-at-masked-tokens",
+            "masked tokens are steps with reward and value 0, where they are declared to be none",
+        )
+        .seen("OpenRLHF's convention where verl's is declared")
+        .under("{holes: true}")
+        .as_if(&[|options| Options { masked: MaskedTokens::Zero, ..options }]),
+        Fault::new(
+            "masked-tokens-skipped",
+            "masked tokens are no steps, where time is declared to pass",
+        )
+        .seen("verl's convention where OpenRLHF's is declared")
+        .under("{holes: true, masked: zero}")
+        .as_if(&[|options| Options { masked: MaskedTokens::Skip, ..options }]),
+        Fault::new(
+            "masked-output-not-zeroed",
+            "masked positions hold the running advantage where 0 is promised",
+        )
+        .seen("verl's GAE and OpenRLHF's, which do not mask again")
+        .gives(&[|case, options, dtype| {
+            let mut output = reference::gae(case, options, dtype);
+            let carried = recursion(case, options, Step::right);
+            for (at, _) in case.mask.indexed_iter().filter(|(_, kept)| !**kept) {
+                output.advantages[at] = carried[at];
+                output.returns[at] = carried[at];
+            }
+            output
+        }]),
+        Fault::new("recursion-from-the-start", "what came before a token, for what comes after")
+            .seen("plausible: a loop that is not reversed")
+            .gives(&[|case, options, dtype| {
                 let turn = |mut array: Array2<f64>| {
                     array.invert_axis(Axis(1));
                     array.as_standard_layout().into_owned()
@@ -104,7 +177,9 @@ pub(super) fn all() -> Vec<Fault> {
                 let output = reference::gae(&turned, options, dtype);
                 (turn(output.advantages), turn(output.returns)).into()
             }]),
-        Fault::new("td-error-clipped", "TD errors are clipped to ±1 or ±10").seen("Atari-style clipping left on by default").gives(&[
+        Fault::new("td-error-clipped", "TD errors are clipped to ±1 or ±10")
+            .seen("Atari-style clipping left on by default")
+            .gives(&[
                 |case, options, _| {
                     let step = |s: &Step, o: &Options| s.clipped(o, 1.0);
                     finish(case, options, recursion(case, options, step))
@@ -114,31 +189,57 @@ pub(super) fn all() -> Vec<Fault> {
                     finish(case, options, recursion(case, options, step))
                 },
             ]),
-        Fault::new("whitened-unasked", "the advantages are whitened where that is not declared").seen("a default of another library: verl and TRL PPO always whiten").gives(&[|case, options, _| {
+        Fault::new("whitened-unasked", "the advantages are whitened where that is not declared")
+            .seen("a default of another library: verl and TRL PPO always whiten")
+            .gives(&[|case, options, _| {
                 let whiten = Options { whiten: true, ..options.clone() };
                 finish(case, &whiten, recursion(case, options, Step::right))
             }]),
-        Fault::new("not-whitened", "the advantages are left as they are where whitening is declared").seen("an option without effect").under("{whiten: true}").gives(&[|case, options, dtype| {
-                reference::gae(case, &Options { whiten: false, ..options.clone() }, dtype)
-            }]),
-        Fault::new("returns-of-whitened-advantages", "the critic's target is the whitened advantage and the value").seen("plausible: returns made one line too late").under("{whiten: true}").gives(&[|case, options, _| {
-                let output = finish(case, options, recursion(case, options, Step::right));
-                let returns = &output.advantages + &unmasked(&case.values, &case.mask);
-                GaeOutput { returns, ..output }
-            }]),
-        Fault::new("whitened-over-padding", "mean and deviation are those of the padded matrix").seen("trlx, as in `whiten`").under("{whiten: true}").gives(&[|case, options, _| {
+        Fault::new(
+            "not-whitened",
+            "the advantages are left as they are where whitening is declared",
+        )
+        .seen("an option without effect")
+        .under("{whiten: true}")
+        .gives(&[|case, options, dtype| {
+            reference::gae(case, &Options { whiten: false, ..options.clone() }, dtype)
+        }]),
+        Fault::new(
+            "returns-of-whitened-advantages",
+            "the critic's target is the whitened advantage and the value",
+        )
+        .seen("plausible: returns made one line too late")
+        .under("{whiten: true}")
+        .gives(&[|case, options, _| {
+            let output = finish(case, options, recursion(case, options, Step::right));
+            let returns = &output.advantages + &unmasked(&case.values, &case.mask);
+            GaeOutput { returns, ..output }
+        }]),
+        Fault::new("whitened-over-padding", "mean and deviation are those of the padded matrix")
+            .seen("trlx, as in `whiten`")
+            .under("{whiten: true}")
+            .gives(&[|case, options, _| {
                 let carried = recursion(case, options, Step::right);
                 let padded = unmasked(&carried, &case.mask);
                 let whole: Vec<f64> = padded.iter().copied().collect();
                 planted(case, &carried, &Moments::of(&whole))
             }]),
-        Fault::new("whitened-with-ddof-0", "the deviation is the biased one, so that one token is enough").seen("OpenRLHF's convention where verl's is declared").under("{whiten: true, empty_mask: refuse}").gives(&[|case, options, _| {
-                let carried = recursion(case, options, Step::right);
-                let mut moments = Moments::of(&kept(&carried, &case.mask));
-                moments.deviation = moments.biased;
-                planted(case, &carried, &moments)
-            }]),
-        Fault::new("whitened-row-by-row", "each row is whitened by itself").seen("OpenRLHF masked_normalize, where the whole batch is declared").under("{whiten: true}").gives(&[|case, options, _| {
+        Fault::new(
+            "whitened-with-ddof-0",
+            "the deviation is the biased one, so that one token is enough",
+        )
+        .seen("OpenRLHF's convention where verl's is declared")
+        .under("{whiten: true, empty_mask: refuse}")
+        .gives(&[|case, options, _| {
+            let carried = recursion(case, options, Step::right);
+            let mut moments = Moments::of(&kept(&carried, &case.mask));
+            moments.deviation = moments.biased;
+            planted(case, &carried, &moments)
+        }]),
+        Fault::new("whitened-row-by-row", "each row is whitened by itself")
+            .seen("OpenRLHF masked_normalize, where the whole batch is declared")
+            .under("{whiten: true}")
+            .gives(&[|case, options, _| {
                 let carried = recursion(case, options, Step::right);
                 let mut output = finish(case, options, carried.clone());
                 for row in 0..case.mask.nrows() {
@@ -153,19 +254,28 @@ pub(super) fn all() -> Vec<Fault> {
                 }
                 output
             }]),
-        Fault::new("whitened-without-centring", "divided by the deviation, the mean left in").seen("TRL PPO's shift_mean=False, which is meant for rewards").under("{whiten: true}").gives(&[|case, options, _| {
+        Fault::new("whitened-without-centring", "divided by the deviation, the mean left in")
+            .seen("TRL PPO's shift_mean=False, which is meant for rewards")
+            .under("{whiten: true}")
+            .gives(&[|case, options, _| {
                 let carried = recursion(case, options, Step::right);
                 let mut moments = Moments::of(&kept(&carried, &case.mask));
                 moments.mean = 0.0;
                 planted(case, &carried, &moments)
             }]),
-        Fault::new("epsilon-beside-the-root", "σ + 1e-8 for √(var + 1e-8)").seen("SB3 and CleanRL, where verl's convention is declared").under("{whiten: true}").gives(&[|case, options, _| {
+        Fault::new("epsilon-beside-the-root", "σ + 1e-8 for √(var + 1e-8)")
+            .seen("SB3 and CleanRL, where verl's convention is declared")
+            .under("{whiten: true}")
+            .gives(&[|case, options, _| {
                 let carried = recursion(case, options, Step::right);
                 let mut moments = Moments::of(&kept(&carried, &case.mask));
                 moments.deviation = moments.bare + EPSILON;
                 planted(case, &carried, &moments)
             }]),
-        Fault::new("one-token-unbiased-deviation", "one token over a ddof of 1 is NaN").seen("ROLL #475, #476 (370cb24c)").under("{whiten: true}").gives(&[|case, options, _| {
+        Fault::new("one-token-unbiased-deviation", "one token over a ddof of 1 is NaN")
+            .seen("ROLL #475, #476 (370cb24c)")
+            .under("{whiten: true}")
+            .gives(&[|case, options, _| {
                 let carried = recursion(case, options, Step::right);
                 let kept = kept(&carried, &case.mask);
                 let mut moments = Moments::of(&kept);

@@ -21,25 +21,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::contract::rows;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::{Masked, Rows};
-use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedTokens, MaskedValues};
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::{Masked, Rows};
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedTokens, MaskedValues};
+use crate::numeric::tolerance::Expected;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -174,8 +169,6 @@ impl Contract for Gae {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<GaeCase> {
         // A spread of 0.01 tells ε inside the root from ε beside it.
         let rewards: &[f64] = if options.whiten { &[0.0, 1.0, 0.01] } else { &[0.0, 1.0, 2.0] };
@@ -187,7 +180,6 @@ impl Contract for Gae {
         options.empty_mask == EmptyMask::Refuse && options.too_few(case)
     }
 
-
     fn shapes(case: &GaeCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         let shape = case.rewards.shape().to_vec();
         vec![("advantages", shape.clone()), ("returns", shape)]
@@ -197,13 +189,9 @@ impl Contract for Gae {
         oracle::gae(case, options, dtype)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for Gae {

@@ -5,8 +5,8 @@ use ndarray::Array2;
 use super::{GaeCase, Options};
 use crate::numeric::conventions::{EmptyMask, MaskedTokens};
 use crate::numeric::tolerance::outside;
-use crate::value::place::Dtype;
 use crate::numeric::tolerance::{Expected, Number, SAFETY, discounted, summed};
+use crate::value::place::Dtype;
 
 /// The constant inside the root of the deviation.
 pub(super) const EPSILON: f64 = 1e-8;

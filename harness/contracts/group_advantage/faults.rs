@@ -15,47 +15,80 @@ type Function = fn(&GroupAdvantageCase, &Options, Dtype) -> GroupAdvantageOutput
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("mean-over-std-precedence", "r - mean/(std + ε) for (r - mean)/(std + ε)").seen("prime-rl #390 (748158fa6)").gives(&[|case, options, _| {
+        Fault::new("mean-over-std-precedence", "r - mean/(std + ε) for (r - mean)/(std + ε)")
+            .seen("prime-rl #390 (748158fa6)")
+            .gives(&[|case, options, _| {
                 by_group(case, |r| {
                     let shift = mean(r) / divisor(r, options);
                     r.iter().map(|x| x - shift).collect()
                 })
             }]),
-        Fault::new("group-stride-applied-twice", "only groups 0, G, 2G, … of G rows are normalised, the others keep their raw rewards").seen("AReaL #225 (0b0d4eda9)").under("{layout: contiguous}").gives(&[|case, options, dtype| {
-                let mut output = right(case, options, dtype);
-                for (number, rows) in members(case).iter().enumerate() {
-                    if number % rows.len() != 0 {
-                        rows.iter().for_each(|row| output.advantages[*row] = scored(case, *row));
-                    }
+        Fault::new(
+            "group-stride-applied-twice",
+            "only groups 0, G, 2G, … of G rows are normalised, the others keep their raw rewards",
+        )
+        .seen("AReaL #225 (0b0d4eda9)")
+        .under("{layout: contiguous}")
+        .gives(&[|case, options, dtype| {
+            let mut output = right(case, options, dtype);
+            for (number, rows) in members(case).iter().enumerate() {
+                if number % rows.len() != 0 {
+                    rows.iter().for_each(|row| output.advantages[*row] = scored(case, *row));
                 }
-                output
-            }]),
-        Fault::new("every-row-its-own-group", "each row gets its raw reward, as if it were a group of its own").seen("Search-R1 9ec2fa9").gives(&[|case, _, _| by_group(case, <[f64]>::to_vec)]),
-        Fault::new("one-row-unbiased-deviation", "a deviation with ddof 1 over one row, which is NaN").seen("SB3 #1028 (2cc1477f)").gives(&[|case, options, dtype| {
-                let mut output = right(case, options, dtype);
-                for rows in members(case).iter().filter(|rows| rows.len() == 1) {
-                    output.advantages[rows[0]] = f64::NAN;
-                }
-                output
-            }]),
-        Fault::new("baseline-missing", "the group mean is never subtracted").seen("REINFORCE port without its baseline; compare Search-R1 9ec2fa9").as_if(&[|options| Options { baseline: Baseline::None, ..options }]),
-        Fault::new("epsilon-swallows-the-signal", "ε is so large that it shrinks the advantages (1, 0.1, 0.01, 1e-3 and others)").seen("TRL adds 1e-4, verl 1e-6: a constant for rewards of another size").gives(&[
-                |case, options, dtype| epsilon(case, options, dtype, 1.0),
-                |case, options, dtype| epsilon(case, options, dtype, 0.5),
-                |case, options, dtype| epsilon(case, options, dtype, 0.1),
-                |case, options, dtype| epsilon(case, options, dtype, 0.05),
-                |case, options, dtype| epsilon(case, options, dtype, 0.01),
-                |case, options, dtype| epsilon(case, options, dtype, 5e-3),
-                |case, options, dtype| epsilon(case, options, dtype, 1e-3),
-                |case, options, dtype| epsilon(case, options, dtype, 10.0),
-            ]),
-        Fault::new("epsilon-of-another-size", "ε is smaller than declared (1e-4, 1e-5, 1e-6, 1e-8)").seen("TRL 1e-4, verl 1e-6, open-instruct 1e-8: a port with another library's constant").under("{epsilon: 1.0e-3}").gives(&[
-                |case, options, dtype| epsilon(case, options, dtype, 1e-4),
-                |case, options, dtype| epsilon(case, options, dtype, 1e-5),
-                |case, options, dtype| epsilon(case, options, dtype, 1e-6),
-                |case, options, dtype| epsilon(case, options, dtype, 1e-8),
-            ]),
-        Fault::new("epsilon-missing", "nothing protects the division: a constant group gives 0/0").seen("Shao et al. 2024 (DeepSeekMath) print (r - mean)/std; TRL adds 1e-4, verl 1e-6").gives(&[
+            }
+            output
+        }]),
+        Fault::new(
+            "every-row-its-own-group",
+            "each row gets its raw reward, as if it were a group of its own",
+        )
+        .seen("Search-R1 9ec2fa9")
+        .gives(&[|case, _, _| by_group(case, <[f64]>::to_vec)]),
+        Fault::new(
+            "one-row-unbiased-deviation",
+            "a deviation with ddof 1 over one row, which is NaN",
+        )
+        .seen("SB3 #1028 (2cc1477f)")
+        .gives(&[|case, options, dtype| {
+            let mut output = right(case, options, dtype);
+            for rows in members(case).iter().filter(|rows| rows.len() == 1) {
+                output.advantages[rows[0]] = f64::NAN;
+            }
+            output
+        }]),
+        Fault::new("baseline-missing", "the group mean is never subtracted")
+            .seen("REINFORCE port without its baseline; compare Search-R1 9ec2fa9")
+            .as_if(&[|options| Options { baseline: Baseline::None, ..options }]),
+        Fault::new(
+            "epsilon-swallows-the-signal",
+            "ε is so large that it shrinks the advantages (1, 0.1, 0.01, 1e-3 and others)",
+        )
+        .seen("TRL adds 1e-4, verl 1e-6: a constant for rewards of another size")
+        .gives(&[
+            |case, options, dtype| epsilon(case, options, dtype, 1.0),
+            |case, options, dtype| epsilon(case, options, dtype, 0.5),
+            |case, options, dtype| epsilon(case, options, dtype, 0.1),
+            |case, options, dtype| epsilon(case, options, dtype, 0.05),
+            |case, options, dtype| epsilon(case, options, dtype, 0.01),
+            |case, options, dtype| epsilon(case, options, dtype, 5e-3),
+            |case, options, dtype| epsilon(case, options, dtype, 1e-3),
+            |case, options, dtype| epsilon(case, options, dtype, 10.0),
+        ]),
+        Fault::new(
+            "epsilon-of-another-size",
+            "ε is smaller than declared (1e-4, 1e-5, 1e-6, 1e-8)",
+        )
+        .seen("TRL 1e-4, verl 1e-6, open-instruct 1e-8: a port with another library's constant")
+        .under("{epsilon: 1.0e-3}")
+        .gives(&[
+            |case, options, dtype| epsilon(case, options, dtype, 1e-4),
+            |case, options, dtype| epsilon(case, options, dtype, 1e-5),
+            |case, options, dtype| epsilon(case, options, dtype, 1e-6),
+            |case, options, dtype| epsilon(case, options, dtype, 1e-8),
+        ]),
+        Fault::new("epsilon-missing", "nothing protects the division: a constant group gives 0/0")
+            .seen("Shao et al. 2024 (DeepSeekMath) print (r - mean)/std; TRL adds 1e-4, verl 1e-6")
+            .gives(&[
                 |case, options, _| scaled(case, options, |r, options| deviation(r, options.ddof)),
                 // In f32 the mean of equal rewards is not always the reward: 0/0 or ±0.7.
                 |case, options, _| {
@@ -69,95 +102,172 @@ pub(super) fn all() -> Vec<Fault> {
                     })
                 },
             ]),
-        Fault::new("residue-of-a-rounded-mean", "ε so small that the rounding of a constant group's mean becomes an advantage").seen("open-instruct adds 1e-8, OpenRLHF 1e-9: as small as the rounding of a mean in f32").gives(&[
-                |case, options, _| in_f32(case, options, 1e-8),
-                |case, options, _| in_f32(case, options, 1e-10),
-                |case, options, _| in_f32(case, options, 1e-12),
-            ]),
-        Fault::new("epsilon-inside-the-root", "√(variance + ε) for std + ε").seen("whitening code reused for groups").gives(&[|case, options, _| {
+        Fault::new(
+            "residue-of-a-rounded-mean",
+            "ε so small that the rounding of a constant group's mean becomes an advantage",
+        )
+        .seen("open-instruct adds 1e-8, OpenRLHF 1e-9: as small as the rounding of a mean in f32")
+        .gives(&[
+            |case, options, _| in_f32(case, options, 1e-8),
+            |case, options, _| in_f32(case, options, 1e-10),
+            |case, options, _| in_f32(case, options, 1e-12),
+        ]),
+        Fault::new("epsilon-inside-the-root", "√(variance + ε) for std + ε")
+            .seen("whitening code reused for groups")
+            .gives(&[|case, options, _| {
                 scaled(case, options, |r, options| {
                     (deviation(r, options.ddof).powi(2) + options.epsilon).sqrt()
                 })
             }]),
-        Fault::new("epsilon-clamped-for-added", "max(std, ε) where std + ε is declared, or the reverse").seen("TRL and verl add to the deviation; OpenRLHF's whitening clamps the variance").under("{epsilon: 1.0e-3}").gives(&[|case, options, dtype| {
-                let epsilon_mode = match options.epsilon_mode {
-                    EpsilonMode::Add => EpsilonMode::Clamp,
-                    EpsilonMode::Clamp => EpsilonMode::Add,
-                };
-                reference::advantages(case, &Options { epsilon_mode, ..options.clone() }, dtype)
-            }]),
-        Fault::new("biased-for-unbiased-deviation", "the deviation divides by G where G - 1 is declared, or the reverse").seen("torch.std is unbiased, numpy.std is not").as_if(&[|options| Options { ddof: 1 - options.ddof, ..options }]),
-        Fault::new("divided-by-the-variance", "the square root of the variance is missing").seen("`var` for `std`").gives(&[|case, options, _| {
+        Fault::new(
+            "epsilon-clamped-for-added",
+            "max(std, ε) where std + ε is declared, or the reverse",
+        )
+        .seen("TRL and verl add to the deviation; OpenRLHF's whitening clamps the variance")
+        .under("{epsilon: 1.0e-3}")
+        .gives(&[|case, options, dtype| {
+            let epsilon_mode = match options.epsilon_mode {
+                EpsilonMode::Add => EpsilonMode::Clamp,
+                EpsilonMode::Clamp => EpsilonMode::Add,
+            };
+            reference::advantages(case, &Options { epsilon_mode, ..options.clone() }, dtype)
+        }]),
+        Fault::new(
+            "biased-for-unbiased-deviation",
+            "the deviation divides by G where G - 1 is declared, or the reverse",
+        )
+        .seen("torch.std is unbiased, numpy.std is not")
+        .as_if(&[|options| Options { ddof: 1 - options.ddof, ..options }]),
+        Fault::new("divided-by-the-variance", "the square root of the variance is missing")
+            .seen("`var` for `std`")
+            .gives(&[|case, options, _| {
                 scaled(case, options, |r, options| {
                     deviation(r, options.ddof).powi(2) + options.epsilon
                 })
             }]),
-        Fault::new("not-divided", "the deviation is never divided by").seen("Dr. GRPO where GRPO is declared").as_if(&[|options| Options { scale: Scale::None, ..options }]),
-        Fault::new("divided-although-not-declared", "divides by the deviation where no scale is declared").seen("GRPO where Dr. GRPO is declared").under("{scale: none}").gives(&[
-                |case, options, dtype| {
-                    let options = Options { scale: Scale::Std, ..options.clone() };
-                    reference::advantages(case, &options, dtype)
-                },
-                |case, options, dtype| {
-                    let options = Options { scale: Scale::Std, ddof: 0, ..options.clone() };
-                    reference::advantages(case, &options, dtype)
-                },
-                |case, options, dtype| {
-                    let options = Options { scale: Scale::BatchStd, ..options.clone() };
-                    reference::advantages(case, &options, dtype)
-                },
-            ]),
-        Fault::new("groups-ignored", "mean and deviation over the whole batch, as if it were one group").seen("REINFORCE++ normalisation where a group's is declared").gives(&[
-                |case, options, dtype| reference::advantages(&one_group(case), options, dtype),
-                |case, options, dtype| {
-                    let options = Options { ddof: 0, ..options.clone() };
-                    reference::advantages(&one_group(case), &options, dtype)
-                },
-            ]),
-        Fault::new("batch-mean-as-baseline", "the mean of the whole batch is subtracted, the group's deviation divides").seen("compare Search-R1 9ec2fa9").gives(&[|case, options, _| {
-                let everyone = all_scored(case);
-                let baseline = mean(&everyone);
-                by_group(case, |r| {
-                    r.iter().map(|x| (x - baseline) / scale_of(r, &everyone, options)).collect()
-                })
-            }]),
-        Fault::new("batch-deviation-for-the-group-s", "divides by the deviation of the whole batch where the group's is declared").seen("TRL scale_rewards=\"batch\" where \"group\" is declared").gives(&[
-                |case, options, dtype| {
-                    let options = Options { scale: Scale::BatchStd, ..options.clone() };
-                    reference::advantages(case, &options, dtype)
-                },
-                |case, options, dtype| {
-                    let options = Options { scale: Scale::BatchStd, ddof: 0, ..options.clone() };
-                    reference::advantages(case, &options, dtype)
-                },
-            ]),
-        Fault::new("group-deviation-for-the-batch-s", "divides by the deviation of the group where the whole batch's is declared").seen("TRL scale_rewards=\"group\" where \"batch\" is declared").under("{scale: batch-std}").as_if(&[|options| Options { scale: Scale::Std, ..options }]),
-        Fault::new("own-reward-in-the-leave-one-out-deviation", "the deviation of the whole group where that of the other rows is declared").seen("NeMo-RL's default takes the other rows").under("{scale: loo-std}").as_if(&[|options| Options { scale: Scale::Std, ..options }]),
-        Fault::new("groups-assumed-contiguous", "reshapes to rows of the first group's size and never reads `groups`").seen("layout assumptions as disputed in trl #5030").gives(&[|case, options, dtype| {
-                let size = members(case)[0].len() as i64;
-                regrouped(case, options, dtype, |row| row / size)
-            }]),
-        Fault::new("groups-strided", "reshapes the wrong way: rows i, i + K, i + 2K share a baseline").seen("layout assumptions as disputed in trl #5030").under("{layout: contiguous}").gives(&[|case, options, dtype| {
-                let count = members(case).len() as i64;
-                regrouped(case, options, dtype, |row| row % count)
-            }]),
-        Fault::new("rows-in-group-order", "the advantages come back sorted by group, not in the order of the rows").seen("verl #1440, #1943: outputs left in sorted order").gives(&[|case, options, dtype| {
-                let right = right(case, options, dtype);
-                let mut groups = members(case);
-                groups.sort_by_key(|rows| case.groups[rows[0]]);
-                let order = groups.concat();
-                order.iter().map(|row| right.advantages[*row]).collect::<Vec<_>>().into()
-            }]),
-        Fault::new("sign-flipped", "mean - r for r - mean: good completions are pushed down").seen("`mean - r` for `r - mean`: the operands swapped").gives(&[|case, options, dtype| GroupAdvantageOutput {
+        Fault::new("not-divided", "the deviation is never divided by")
+            .seen("Dr. GRPO where GRPO is declared")
+            .as_if(&[|options| Options { scale: Scale::None, ..options }]),
+        Fault::new(
+            "divided-although-not-declared",
+            "divides by the deviation where no scale is declared",
+        )
+        .seen("GRPO where Dr. GRPO is declared")
+        .under("{scale: none}")
+        .gives(&[
+            |case, options, dtype| {
+                let options = Options { scale: Scale::Std, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            },
+            |case, options, dtype| {
+                let options = Options { scale: Scale::Std, ddof: 0, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            },
+            |case, options, dtype| {
+                let options = Options { scale: Scale::BatchStd, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            },
+        ]),
+        Fault::new(
+            "groups-ignored",
+            "mean and deviation over the whole batch, as if it were one group",
+        )
+        .seen("REINFORCE++ normalisation where a group's is declared")
+        .gives(&[
+            |case, options, dtype| reference::advantages(&one_group(case), options, dtype),
+            |case, options, dtype| {
+                let options = Options { ddof: 0, ..options.clone() };
+                reference::advantages(&one_group(case), &options, dtype)
+            },
+        ]),
+        Fault::new(
+            "batch-mean-as-baseline",
+            "the mean of the whole batch is subtracted, the group's deviation divides",
+        )
+        .seen("compare Search-R1 9ec2fa9")
+        .gives(&[|case, options, _| {
+            let everyone = all_scored(case);
+            let baseline = mean(&everyone);
+            by_group(case, |r| {
+                r.iter().map(|x| (x - baseline) / scale_of(r, &everyone, options)).collect()
+            })
+        }]),
+        Fault::new(
+            "batch-deviation-for-the-group-s",
+            "divides by the deviation of the whole batch where the group's is declared",
+        )
+        .seen("TRL scale_rewards=\"batch\" where \"group\" is declared")
+        .gives(&[
+            |case, options, dtype| {
+                let options = Options { scale: Scale::BatchStd, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            },
+            |case, options, dtype| {
+                let options = Options { scale: Scale::BatchStd, ddof: 0, ..options.clone() };
+                reference::advantages(case, &options, dtype)
+            },
+        ]),
+        Fault::new(
+            "group-deviation-for-the-batch-s",
+            "divides by the deviation of the group where the whole batch's is declared",
+        )
+        .seen("TRL scale_rewards=\"group\" where \"batch\" is declared")
+        .under("{scale: batch-std}")
+        .as_if(&[|options| Options { scale: Scale::Std, ..options }]),
+        Fault::new(
+            "own-reward-in-the-leave-one-out-deviation",
+            "the deviation of the whole group where that of the other rows is declared",
+        )
+        .seen("NeMo-RL's default takes the other rows")
+        .under("{scale: loo-std}")
+        .as_if(&[|options| Options { scale: Scale::Std, ..options }]),
+        Fault::new(
+            "groups-assumed-contiguous",
+            "reshapes to rows of the first group's size and never reads `groups`",
+        )
+        .seen("layout assumptions as disputed in trl #5030")
+        .gives(&[|case, options, dtype| {
+            let size = members(case)[0].len() as i64;
+            regrouped(case, options, dtype, |row| row / size)
+        }]),
+        Fault::new(
+            "groups-strided",
+            "reshapes the wrong way: rows i, i + K, i + 2K share a baseline",
+        )
+        .seen("layout assumptions as disputed in trl #5030")
+        .under("{layout: contiguous}")
+        .gives(&[|case, options, dtype| {
+            let count = members(case).len() as i64;
+            regrouped(case, options, dtype, |row| row % count)
+        }]),
+        Fault::new(
+            "rows-in-group-order",
+            "the advantages come back sorted by group, not in the order of the rows",
+        )
+        .seen("verl #1440, #1943: outputs left in sorted order")
+        .gives(&[|case, options, dtype| {
+            let right = right(case, options, dtype);
+            let mut groups = members(case);
+            groups.sort_by_key(|rows| case.groups[rows[0]]);
+            let order = groups.concat();
+            order.iter().map(|row| right.advantages[*row]).collect::<Vec<_>>().into()
+        }]),
+        Fault::new("sign-flipped", "mean - r for r - mean: good completions are pushed down")
+            .seen("`mean - r` for `r - mean`: the operands swapped")
+            .gives(&[|case, options, dtype| GroupAdvantageOutput {
                 advantages: -right(case, options, dtype).advantages,
             }]),
-        Fault::new("sum-for-mean", "the sum of the group is subtracted for its mean").seen("aggregation slip, compare trlx #509").gives(&[|case, options, _| {
+        Fault::new("sum-for-mean", "the sum of the group is subtracted for its mean")
+            .seen("aggregation slip, compare trlx #509")
+            .gives(&[|case, options, _| {
                 by_group(case, |r| {
                     let sum: f64 = r.iter().sum();
                     r.iter().map(|x| (x - sum) / divisor(r, options)).collect()
                 })
             }]),
-        Fault::new("median-for-mean", "the median of the group is subtracted for its mean").seen("robust statistics without a word about it").gives(&[
+        Fault::new("median-for-mean", "the median of the group is subtracted for its mean")
+            .seen("robust statistics without a word about it")
+            .gives(&[
                 |case, options, _| {
                     by_group(case, |r| {
                         let mut sorted = r.to_vec();
@@ -180,75 +290,130 @@ pub(super) fn all() -> Vec<Fault> {
                     })
                 },
             ]),
-        Fault::new("range-for-deviation", "divides by max - min (or maps to 0..1) where the deviation is declared").seen("min-max normalisation in its place").gives(&[
-                |case, options, _| {
-                    scaled(case, options, |r, options| largest(r) - smallest(r) + options.epsilon)
-                },
-                |case, options, _| {
-                    by_group(case, |r| {
-                        let width = largest(r) - smallest(r) + options.epsilon;
-                        r.iter().map(|x| (x - smallest(r)) / width).collect()
-                    })
-                },
-            ]),
-        Fault::new("absolute-deviation", "divides by the mean absolute deviation").seen("robust statistics without a word about it").gives(&[|case, options, _| {
+        Fault::new(
+            "range-for-deviation",
+            "divides by max - min (or maps to 0..1) where the deviation is declared",
+        )
+        .seen("min-max normalisation in its place")
+        .gives(&[
+            |case, options, _| {
+                scaled(case, options, |r, options| largest(r) - smallest(r) + options.epsilon)
+            },
+            |case, options, _| {
+                by_group(case, |r| {
+                    let width = largest(r) - smallest(r) + options.epsilon;
+                    r.iter().map(|x| (x - smallest(r)) / width).collect()
+                })
+            },
+        ]),
+        Fault::new("absolute-deviation", "divides by the mean absolute deviation")
+            .seen("robust statistics without a word about it")
+            .gives(&[|case, options, _| {
                 scaled(case, options, |r, options| {
                     let mean = mean(r);
                     let sum: f64 = r.iter().map(|x| (x - mean).abs()).sum();
                     sum / r.len() as f64 + options.epsilon
                 })
             }]),
-        Fault::new("own-reward-in-the-baseline", "the group mean where the mean of the others is declared").seen("GRPO's baseline where RLOO's is declared").under("{baseline: leave-one-out, scale: none}").as_if(&[|options| Options { baseline: Baseline::Mean, ..options }]),
-        Fault::new("own-reward-left-out-of-the-baseline", "the mean of the others where the group mean is declared").seen("RLOO's baseline where GRPO's is declared").as_if(&[|options| Options { baseline: Baseline::LeaveOneOut, ..options }]),
-        Fault::new("leave-one-out-divided-by-the-group-size", "the sum of the others divided by G for G - 1").seen("RLOO ports").under("{baseline: leave-one-out, scale: none}").gives(&[|case, options, _| {
-                let everyone = all_scored(case);
-                by_group(case, |r| {
-                    let (sum, count) = (r.iter().sum::<f64>(), r.len() as f64);
-                    let scale = scale_of(r, &everyone, options);
-                    r.iter().map(|x| (x - (sum - x) / count) / scale).collect()
-                })
-            }]),
-        Fault::new("singleton-keeps-its-reward", "a group of one gets its reward where 0 is declared").seen("verl's convention where TRL's is declared").as_if(&[|options| Options { singleton: Singleton::Reward, ..options }]),
-        Fault::new("singleton-gets-zero", "a group of one gets 0 where its reward is declared").seen("TRL's convention where verl's is declared").under("{singleton: reward}").as_if(&[|options| Options { singleton: Singleton::Zero, ..options }]),
-        Fault::new("constant-group-keeps-its-reward", "a group without deviation gets its raw rewards instead of 0").seen("an early return on std = 0").gives(&[|case, options, dtype| {
-                let mut output = right(case, options, dtype);
-                for rows in members(case).iter().filter(|rows| rows.len() > 1) {
-                    let rewards: Vec<f64> = rows.iter().map(|row| scored(case, *row)).collect();
-                    if largest(&rewards) == smallest(&rewards) {
-                        rows.iter().for_each(|row| {
-                            output.advantages[*row] = scored(case, *row);
-                        });
-                    }
+        Fault::new(
+            "own-reward-in-the-baseline",
+            "the group mean where the mean of the others is declared",
+        )
+        .seen("GRPO's baseline where RLOO's is declared")
+        .under("{baseline: leave-one-out, scale: none}")
+        .as_if(&[|options| Options { baseline: Baseline::Mean, ..options }]),
+        Fault::new(
+            "own-reward-left-out-of-the-baseline",
+            "the mean of the others where the group mean is declared",
+        )
+        .seen("RLOO's baseline where GRPO's is declared")
+        .as_if(&[|options| Options { baseline: Baseline::LeaveOneOut, ..options }]),
+        Fault::new(
+            "leave-one-out-divided-by-the-group-size",
+            "the sum of the others divided by G for G - 1",
+        )
+        .seen("RLOO ports")
+        .under("{baseline: leave-one-out, scale: none}")
+        .gives(&[|case, options, _| {
+            let everyone = all_scored(case);
+            by_group(case, |r| {
+                let (sum, count) = (r.iter().sum::<f64>(), r.len() as f64);
+                let scale = scale_of(r, &everyone, options);
+                r.iter().map(|x| (x - (sum - x) / count) / scale).collect()
+            })
+        }]),
+        Fault::new(
+            "singleton-keeps-its-reward",
+            "a group of one gets its reward where 0 is declared",
+        )
+        .seen("verl's convention where TRL's is declared")
+        .as_if(&[|options| Options { singleton: Singleton::Reward, ..options }]),
+        Fault::new("singleton-gets-zero", "a group of one gets 0 where its reward is declared")
+            .seen("TRL's convention where verl's is declared")
+            .under("{singleton: reward}")
+            .as_if(&[|options| Options { singleton: Singleton::Zero, ..options }]),
+        Fault::new(
+            "constant-group-keeps-its-reward",
+            "a group without deviation gets its raw rewards instead of 0",
+        )
+        .seen("an early return on std = 0")
+        .gives(&[|case, options, dtype| {
+            let mut output = right(case, options, dtype);
+            for rows in members(case).iter().filter(|rows| rows.len() > 1) {
+                let rewards: Vec<f64> = rows.iter().map(|row| scored(case, *row)).collect();
+                if largest(&rewards) == smallest(&rewards) {
+                    rows.iter().for_each(|row| {
+                        output.advantages[*row] = scored(case, *row);
+                    });
                 }
-                output
-            }]),
-        Fault::new("constant-group-gets-one", "a group without deviation gets 1 instead of 0").seen("a mask of zero deviations filled with ones").gives(&[|case, _, _| {
+            }
+            output
+        }]),
+        Fault::new("constant-group-gets-one", "a group without deviation gets 1 instead of 0")
+            .seen("a mask of zero deviations filled with ones")
+            .gives(&[|case, _, _| {
                 by_group(case, |r| {
                     let flat = r.len() > 1 && largest(r) == smallest(r);
                     let divisor = deviation(r, 1) + 1e-4;
                     r.iter().map(|x| if flat { 1.0 } else { (x - mean(r)) / divisor }).collect()
                 })
             }]),
-        Fault::new("rewards-truncated-to-integers", "the rewards pass through an integer tensor").seen("dtype slips, compare NeMo-RL #1619").gives(&[|case, options, dtype| {
+        Fault::new("rewards-truncated-to-integers", "the rewards pass through an integer tensor")
+            .seen("dtype slips, compare NeMo-RL #1619")
+            .gives(&[|case, options, dtype| {
                 let rewards = case.rewards.mapv(f64::trunc);
                 let case = GroupAdvantageCase { rewards, ..case.clone() };
                 reference::advantages(&case, options, dtype)
             }]),
-        Fault::new("statistics-in-half-precision", "mean and deviation are taken in bf16 (or f16) at f32").seen("compare OpenRLHF #634, #620").gives(&[
-                |case, options, _| in_half(case, options, Dtype::Bf16),
-                |case, options, _| in_half(case, options, Dtype::F16),
-            ]),
-        Fault::new("unscored-counted-as-zero", "a reward that could not be scored counts as 0 and shifts its siblings").seen("trl #5773, #5775, #5902 (1c7c7f988)").under("{unscored: exclude}").gives(&[
-                |case, options, dtype| unscored_as_zero(case, options, dtype),
-                |case, options, dtype| {
-                    let mut output = unscored_as_zero(case, options, dtype);
-                    for (advantage, reward) in output.advantages.iter_mut().zip(&case.rewards) {
-                        *advantage = if reward.is_nan() { 0.0 } else { *advantage };
-                    }
-                    output
-                },
-            ]),
-        Fault::new("unscored-spoils-its-group", "one NaN reward makes the whole group NaN").seen("verl, where TRL leaves such rows out").under("{unscored: exclude}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "statistics-in-half-precision",
+            "mean and deviation are taken in bf16 (or f16) at f32",
+        )
+        .seen("compare OpenRLHF #634, #620")
+        .gives(&[
+            |case, options, _| in_half(case, options, Dtype::Bf16),
+            |case, options, _| in_half(case, options, Dtype::F16),
+        ]),
+        Fault::new(
+            "unscored-counted-as-zero",
+            "a reward that could not be scored counts as 0 and shifts its siblings",
+        )
+        .seen("trl #5773, #5775, #5902 (1c7c7f988)")
+        .under("{unscored: exclude}")
+        .gives(&[
+            |case, options, dtype| unscored_as_zero(case, options, dtype),
+            |case, options, dtype| {
+                let mut output = unscored_as_zero(case, options, dtype);
+                for (advantage, reward) in output.advantages.iter_mut().zip(&case.rewards) {
+                    *advantage = if reward.is_nan() { 0.0 } else { *advantage };
+                }
+                output
+            },
+        ]),
+        Fault::new("unscored-spoils-its-group", "one NaN reward makes the whole group NaN")
+            .seen("verl, where TRL leaves such rows out")
+            .under("{unscored: exclude}")
+            .gives(&[|case, options, dtype| {
                 let mut output = right(case, options, dtype);
                 for rows in members(case) {
                     if rows.iter().any(|row| case.rewards[*row].is_nan()) {
@@ -257,30 +422,49 @@ pub(super) fn all() -> Vec<Fault> {
                 }
                 output
             }]),
-        Fault::new("advantages-clipped", "the advantages are clipped (to ±1, ±2 or ±0.5)").seen("NeMo-RL clips on request").gives(&[
+        Fault::new("advantages-clipped", "the advantages are clipped (to ±1, ±2 or ±0.5)")
+            .seen("NeMo-RL clips on request")
+            .gives(&[
                 |case, options, dtype| clipped(case, options, dtype, -1.0, 1.0),
                 |case, options, dtype| clipped(case, options, dtype, -2.0, 2.0),
                 |case, options, dtype| clipped(case, options, dtype, -0.5, 0.5),
             ]),
-        Fault::new("negative-advantages-dropped", "only completions better than the mean count: max(A, 0)").seen("rejection sampling in disguise").gives(&[
-                |case, options, dtype| clipped(case, options, dtype, 0.0, f64::INFINITY),
-                |case, options, dtype| GroupAdvantageOutput {
-                    advantages: right(case, options, dtype).advantages.mapv(f64::abs),
-                },
-            ]),
-        Fault::new("whitened-again-over-the-batch", "the advantages are normalised once more over the whole batch").seen("TRL RLOO `normalize_advantages`, verl REINFORCE++-baseline").gives(&[|case, options, dtype| {
-                let advantages = right(case, options, dtype).advantages;
-                let divisor = deviation(advantages.as_slice().unwrap_or(&[]), 1);
-                let divisor = if divisor.is_nan() { 1.0 } else { divisor + 1e-8 };
-                let mean = advantages.mean().unwrap_or(0.0);
-                advantages.mapv(|a| (a - mean) / divisor).into()
-            }]),
-        Fault::new("small-deviations-zeroed", "a group whose deviation is small (below 0.1, 0.01 or 1e-3) gets 0").seen("a filter for groups without signal with too wide a threshold").gives(&[
-                |case, options, dtype| silenced(case, options, dtype, 0.01),
-                |case, options, dtype| silenced(case, options, dtype, 0.1),
-                |case, options, dtype| silenced(case, options, dtype, 1e-3),
-            ]),
-        Fault::new("ranks-for-rewards", "the ranks of the rewards are normalised, not the rewards").seen("fitness shaping from evolution strategies").gives(&[|case, options, _| {
+        Fault::new(
+            "negative-advantages-dropped",
+            "only completions better than the mean count: max(A, 0)",
+        )
+        .seen("rejection sampling in disguise")
+        .gives(&[
+            |case, options, dtype| clipped(case, options, dtype, 0.0, f64::INFINITY),
+            |case, options, dtype| GroupAdvantageOutput {
+                advantages: right(case, options, dtype).advantages.mapv(f64::abs),
+            },
+        ]),
+        Fault::new(
+            "whitened-again-over-the-batch",
+            "the advantages are normalised once more over the whole batch",
+        )
+        .seen("TRL RLOO `normalize_advantages`, verl REINFORCE++-baseline")
+        .gives(&[|case, options, dtype| {
+            let advantages = right(case, options, dtype).advantages;
+            let divisor = deviation(advantages.as_slice().unwrap_or(&[]), 1);
+            let divisor = if divisor.is_nan() { 1.0 } else { divisor + 1e-8 };
+            let mean = advantages.mean().unwrap_or(0.0);
+            advantages.mapv(|a| (a - mean) / divisor).into()
+        }]),
+        Fault::new(
+            "small-deviations-zeroed",
+            "a group whose deviation is small (below 0.1, 0.01 or 1e-3) gets 0",
+        )
+        .seen("a filter for groups without signal with too wide a threshold")
+        .gives(&[
+            |case, options, dtype| silenced(case, options, dtype, 0.01),
+            |case, options, dtype| silenced(case, options, dtype, 0.1),
+            |case, options, dtype| silenced(case, options, dtype, 1e-3),
+        ]),
+        Fault::new("ranks-for-rewards", "the ranks of the rewards are normalised, not the rewards")
+            .seen("fitness shaping from evolution strategies")
+            .gives(&[|case, options, _| {
                 by_group(case, |r| {
                     let rank = |x: f64| r.iter().filter(|other| **other < x).count() as f64;
                     let ranks: Vec<f64> = r.iter().map(|x| rank(*x)).collect();
@@ -289,13 +473,18 @@ pub(super) fn all() -> Vec<Fault> {
                     ranks.iter().map(|rank| (rank - mean) / divisor).collect()
                 })
             }]),
-        Fault::new("last-row-left-out-of-the-statistics", "the mean misses the last row of each group").seen("off by one, compare trl #2332").gives(&[|case, options, _| {
-                by_group(case, |r| {
-                    let seen = if r.len() > 1 { &r[..r.len() - 1] } else { r };
-                    let mean = mean(seen);
-                    r.iter().map(|x| (x - mean) / divisor(r, options)).collect()
-                })
-            }]),
+        Fault::new(
+            "last-row-left-out-of-the-statistics",
+            "the mean misses the last row of each group",
+        )
+        .seen("off by one, compare trl #2332")
+        .gives(&[|case, options, _| {
+            by_group(case, |r| {
+                let seen = if r.len() > 1 { &r[..r.len() - 1] } else { r };
+                let mean = mean(seen);
+                r.iter().map(|x| (x - mean) / divisor(r, options)).collect()
+            })
+        }]),
     ]
 }
 

@@ -8,10 +8,10 @@ use super::{
     members, oracle,
 };
 use crate::contract::class::Class;
-use crate::generate::draw::{AWKWARD, chance, normal, one, uniform};
 use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
+use crate::generate::draw::{AWKWARD, chance, normal, one, uniform};
 use crate::generate::measure::{Measure, complexity, simpler_numbers};
+use crate::value::place::Dtype;
 
 pub(super) fn valid(
     case: &GroupAdvantageCase,

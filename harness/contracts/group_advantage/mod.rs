@@ -17,24 +17,21 @@ pub(super) mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::generate::pick::Pick;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::generate::measure::Measure;
+use crate::generate::pick::Pick;
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -235,9 +232,6 @@ impl Contract for GroupAdvantage {
         faults: faults::all,
     };
 
-
-
-
     fn simpler(case: &GroupAdvantageCase, options: &Options, _: Dtype) -> Vec<GroupAdvantageCase> {
         generate::simpler(case, options)
     }
@@ -254,13 +248,9 @@ impl Contract for GroupAdvantage {
         oracle::advantages(case, options)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for GroupAdvantage {

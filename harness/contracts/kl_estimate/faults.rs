@@ -8,8 +8,8 @@ use ndarray::{Array2, Axis};
 use super::{
     Estimator, Gradient, KlEstimate, KlEstimateCase, KlEstimateOutput, Options, reference,
 };
-use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
+use crate::value::place::Dtype;
 
 type Fault = crate::contract::fault::Fault<KlEstimate>;
 

@@ -3,14 +3,12 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
-use crate::generate::masks;
-use crate::contract::rows;
 use super::{Estimator, KlEstimate, KlEstimateCase, Options, oracle};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{normal, one, uniform};
-use crate::generate::axes;
-use crate::numeric::conventions;
+use crate::generate::masks;
 use crate::value::place::Dtype;
 
 /// The largest magnitude of a log-probability.

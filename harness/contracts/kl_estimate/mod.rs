@@ -19,24 +19,19 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::one;
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::one;
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -199,7 +194,12 @@ impl Contract for KlEstimate {
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["log_probs"];
-    const AXES: Axes = Axes::new(&[("log_probs", "NT"), ("ref_log_probs", "NT"), ("kl", "NT"), ("grad_log_probs", "NT")]);
+    const AXES: Axes = Axes::new(&[
+        ("log_probs", "NT"),
+        ("ref_log_probs", "NT"),
+        ("kl", "NT"),
+        ("grad_log_probs", "NT"),
+    ]);
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,
@@ -210,12 +210,9 @@ impl Contract for KlEstimate {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<KlEstimateCase> {
         generate::small(options, dtype)
     }
-
 
     fn shapes(case: &KlEstimateCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("kl", case.log_probs.shape().to_vec())]
@@ -229,7 +226,6 @@ impl Contract for KlEstimate {
         oracle::gradient(case, options, dtype)
     }
 
-
     fn wants_gradient(options: &Options) -> bool {
         options.gradient != Gradient::None
     }
@@ -241,9 +237,6 @@ impl Contract for KlEstimate {
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for KlEstimate {}

@@ -4,9 +4,9 @@ use ndarray::Array2;
 
 use super::{Estimator, Gradient, KlEstimateCase, Options};
 use crate::contract::coverage;
-use crate::value::place::Dtype;
 use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number};
+use crate::value::place::Dtype;
 
 /// The estimate at one log-ratio, before its clamp.
 fn estimate(estimator: Estimator, d: Scaled) -> Scaled {

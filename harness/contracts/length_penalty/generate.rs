@@ -4,15 +4,13 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, arr1};
 
-use crate::generate::masks;
-use crate::contract::rows;
 use super::oracle::penalty;
 use super::{LengthPenalty, LengthPenaltyCase, Options};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{chance, one};
-use crate::generate::axes;
-use crate::numeric::conventions;
+use crate::generate::masks;
 use crate::value::place::Dtype;
 
 /// No completion is longer than this many limits, and this many tokens.

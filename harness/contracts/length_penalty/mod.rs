@@ -24,24 +24,19 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::one;
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::one;
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -187,12 +182,9 @@ impl Contract for LengthPenalty {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<LengthPenaltyCase> {
         generate::small(options, dtype)
     }
-
 
     fn shapes(case: &LengthPenaltyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("rewards", case.lengths.shape().to_vec())]
@@ -202,13 +194,9 @@ impl Contract for LengthPenalty {
         oracle::length_penalty(case, options)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for LengthPenalty {}

@@ -1,10 +1,9 @@
 //! Known wrong behaviours of `outcome-advantage`: wrong sums, wrong places, and those of
 //! `group-advantage` on the right outcomes.
 
-
 use ndarray::Array2;
 
-use super::super::group_advantage::{GroupAdvantage, GroupAdvantageOutput, GroupAdvantageCase};
+use super::super::group_advantage::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput};
 use super::{
     EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, OutcomeAdvantageOutput, is_empty,
     kept, outcomes, reference, spread,
@@ -28,118 +27,189 @@ macro_rules! inherited {
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     let mut faults = vec![
-        Fault::new("row-advantage-along-columns", "position (i, t) gets the advantage of row t; shows where N = T, and raises elsewhere").seen("trl 4db63af98; trl #6095").gives(&[|case, options, dtype| {
-                let right = reference::advantages(case, options, dtype).advantages;
-                let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
-                if !case.mask.is_square() {
-                    return right.into();
-                }
-                let along = Array2::from_shape_fn(case.mask.dim(), |(_, token)| by_row[token]);
-                masked(case, along).into()
-            }]),
-        Fault::new("outcome-sums-masked-rewards", "the outcome is the sum of all rewards of the row, masked ones too").seen("verl #6362, #6310").gives(&[|case, options, dtype| {
-                let everything = Array2::from_elem(case.mask.dim(), true);
-                let unmasked = OutcomeAdvantageCase { mask: everything, ..case.clone() };
-                masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
-            }]),
-        Fault::new("excluded-row-in-the-statistics", "a row without a token counts with outcome 0 where it is declared to be left out").seen("NeMo-RL #4061, #3467; AReaL #1351").under("{empty_rows: exclude}").as_if(&[|options| Options { empty_rows: EmptyRows::Count, ..options }]),
-        Fault::new("excluded-reward-in-the-statistics", "a row without a token counts with the rewards under its mask").seen("AReaL #1351").under("{empty_rows: exclude}").gives(&[|case, options, dtype| {
-                let mut unmasked = case.clone();
-                for row in (0..case.groups.len()).filter(|row| is_empty(case, *row)) {
-                    unmasked.mask.row_mut(row).fill(true);
-                }
-                masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
-            }]),
-        Fault::new("empty-row-left-out", "a row without a token is left out where it is declared to count").seen("NeMo-RL's convention where verl's is declared").as_if(&[|options| Options { empty_rows: EmptyRows::Exclude, ..options }]),
-        Fault::new("outcome-is-the-mean", "the mean of the token rewards for their sum: long completions are scored down").seen("aggregation slip: `masked_mean` where the sum under the mask is meant").gives(&[
-                |case, options, dtype| {
-                    summed(case, options, dtype, |rewards| {
-                        let rewards: Vec<f64> = rewards.collect();
-                        rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
-                    })
-                },
-                |case, options, dtype| {
-                    let width = case.mask.ncols() as f64;
-                    summed(case, options, dtype, |rewards| rewards.sum::<f64>() / width)
-                },
-            ]),
-        Fault::new("outcome-is-the-last-reward", "the reward of the last token that counts, for the sum of the row").seen("verl's placement of outcome rewards taken for granted").gives(&[|case, options, dtype| {
-                summed(case, options, dtype, |rewards| rewards.last().unwrap_or(0.0))
-            }]),
-        Fault::new("outcome-is-the-last-column", "the reward of the last column, padding or not: `token_rewards[:, -1]`").seen("rewards read at -1 on right-padded batches").gives(&[|case, options, dtype| {
-                let mut last = case.clone();
-                last.mask = Array2::from_elem(case.mask.dim(), true);
-                let before = case.mask.ncols() - 1;
-                (0..before).for_each(|token| last.token_rewards.column_mut(token).fill(0.0));
-                masked(case, reference::advantages(&last, options, dtype).advantages).into()
-            }]),
-        Fault::new("first-token-left-out", "the sum begins at the second token: `token_rewards[:, 1:]`").seen("off by one, compare trl #2332").gives(&[|case, options, dtype| {
-                let mut later = case.clone();
-                later.token_rewards.column_mut(0).fill(0.0);
-                reference::advantages(&later, options, dtype)
-            }]),
-        Fault::new("outcome-is-the-largest-reward", "the largest reward of the row for the sum").seen("`max` where `sum` is meant, as for binary rewards both agree").gives(&[|case, options, dtype| {
+        Fault::new(
+            "row-advantage-along-columns",
+            "position (i, t) gets the advantage of row t; shows where N = T, and raises elsewhere",
+        )
+        .seen("trl 4db63af98; trl #6095")
+        .gives(&[|case, options, dtype| {
+            let right = reference::advantages(case, options, dtype).advantages;
+            let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
+            if !case.mask.is_square() {
+                return right.into();
+            }
+            let along = Array2::from_shape_fn(case.mask.dim(), |(_, token)| by_row[token]);
+            masked(case, along).into()
+        }]),
+        Fault::new(
+            "outcome-sums-masked-rewards",
+            "the outcome is the sum of all rewards of the row, masked ones too",
+        )
+        .seen("verl #6362, #6310")
+        .gives(&[|case, options, dtype| {
+            let everything = Array2::from_elem(case.mask.dim(), true);
+            let unmasked = OutcomeAdvantageCase { mask: everything, ..case.clone() };
+            masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
+        }]),
+        Fault::new(
+            "excluded-row-in-the-statistics",
+            "a row without a token counts with outcome 0 where it is declared to be left out",
+        )
+        .seen("NeMo-RL #4061, #3467; AReaL #1351")
+        .under("{empty_rows: exclude}")
+        .as_if(&[|options| Options { empty_rows: EmptyRows::Count, ..options }]),
+        Fault::new(
+            "excluded-reward-in-the-statistics",
+            "a row without a token counts with the rewards under its mask",
+        )
+        .seen("AReaL #1351")
+        .under("{empty_rows: exclude}")
+        .gives(&[|case, options, dtype| {
+            let mut unmasked = case.clone();
+            for row in (0..case.groups.len()).filter(|row| is_empty(case, *row)) {
+                unmasked.mask.row_mut(row).fill(true);
+            }
+            masked(case, reference::advantages(&unmasked, options, dtype).advantages).into()
+        }]),
+        Fault::new(
+            "empty-row-left-out",
+            "a row without a token is left out where it is declared to count",
+        )
+        .seen("NeMo-RL's convention where verl's is declared")
+        .as_if(&[|options| Options { empty_rows: EmptyRows::Exclude, ..options }]),
+        Fault::new(
+            "outcome-is-the-mean",
+            "the mean of the token rewards for their sum: long completions are scored down",
+        )
+        .seen("aggregation slip: `masked_mean` where the sum under the mask is meant")
+        .gives(&[
+            |case, options, dtype| {
+                summed(case, options, dtype, |rewards| {
+                    let rewards: Vec<f64> = rewards.collect();
+                    rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
+                })
+            },
+            |case, options, dtype| {
+                let width = case.mask.ncols() as f64;
+                summed(case, options, dtype, |rewards| rewards.sum::<f64>() / width)
+            },
+        ]),
+        Fault::new(
+            "outcome-is-the-last-reward",
+            "the reward of the last token that counts, for the sum of the row",
+        )
+        .seen("verl's placement of outcome rewards taken for granted")
+        .gives(&[|case, options, dtype| {
+            summed(case, options, dtype, |rewards| rewards.last().unwrap_or(0.0))
+        }]),
+        Fault::new(
+            "outcome-is-the-last-column",
+            "the reward of the last column, padding or not: `token_rewards[:, -1]`",
+        )
+        .seen("rewards read at -1 on right-padded batches")
+        .gives(&[|case, options, dtype| {
+            let mut last = case.clone();
+            last.mask = Array2::from_elem(case.mask.dim(), true);
+            let before = case.mask.ncols() - 1;
+            (0..before).for_each(|token| last.token_rewards.column_mut(token).fill(0.0));
+            masked(case, reference::advantages(&last, options, dtype).advantages).into()
+        }]),
+        Fault::new(
+            "first-token-left-out",
+            "the sum begins at the second token: `token_rewards[:, 1:]`",
+        )
+        .seen("off by one, compare trl #2332")
+        .gives(&[|case, options, dtype| {
+            let mut later = case.clone();
+            later.token_rewards.column_mut(0).fill(0.0);
+            reference::advantages(&later, options, dtype)
+        }]),
+        Fault::new("outcome-is-the-largest-reward", "the largest reward of the row for the sum")
+            .seen("`max` where `sum` is meant, as for binary rewards both agree")
+            .gives(&[|case, options, dtype| {
                 summed(case, options, dtype, |rewards| rewards.reduce(f64::max).unwrap_or(0.0))
             }]),
-        Fault::new("advantage-at-the-last-token-only", "the advantage stands at the last token of its row and nowhere else").seen("outcome rewards written back as token rewards").gives(&[|case, options, dtype| {
-                let mut advantages = reference::advantages(case, options, dtype).advantages;
-                for (row, mut advantages) in advantages.rows_mut().into_iter().enumerate() {
-                    let last = case.mask.row(row).iter().rposition(|kept| *kept);
-                    for (token, advantage) in advantages.iter_mut().enumerate() {
-                        *advantage = if Some(token) == last { *advantage } else { 0.0 };
-                    }
+        Fault::new(
+            "advantage-at-the-last-token-only",
+            "the advantage stands at the last token of its row and nowhere else",
+        )
+        .seen("outcome rewards written back as token rewards")
+        .gives(&[|case, options, dtype| {
+            let mut advantages = reference::advantages(case, options, dtype).advantages;
+            for (row, mut advantages) in advantages.rows_mut().into_iter().enumerate() {
+                let last = case.mask.row(row).iter().rposition(|kept| *kept);
+                for (token, advantage) in advantages.iter_mut().enumerate() {
+                    *advantage = if Some(token) == last { *advantage } else { 0.0 };
                 }
-                advantages.into()
-            }]),
-        Fault::new("tokens-keep-their-own-reward", "each token's own reward is centred and scaled, not the outcome of its row").seen("process rewards where outcome rewards are declared").gives(&[|case, options, dtype| {
-                let mut own = reference::advantages(case, options, dtype).advantages;
-                for token in 0..case.mask.ncols() {
-                    let mut alone = case.clone();
-                    for (mut rewards, mask) in
-                        alone.token_rewards.rows_mut().into_iter().zip(case.mask.rows())
-                    {
-                        let reward = if mask[token] { rewards[token] } else { 0.0 };
-                        let first = mask.iter().position(|kept| *kept);
-                        rewards.fill(0.0);
-                        first.into_iter().for_each(|first| rewards[first] = reward);
-                    }
-                    let advantages = reference::advantages(&alone, options, dtype).advantages;
-                    own.column_mut(token).assign(&advantages.column(token));
+            }
+            advantages.into()
+        }]),
+        Fault::new(
+            "tokens-keep-their-own-reward",
+            "each token's own reward is centred and scaled, not the outcome of its row",
+        )
+        .seen("process rewards where outcome rewards are declared")
+        .gives(&[|case, options, dtype| {
+            let mut own = reference::advantages(case, options, dtype).advantages;
+            for token in 0..case.mask.ncols() {
+                let mut alone = case.clone();
+                for (mut rewards, mask) in
+                    alone.token_rewards.rows_mut().into_iter().zip(case.mask.rows())
+                {
+                    let reward = if mask[token] { rewards[token] } else { 0.0 };
+                    let first = mask.iter().position(|kept| *kept);
+                    rewards.fill(0.0);
+                    first.into_iter().for_each(|first| rewards[first] = reward);
                 }
-                own.into()
-            }]),
-        Fault::new("divided-by-the-length", "the advantage is shared among the tokens of its row").seen("GRPO's 1/|o| moved from the loss into the advantage").gives(&[|case, options, dtype| {
+                let advantages = reference::advantages(&alone, options, dtype).advantages;
+                own.column_mut(token).assign(&advantages.column(token));
+            }
+            own.into()
+        }]),
+        Fault::new("divided-by-the-length", "the advantage is shared among the tokens of its row")
+            .seen("GRPO's 1/|o| moved from the loss into the advantage")
+            .gives(&[|case, options, dtype| {
                 let mut advantages = reference::advantages(case, options, dtype).advantages;
                 for (row, mut advantages) in advantages.rows_mut().into_iter().enumerate() {
                     advantages /= kept(case, row).count().max(1) as f64;
                 }
                 advantages.into()
             }]),
-        Fault::new("masked-output-not-zeroed", "masked positions hold the advantage of their row where 0 is promised").seen("`unsqueeze(-1).expand` without the mask, compare verl #1527").gives(&[|case, options, dtype| {
-                let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
-                Array2::from_shape_fn(case.mask.dim(), |(row, _)| by_row[row]).into()
-            }]),
-        Fault::new("rows-weighted-by-length", "mean and deviation over the tokens, so that a long row counts more than a short one").seen("statistics taken after the outcome was spread over the tokens").gives(&[|case, options, dtype| {
-                // A row of n tokens is n rows.
-                let right = outcomes(case, options, |rewards| rewards.sum());
-                let counts: Vec<usize> =
-                    (0..case.groups.len()).map(|row| kept(case, row).count()).collect();
-                let repeat = |row: usize| std::iter::repeat_n(row, counts[row]);
-                let rows: Vec<usize> = (0..counts.len()).flat_map(repeat).collect();
-                if rows.is_empty() {
-                    return Array2::<f64>::zeros(case.mask.dim()).into();
-                }
-                let many = GroupAdvantageCase {
-                    rewards: rows.iter().map(|row| right.rewards[*row]).collect(),
-                    groups: rows.iter().map(|row| right.groups[*row]).collect(),
-                };
-                let weighted = (GroupAdvantage::PARTS.reference)(&many, &options.of_outcomes(), dtype);
-                let mut by_row = vec![0.0; counts.len()];
-                for (row, advantage) in rows.into_iter().zip(weighted.advantages) {
-                    by_row[row] = advantage;
-                }
-                spread(&case.mask, &by_row, 0.0).into()
-            }]),
+        Fault::new(
+            "masked-output-not-zeroed",
+            "masked positions hold the advantage of their row where 0 is promised",
+        )
+        .seen("`unsqueeze(-1).expand` without the mask, compare verl #1527")
+        .gives(&[|case, options, dtype| {
+            let by_row = by_row(case, options, dtype, |rewards| rewards.sum());
+            Array2::from_shape_fn(case.mask.dim(), |(row, _)| by_row[row]).into()
+        }]),
+        Fault::new(
+            "rows-weighted-by-length",
+            "mean and deviation over the tokens, so that a long row counts more than a short one",
+        )
+        .seen("statistics taken after the outcome was spread over the tokens")
+        .gives(&[|case, options, dtype| {
+            // A row of n tokens is n rows.
+            let right = outcomes(case, options, |rewards| rewards.sum());
+            let counts: Vec<usize> =
+                (0..case.groups.len()).map(|row| kept(case, row).count()).collect();
+            let repeat = |row: usize| std::iter::repeat_n(row, counts[row]);
+            let rows: Vec<usize> = (0..counts.len()).flat_map(repeat).collect();
+            if rows.is_empty() {
+                return Array2::<f64>::zeros(case.mask.dim()).into();
+            }
+            let many = GroupAdvantageCase {
+                rewards: rows.iter().map(|row| right.rewards[*row]).collect(),
+                groups: rows.iter().map(|row| right.groups[*row]).collect(),
+            };
+            let weighted = (GroupAdvantage::PARTS.reference)(&many, &options.of_outcomes(), dtype);
+            let mut by_row = vec![0.0; counts.len()];
+            for (row, advantage) in rows.into_iter().zip(weighted.advantages) {
+                by_row[row] = advantage;
+            }
+            spread(&case.mask, &by_row, 0.0).into()
+        }]),
     ];
     faults.extend(inherited![
         "mean-over-std-precedence" [0],
@@ -182,10 +252,7 @@ fn of_groups(id: &str) -> &'static AnyFault {
 }
 
 /// A fault of `group-advantage` under its name there.
-fn inherited(
-    id: &'static str,
-    variants: &'static [Function<OutcomeAdvantage>],
-) -> Fault {
+fn inherited(id: &'static str, variants: &'static [Function<OutcomeAdvantage>]) -> Fault {
     let AnyFault { summary, source, options, .. } = *of_groups(id);
     Fault::new(id, summary).seen(source).under(options).gives(variants)
 }

@@ -3,21 +3,20 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, Array2};
 
-use crate::generate::masks;
-use crate::laws;
-use crate::contract::rows;
 use super::super::group_advantage::{GroupAdvantageCase, generate as group};
 use super::{
     Baseline, Layout, Options, OutcomeAdvantage, OutcomeAdvantageCase, Scale, Singleton, Unscored,
     groups, is_empty, kept, oracle, outcomes,
 };
 use crate::contract::class::Class;
-use crate::generate::draw::one;
-use crate::generate::axes;
+use crate::contract::rows;
 use crate::contract::rows::{Masked, Rows};
+use crate::generate::draw::one;
+use crate::generate::masks;
+use crate::laws;
 use crate::numeric::conventions;
-use crate::value::place::Dtype;
 use crate::numeric::tolerance::Tolerance;
+use crate::value::place::Dtype;
 
 /// The largest magnitude of a reward that counts.
 fn largest(options: &Options, dtype: Dtype) -> f64 {

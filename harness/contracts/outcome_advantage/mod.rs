@@ -19,28 +19,23 @@ use ndarray::{Array2, Ix1, Ix2};
 
 pub use super::group_advantage::{Baseline, EpsilonMode, Layout, Scale, Singleton, Unscored};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::contract::rows;
 use super::group_advantage::{self, GroupAdvantage, GroupAdvantageCase, members};
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::{Masked, Rows};
-use crate::numeric::conventions::{MaskedOutput, MaskedValues};
-use crate::generate::pick::Pick;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::{Masked, Rows};
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::generate::pick::Pick;
+use crate::numeric::conventions::{MaskedOutput, MaskedValues};
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -202,7 +197,12 @@ impl Contract for OutcomeAdvantage {
     const ID: &'static str = "outcome-advantage";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
-    const AXES: Axes = Axes::new(&[("token_rewards", "NT"), ("mask", "NT"), ("groups", "N"), ("advantages", "NT")]);
+    const AXES: Axes = Axes::new(&[
+        ("token_rewards", "NT"),
+        ("mask", "NT"),
+        ("groups", "N"),
+        ("advantages", "NT"),
+    ]);
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,
@@ -213,12 +213,9 @@ impl Contract for OutcomeAdvantage {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<OutcomeAdvantageCase> {
         rows::small::<Self>(&[("token_rewards", &[0.0, 1.0, 2.0])], options, dtype)
     }
-
 
     fn simpler(
         case: &OutcomeAdvantageCase,
@@ -236,13 +233,9 @@ impl Contract for OutcomeAdvantage {
         oracle::advantages(case, options)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for OutcomeAdvantage {

@@ -3,23 +3,21 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, ArrayD, Axis, IxDyn};
 
-use crate::generate::masks;
-use crate::laws;
-use crate::contract::rows;
 use super::{
     AdvantageShape, Advantages, ExtremeRatios, Options, PolicyLoss, PolicyLossCase, Ratio, flat,
     oracle,
 };
 use crate::contract::Contract;
 use crate::contract::class::Class;
-use crate::value::record::round;
-use crate::generate::draw::{chance, one, uniform};
-use crate::generate::axes;
+use crate::contract::rows;
 use crate::contract::rows::Masked;
-use crate::numeric::conventions;
-use crate::numeric::conventions::{EmptyMask, MaskedValues};
+use crate::generate::draw::{chance, one, uniform};
+use crate::generate::masks;
 use crate::generate::pick::Pick;
+use crate::laws;
+use crate::numeric::conventions::{EmptyMask, MaskedValues};
 use crate::value::place::Dtype;
+use crate::value::record::round;
 
 /// The largest magnitude of a log-probability and of an advantage that count.
 const LARGEST: f64 = 1e3;

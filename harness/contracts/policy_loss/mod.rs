@@ -20,26 +20,21 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array0, Array2, Ix0, Ix2, IxDyn};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::numeric::aggregate::Aggregate;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::{Masked, Rows};
-use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::{Masked, Rows};
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::aggregate::Aggregate;
+use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -381,12 +376,9 @@ impl Contract for PolicyLoss {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<PolicyLossCase> {
         generate::small(options, dtype)
     }
-
 
     fn shapes(_: &PolicyLossCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("loss", Vec::new())]
@@ -404,7 +396,6 @@ impl Contract for PolicyLoss {
         oracle::gradient(case, options, dtype)
     }
 
-
     fn wants_gradient(_: &Options) -> bool {
         true
     }
@@ -420,9 +411,6 @@ impl Contract for PolicyLoss {
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for PolicyLoss {}

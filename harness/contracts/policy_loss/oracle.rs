@@ -8,9 +8,9 @@ use ndarray::{Array2, ArrayD, IxDyn};
 use super::{Advantages, ApproxKl, KlEstimator, Objective, Options, PolicyLossCase, Ratio, flat};
 use crate::contract::coverage;
 use crate::numeric::conventions::EmptyMask;
-use crate::value::place::Dtype;
 use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number};
+use crate::value::place::Dtype;
 
 /// How many unit roundoffs of its magnitude, and of its exponent's error, a ratio may be off for
 /// it to be unclear on which side of a bound it lies.

@@ -5,11 +5,11 @@ use ndarray::{Array1, Axis, arr0, arr1};
 
 use super::{Options, PolicyUpdate, PolicyUpdateCase, softmax};
 use crate::contract::class::Class;
-use crate::value::record::round;
-use crate::generate::draw::{AWKWARD, normal, one, uniform};
 use crate::generate::axes;
-use crate::value::place::Dtype;
+use crate::generate::draw::{AWKWARD, normal, one, uniform};
 use crate::generate::measure::{Measure, complexity, simpler_numbers};
+use crate::value::place::Dtype;
+use crate::value::record::round;
 
 /// The largest logit.
 const LARGEST_LOGIT: f64 = 50.0;

@@ -148,9 +148,9 @@ fn drawn(policy: &[f64], chance: &mut Pick) -> usize {
 mod tests {
     use super::super::{PolicyUpdate, expected_reward, generate};
     use super::*;
-    use crate::value::place::{Dtype, Place};
-    use crate::report::Status;
     use crate::engine::stream;
+    use crate::report::Status;
+    use crate::value::place::{Dtype, Place};
 
     type Advantages = fn(&Sampled<'_>) -> Vec<f64>;
 
@@ -187,7 +187,8 @@ mod tests {
     fn right_learners_of_every_kind_pass() {
         let passes = |learn: Box<dyn FnMut(&PolicyUpdateCase) -> PolicyUpdateOutput + Send>| {
             let mut learn = learn;
-            let check = crate::engine::check::<PolicyUpdate>(move |case| learn(case)).without_corpora();
+            let check =
+                crate::engine::check::<PolicyUpdate>(move |case| learn(case)).without_corpora();
             for report in check.places([Place::CPU_F32]).report().unwrap() {
                 let found: Vec<&String> = report.findings.iter().map(|one| &one.found).collect();
                 assert_eq!(report.status, Status::Pass, "{found:?}");

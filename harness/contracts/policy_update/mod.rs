@@ -18,18 +18,15 @@ mod trials;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
+use crate::contract::Contract;
 use crate::contract::Parts;
 use crate::contract::definition::Definition;
-use crate::contract::Contract;
-use crate::contract::class::Class;
+use crate::contract::options::options;
 use crate::contract::stage::Stage;
 use crate::generate::draw::one;
-use crate::contract::fault::Fault;
-use crate::contract::invariant::Invariant;
-use crate::value::place::Dtype;
 use crate::generate::measure::Measure;
 use crate::numeric::tolerance::Expected;
-use crate::contract::options::options;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -143,9 +140,6 @@ impl Contract for PolicyUpdate {
         faults: faults::all,
     };
 
-
-
-
     fn simpler(case: &PolicyUpdateCase, _: &Options, _: Dtype) -> Vec<PolicyUpdateCase> {
         generate::simpler(case)
     }
@@ -162,10 +156,6 @@ impl Contract for PolicyUpdate {
     fn oracle(_: &PolicyUpdateCase, _: &Options, _: Dtype) -> Vec<Expected> {
         Vec::new()
     }
-
-
-
-
 }
 
 /// The probabilities of some logits.

@@ -8,8 +8,8 @@
 //! one case and no false alarm. A component without chance gives the same in every run, and is
 //! rejected or not by that.
 
-use crate::contracts::policy_update::{PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
 use crate::contract::probe::{Probe, Stop};
+use crate::contracts::policy_update::{PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
 
 /// The probability of a false alarm at one look.
 const ALPHA: f64 = 1e-14;

@@ -8,60 +8,108 @@ use ndarray::{Array1, arr0};
 use super::{
     Kind, Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput, Reduction, reference,
 };
-use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
+use crate::value::place::Dtype;
 
 type Fault = crate::contract::fault::Fault<PreferenceLoss>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("sign-flipped", "the sign of the loss is wrong: it prefers the rejected side").seen("LLaMA-Factory 52d402e2a (ORPO): + log σ for - log σ").gives(&[|case, options, dtype| pairs(case, options, dtype, |p| -p.right())]),
-        Fault::new("chosen-and-rejected-outputs-swapped", "the implicit rewards carry each other's name").seen("LLaMA-Factory #6050 (089e4d9e9); trl #1402 (4d862da18)").gives(&[|case, options, dtype| {
-                let output = reference::loss(case, options, dtype);
-                PreferenceLossOutput {
-                    chosen_rewards: output.rejected_rewards,
-                    rejected_rewards: output.chosen_rewards,
-                    ..output
-                }
-            }]),
-        Fault::new("chosen-and-rejected-inputs-swapped", "the margin is that of the rejected side over the chosen one").seen("NeMo-RL's rows are interleaved, TRL's are all chosen and then all rejected").gives(&[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(-p.margin()))]),
-        Fault::new("reference-ignored", "the margin is the policy's alone").seen("TRL CPO's margin where DPO's is declared").gives(&[|case, options, dtype| {
+        Fault::new("sign-flipped", "the sign of the loss is wrong: it prefers the rejected side")
+            .seen("LLaMA-Factory 52d402e2a (ORPO): + log σ for - log σ")
+            .gives(&[|case, options, dtype| pairs(case, options, dtype, |p| -p.right())]),
+        Fault::new(
+            "chosen-and-rejected-outputs-swapped",
+            "the implicit rewards carry each other's name",
+        )
+        .seen("LLaMA-Factory #6050 (089e4d9e9); trl #1402 (4d862da18)")
+        .gives(&[|case, options, dtype| {
+            let output = reference::loss(case, options, dtype);
+            PreferenceLossOutput {
+                chosen_rewards: output.rejected_rewards,
+                rejected_rewards: output.chosen_rewards,
+                ..output
+            }
+        }]),
+        Fault::new(
+            "chosen-and-rejected-inputs-swapped",
+            "the margin is that of the rejected side over the chosen one",
+        )
+        .seen("NeMo-RL's rows are interleaved, TRL's are all chosen and then all rejected")
+        .gives(&[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(-p.margin()))]),
+        Fault::new("reference-ignored", "the margin is the policy's alone")
+            .seen("TRL CPO's margin where DPO's is declared")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| p.loss(p.chosen - p.rejected))
             }]),
-        Fault::new("reference-used-although-free", "the reference counts where it is declared not to").seen("TRL DPO's margin where CPO's is declared").under("{reference_free: true}").gives(&[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(p.full_margin()))]),
-        Fault::new("reference-added", "the reference's margin is added, not taken off").seen("`+` for `-`: DPO subtracts the reference's margin (Rafailov et al. 2023)").gives(&[|case, options, dtype| {
+        Fault::new(
+            "reference-used-although-free",
+            "the reference counts where it is declared not to",
+        )
+        .seen("TRL DPO's margin where CPO's is declared")
+        .under("{reference_free: true}")
+        .gives(&[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(p.full_margin()))]),
+        Fault::new("reference-added", "the reference's margin is added, not taken off")
+            .seen("`+` for `-`: DPO subtracts the reference's margin (Rafailov et al. 2023)")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| {
                     let policy = p.chosen - p.rejected;
                     p.loss(policy + policy - p.margin())
                 })
             }]),
-        Fault::new("beta-not-applied", "β is 1 in the loss").seen("a `beta` that never reaches the loss; compare unsloth #3604, there in GRPO").gives(&[|case, options, dtype| with_beta(case, options, dtype, 1.0)]),
-        Fault::new("beta-applied-twice", "the margin is made of rewards that hold β already, and is scaled again").seen("rewards that include β, given to a loss that multiplies by it").gives(&[|case, options, dtype| with_beta(case, options, dtype, options.beta * options.beta)]),
-        Fault::new("logarithm-of-the-sigmoid", "log(σ(z)) in two steps: infinite where σ underflows, with NaN for a gradient").seen("torch.log(torch.sigmoid(z)) for F.logsigmoid(z)").gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    let z = p.z(p.margin());
-                    let logs = [z, -z].map(|z| -sigmoid(p.one, z).ln());
-                    p.of_logistic(logs[0], logs[1]).unwrap_or_else(|| p.right())
-                })
-            }]),
-        Fault::new("label-smoothing-ignored", "label smoothing has no effect").seen("TRL DPOTrainer, loss_type sigmoid").under("{label_smoothing: 0.1}").gives(&[|case, options, dtype| {
+        Fault::new("beta-not-applied", "β is 1 in the loss")
+            .seen("a `beta` that never reaches the loss; compare unsloth #3604, there in GRPO")
+            .gives(&[|case, options, dtype| with_beta(case, options, dtype, 1.0)]),
+        Fault::new(
+            "beta-applied-twice",
+            "the margin is made of rewards that hold β already, and is scaled again",
+        )
+        .seen("rewards that include β, given to a loss that multiplies by it")
+        .gives(&[|case, options, dtype| {
+            with_beta(case, options, dtype, options.beta * options.beta)
+        }]),
+        Fault::new(
+            "logarithm-of-the-sigmoid",
+            "log(σ(z)) in two steps: infinite where σ underflows, with NaN for a gradient",
+        )
+        .seen("torch.log(torch.sigmoid(z)) for F.logsigmoid(z)")
+        .gives(&[|case, options, dtype| {
+            pairs(case, options, dtype, |p| {
+                let z = p.z(p.margin());
+                let logs = [z, -z].map(|z| -sigmoid(p.one, z).ln());
+                p.of_logistic(logs[0], logs[1]).unwrap_or_else(|| p.right())
+            })
+        }]),
+        Fault::new("label-smoothing-ignored", "label smoothing has no effect")
+            .seen("TRL DPOTrainer, loss_type sigmoid")
+            .under("{label_smoothing: 0.1}")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| {
                     let z = p.z(p.margin());
                     if p.options.kind == Kind::Sigmoid { softplus(-z) } else { p.right() }
                 })
             }]),
-        Fault::new("label-smoothing-on-the-wrong-side", "ε weighs the chosen side, and 1 - ε the rejected one").seen("the two terms of cDPO exchanged").under("{label_smoothing: 0.1}").gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    let z = p.z(p.margin());
-                    let smoothing = p.options.label_smoothing;
-                    match p.options.kind {
-                        Kind::Sigmoid => softplus(-z) * smoothing + softplus(z) * (1.0 - smoothing),
-                        _ => p.right(),
-                    }
-                })
-            }]),
-        Fault::new("robust-not-normalised", "the robust loss is not divided by 1 - 2ε").seen("the denominator of robust DPO forgotten").under("{kind: robust, label_smoothing: 0.1}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "label-smoothing-on-the-wrong-side",
+            "ε weighs the chosen side, and 1 - ε the rejected one",
+        )
+        .seen("the two terms of cDPO exchanged")
+        .under("{label_smoothing: 0.1}")
+        .gives(&[|case, options, dtype| {
+            pairs(case, options, dtype, |p| {
+                let z = p.z(p.margin());
+                let smoothing = p.options.label_smoothing;
+                match p.options.kind {
+                    Kind::Sigmoid => softplus(-z) * smoothing + softplus(z) * (1.0 - smoothing),
+                    _ => p.right(),
+                }
+            })
+        }]),
+        Fault::new("robust-not-normalised", "the robust loss is not divided by 1 - 2ε")
+            .seen("the denominator of robust DPO forgotten")
+            .under("{kind: robust, label_smoothing: 0.1}")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| {
                     let whole = match p.options.kind {
                         Kind::Robust => 1.0 - 2.0 * p.options.label_smoothing,
@@ -70,41 +118,68 @@ pub(super) fn all() -> Vec<Fault> {
                     p.right() * whole
                 })
             }]),
-        Fault::new("robust-adds-the-other-side", "the smoothed (conservative) loss where the robust one is declared").seen("cDPO where robust DPO is declared").under("{kind: robust, label_smoothing: 0.1}").gives(&[|case, options, dtype| {
-                let mut smoothed = options.clone();
-                if options.kind == Kind::Robust {
-                    smoothed.kind = Kind::Sigmoid;
-                }
-                reference::loss(case, &smoothed, dtype)
-            }]),
-        Fault::new("margin-added", "γ is added to βΔ, not taken off").seen("`+` for `-`: SimPO subtracts γ (Meng et al. 2024)").under("{margin: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "robust-adds-the-other-side",
+            "the smoothed (conservative) loss where the robust one is declared",
+        )
+        .seen("cDPO where robust DPO is declared")
+        .under("{kind: robust, label_smoothing: 0.1}")
+        .gives(&[|case, options, dtype| {
+            let mut smoothed = options.clone();
+            if options.kind == Kind::Robust {
+                smoothed.kind = Kind::Sigmoid;
+            }
+            reference::loss(case, &smoothed, dtype)
+        }]),
+        Fault::new("margin-added", "γ is added to βΔ, not taken off")
+            .seen("`+` for `-`: SimPO subtracts γ (Meng et al. 2024)")
+            .under("{margin: 0.5}")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| p.loss_at(p.z(p.margin()) + 2.0 * p.options.margin))
             }]),
-        Fault::new("margin-ignored", "γ has no effect").seen("DPO's loss where SimPO's margin is declared").under("{margin: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new("margin-ignored", "γ has no effect")
+            .seen("DPO's loss where SimPO's margin is declared")
+            .under("{margin: 0.5}")
+            .gives(&[|case, options, dtype| {
                 reference::loss(case, &Options { margin: 0.0, ..options.clone() }, dtype)
             }]),
-        Fault::new("margin-scaled-by-beta", "γ is taken off Δ, so that β scales it too").seen("SimPO's γ and its ratio γ/β taken for each other").under("{margin: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new("margin-scaled-by-beta", "γ is taken off Δ, so that β scales it too")
+            .seen("SimPO's γ and its ratio γ/β taken for each other")
+            .under("{margin: 0.5}")
+            .gives(&[|case, options, dtype| {
                 let margin = options.beta * options.margin;
                 reference::loss(case, &Options { margin, ..options.clone() }, dtype)
             }]),
-        Fault::new("hinge-not-clamped", "the hinge goes on below 0").seen("1 - z without the relu").under("{kind: hinge}").gives(&[|case, options, dtype| {
+        Fault::new("hinge-not-clamped", "the hinge goes on below 0")
+            .seen("1 - z without the relu")
+            .under("{kind: hinge}")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| match p.options.kind {
                     Kind::Hinge => -p.z(p.margin()) + 1.0,
                     _ => p.right(),
                 })
             }]),
-        Fault::new("ipo-target-doubled", "the target of ipo is 1/β, not 1/(2β)").seen("Azar et al.'s τ⁻¹/2 without the half").under("{kind: ipo}").gives(&[|case, options, dtype| {
+        Fault::new("ipo-target-doubled", "the target of ipo is 1/β, not 1/(2β)")
+            .seen("Azar et al.'s τ⁻¹/2 without the half")
+            .under("{kind: ipo}")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| {
                     p.ipo(p.margin(), 1.0 / p.options.beta).unwrap_or_else(|| p.right())
                 })
             }]),
-        Fault::new("ipo-of-the-scaled-margin", "ipo squares βΔ - 1/(2β), not Δ - 1/(2β)").seen("the logits of the sigmoid loss, which hold β, given to ipo").under("{kind: ipo}").gives(&[|case, options, dtype| {
+        Fault::new("ipo-of-the-scaled-margin", "ipo squares βΔ - 1/(2β), not Δ - 1/(2β)")
+            .seen("the logits of the sigmoid loss, which hold β, given to ipo")
+            .under("{kind: ipo}")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| {
                     let scaled = p.z(p.margin());
                     p.ipo(scaled, 0.5 / p.options.beta).unwrap_or_else(|| p.right())
                 })
             }]),
-        Fault::new("sum-for-the-mean", "the losses are added up, not averaged").seen("reduction=\"sum\" left over").under("{reduction: mean}").gives(&[|case, options, dtype| {
+        Fault::new("sum-for-the-mean", "the losses are added up, not averaged")
+            .seen("reduction=\"sum\" left over")
+            .under("{reduction: mean}")
+            .gives(&[|case, options, dtype| {
                 let mut output = reference::loss(case, options, dtype);
                 let count = case.policy_chosen.len() as f64;
                 output.loss = output.loss.map(|loss| loss * count);
@@ -117,35 +192,54 @@ pub(super) fn all() -> Vec<Fault> {
                 }
                 output
             }]),
-        Fault::new("margins-averaged-before-the-loss", "every pair gets the loss of the mean margin").seen("mean() one line too early").gives(&[|case, options, dtype| averaged(case, options, dtype)]),
-        Fault::new("rejected-side-detached", "the rejected completion gets no gradient").seen("the forward pass of the rejected side under no_grad, with the reference's").gives(&[|case, options, dtype| {
+        Fault::new(
+            "margins-averaged-before-the-loss",
+            "every pair gets the loss of the mean margin",
+        )
+        .seen("mean() one line too early")
+        .gives(&[|case, options, dtype| averaged(case, options, dtype)]),
+        Fault::new("rejected-side-detached", "the rejected completion gets no gradient")
+            .seen("the forward pass of the rejected side under no_grad, with the reference's")
+            .gives(&[|case, options, dtype| {
                 pairs(case, options, dtype, |p| {
                     p.loss(p.margin() + p.rejected - p.rejected.detach())
                 })
             }]),
-        Fault::new("pairs-misaligned", "a chosen completion is compared with the rejected one of the next pair").seen("sampler that shuffles chosen and rejected rows on their own").gives(&[|case, options, dtype| {
-                let mut moved = case.clone();
-                for field in [&mut moved.policy_rejected, &mut moved.ref_rejected] {
-                    field.as_slice_mut().expect("one dimension").rotate_left(1);
-                }
-                let right = reference::loss(case, options, dtype);
-                let output = reference::loss(&moved, options, dtype);
-                let back = output.grad_policy_rejected.map(|mut gradient| {
-                    gradient.as_slice_mut().expect("one dimension").rotate_right(1);
-                    gradient
-                });
-                PreferenceLossOutput {
-                    grad_policy_rejected: back,
-                    rejected_rewards: right.rejected_rewards,
-                    ..output
-                }
-            }]),
-        Fault::new("margin-in-half-precision", "the log-probabilities are rounded to bf16 before they are subtracted").seen("OpenRLHF #620 (f34ef60a), the same for sums over a completion").gives(&[|case, options, dtype| {
-                let mut rounded = case.clone();
-                crate::value::record::round(&mut rounded, Dtype::Bf16);
-                reference::loss(&rounded, options, dtype)
-            }]),
-        Fault::new("rewards-without-beta", "the implicit rewards are log-ratios, not β times them").seen("log-ratios logged under the name of rewards").gives(&[|case, options, dtype| {
+        Fault::new(
+            "pairs-misaligned",
+            "a chosen completion is compared with the rejected one of the next pair",
+        )
+        .seen("sampler that shuffles chosen and rejected rows on their own")
+        .gives(&[|case, options, dtype| {
+            let mut moved = case.clone();
+            for field in [&mut moved.policy_rejected, &mut moved.ref_rejected] {
+                field.as_slice_mut().expect("one dimension").rotate_left(1);
+            }
+            let right = reference::loss(case, options, dtype);
+            let output = reference::loss(&moved, options, dtype);
+            let back = output.grad_policy_rejected.map(|mut gradient| {
+                gradient.as_slice_mut().expect("one dimension").rotate_right(1);
+                gradient
+            });
+            PreferenceLossOutput {
+                grad_policy_rejected: back,
+                rejected_rewards: right.rejected_rewards,
+                ..output
+            }
+        }]),
+        Fault::new(
+            "margin-in-half-precision",
+            "the log-probabilities are rounded to bf16 before they are subtracted",
+        )
+        .seen("OpenRLHF #620 (f34ef60a), the same for sums over a completion")
+        .gives(&[|case, options, dtype| {
+            let mut rounded = case.clone();
+            crate::value::record::round(&mut rounded, Dtype::Bf16);
+            reference::loss(&rounded, options, dtype)
+        }]),
+        Fault::new("rewards-without-beta", "the implicit rewards are log-ratios, not β times them")
+            .seen("log-ratios logged under the name of rewards")
+            .gives(&[|case, options, dtype| {
                 let over = |rewards: Option<Array1<f64>>| rewards.map(|r| r / options.beta);
                 let output = reference::loss(case, options, dtype);
                 PreferenceLossOutput {
@@ -154,17 +248,23 @@ pub(super) fn all() -> Vec<Fault> {
                     ..output
                 }
             }]),
-        Fault::new("rewards-without-the-reference", "the implicit rewards leave the reference out where the loss does").seen("TRL CPO: β·policy").under("{reference_free: true}").gives(&[|case, options, dtype| {
-                let output = reference::loss(case, options, dtype);
-                if !options.reference_free {
-                    return output;
-                }
-                PreferenceLossOutput {
-                    chosen_rewards: Some(options.beta * &case.policy_chosen),
-                    rejected_rewards: Some(options.beta * &case.policy_rejected),
-                    ..output
-                }
-            }]),
+        Fault::new(
+            "rewards-without-the-reference",
+            "the implicit rewards leave the reference out where the loss does",
+        )
+        .seen("TRL CPO: β·policy")
+        .under("{reference_free: true}")
+        .gives(&[|case, options, dtype| {
+            let output = reference::loss(case, options, dtype);
+            if !options.reference_free {
+                return output;
+            }
+            PreferenceLossOutput {
+                chosen_rewards: Some(options.beta * &case.policy_chosen),
+                rejected_rewards: Some(options.beta * &case.policy_rejected),
+                ..output
+            }
+        }]),
     ]
 }
 

@@ -3,12 +3,11 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::Array1;
 
-use crate::contract::rows;
 use super::{Kind, Options, PreferenceLoss, PreferenceLossCase, oracle};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{AWKWARD, chance, normal, one, uniform};
-use crate::generate::axes;
 use crate::value::place::Dtype;
 
 /// The largest magnitude of a log-probability: a completion of a thousand unlikely tokens.

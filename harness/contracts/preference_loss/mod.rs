@@ -19,24 +19,19 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -245,7 +240,8 @@ impl Contract for PreferenceLoss {
         ("rejected_rewards", "P"),
         ("grad_policy_chosen", "P"),
         ("grad_policy_rejected", "P"),
-    ]).rows('P');
+    ])
+    .rows('P');
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,
@@ -256,12 +252,9 @@ impl Contract for PreferenceLoss {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<PreferenceLossCase> {
         generate::small(options, dtype)
     }
-
 
     fn shapes(case: &PreferenceLossCase, options: &Options) -> Vec<(&'static str, Vec<usize>)> {
         let shape = match options.reduction {
@@ -283,7 +276,6 @@ impl Contract for PreferenceLoss {
         oracle::gradient(case, options, dtype)
     }
 
-
     fn wants_gradient(_: &Options) -> bool {
         true
     }
@@ -291,9 +283,6 @@ impl Contract for PreferenceLoss {
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for PreferenceLoss {

@@ -3,9 +3,9 @@
 use ndarray::{Array1, arr0};
 
 use super::{Kind, Options, PreferenceLossCase, Reduction};
-use crate::value::place::Dtype;
 use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number};
+use crate::value::place::Dtype;
 
 /// log(1 + e^x).
 pub(super) fn softplus(x: f64) -> f64 {

@@ -17,25 +17,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::contract::rows;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::{Masked, Rows};
-use crate::numeric::conventions::{MaskedOutput, MaskedTokens, MaskedValues};
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::{Masked, Rows};
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::conventions::{MaskedOutput, MaskedTokens, MaskedValues};
+use crate::numeric::tolerance::Expected;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -141,12 +136,9 @@ impl Contract for Returns {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
         rows::small::<Self>(&[("rewards", &[0.0, 1.0, 2.0])], options, dtype)
     }
-
 
     fn shapes(case: &ReturnsCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("returns", case.rewards.shape().to_vec())]
@@ -156,13 +148,9 @@ impl Contract for Returns {
         oracle::returns(case, options)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for Returns {}

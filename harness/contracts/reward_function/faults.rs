@@ -9,144 +9,269 @@ type Fault = crate::contract::fault::Fault<RewardFunction>;
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("substring-partial-credit", "the gold answer is found inside another one: 10 passes for 1").seen("torchtune shaped_correctness_reward, seen in the code").gives(&[|case, options, _| judged(case, options, |answer, gold| answer.contains(gold))]),
-        Fault::new("prefix-is-enough", "an answer that begins with the gold answer passes: 10 for 1").seen("startswith and re.match where the whole answer should match").gives(&[|case, options, _| judged(case, options, |answer, gold| answer.starts_with(gold))]),
-        Fault::new("contained-the-wrong-way-round", "an answer that stands inside the gold answer passes, the empty one too").seen("open-instruct #1683 (a09e14928)").gives(&[|case, options, _| judged(case, options, |answer, gold| gold.contains(answer))]),
-        Fault::new("contained-anywhere", "the gold answer is looked for in the whole completion, reasoning included").seen("`gold in completion`; torchtune shaped_correctness_reward").gives(&[|case, options, _| {
-                scored(case, options, |row, _| share(row.completion.contains(row.gold)))
-            }]),
-        Fault::new("any-candidate-counts", "one right answer part among several is enough").seen("torchtune shaped_correctness_reward: some answer equals; any() over findall").gives(&[|case, options, _| {
+        Fault::new(
+            "substring-partial-credit",
+            "the gold answer is found inside another one: 10 passes for 1",
+        )
+        .seen("torchtune shaped_correctness_reward, seen in the code")
+        .gives(&[|case, options, _| judged(case, options, |answer, gold| answer.contains(gold))]),
+        Fault::new(
+            "prefix-is-enough",
+            "an answer that begins with the gold answer passes: 10 for 1",
+        )
+        .seen("startswith and re.match where the whole answer should match")
+        .gives(&[|case, options, _| {
+            judged(case, options, |answer, gold| answer.starts_with(gold))
+        }]),
+        Fault::new(
+            "contained-the-wrong-way-round",
+            "an answer that stands inside the gold answer passes, the empty one too",
+        )
+        .seen("open-instruct #1683 (a09e14928)")
+        .gives(&[|case, options, _| judged(case, options, |answer, gold| gold.contains(answer))]),
+        Fault::new(
+            "contained-anywhere",
+            "the gold answer is looked for in the whole completion, reasoning included",
+        )
+        .seen("`gold in completion`; torchtune shaped_correctness_reward")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, _| share(row.completion.contains(row.gold)))
+        }]),
+        Fault::new("any-candidate-counts", "one right answer part among several is enough")
+            .seen("torchtune shaped_correctness_reward: some answer equals; any() over findall")
+            .gives(&[|case, options, _| {
                 scored(case, options, |row, template| {
                     let mut answers = answers(row.completion, template).into_iter();
                     share(answers.any(|answer| answer == row.gold))
                 })
             }]),
-        Fault::new("score-for-every-answer-part", "every answer part adds half a point, right or wrong").seen("tag counts added to a correctness score; verl search_r1_like_qa_em guards against it").gives(&[|case, options, _| {
-                scored(case, options, |row, template| {
-                    let answers = answers(row.completion, template);
-                    let right = answers.last().is_some_and(|answer| answer == row.gold);
-                    let parts = 0.1 * answers.len() as f64;
-                    (parts + if right { 0.9 } else { 0.0 }).min(1.0)
-                })
-            }]),
-        Fault::new("identity-parser", "the gold answer is compared with the whole completion").seen("verifiers #276, #277 (d64d701), #357").gives(&[|case, options, _| {
+        Fault::new(
+            "score-for-every-answer-part",
+            "every answer part adds half a point, right or wrong",
+        )
+        .seen(
+            "tag counts added to a correctness score; verl search_r1_like_qa_em guards against it",
+        )
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| {
+                let answers = answers(row.completion, template);
+                let right = answers.last().is_some_and(|answer| answer == row.gold);
+                let parts = 0.1 * answers.len() as f64;
+                (parts + if right { 0.9 } else { 0.0 }).min(1.0)
+            })
+        }]),
+        Fault::new("identity-parser", "the gold answer is compared with the whole completion")
+            .seen("verifiers #276, #277 (d64d701), #357")
+            .gives(&[|case, options, _| {
                 scored(case, options, |row, _| share(row.completion.trim() == row.gold))
             }]),
-        Fault::new("strips-nothing", "white space around the answer is compared too").seen("exact comparison of what stands between the tags").gives(&[|case, options, _| {
+        Fault::new("strips-nothing", "white space around the answer is compared too")
+            .seen("exact comparison of what stands between the tags")
+            .gives(&[|case, options, _| {
                 scored(case, options, |row, template| {
                     let markers = template.markers();
                     let [open, close] = &markers.answer;
                     share(between(row.completion, open, close) == Some(row.gold))
                 })
             }]),
-        Fault::new("unparsable-gold-scores-full", "a gold answer that is no LaTeX is taken for one that cannot be wrong").seen("open-r1 #86, #215, #293, fix #566 (4f5b21e)").gives(&[|case, options, _| {
-                scored(case, options, |row, template| {
-                    let parsed = row.gold.contains(['$', '\\']);
-                    share(!parsed || right(row, template))
-                })
-            }]),
-        Fault::new("scores-replaced-by-zeros", "the scores are computed, and zeros returned").seen("ROLL 9c6ce5c0").gives(&[|case, options, _| {
+        Fault::new(
+            "unparsable-gold-scores-full",
+            "a gold answer that is no LaTeX is taken for one that cannot be wrong",
+        )
+        .seen("open-r1 #86, #215, #293, fix #566 (4f5b21e)")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| {
+                let parsed = row.gold.contains(['$', '\\']);
+                share(!parsed || right(row, template))
+            })
+        }]),
+        Fault::new("scores-replaced-by-zeros", "the scores are computed, and zeros returned")
+            .seen("ROLL 9c6ce5c0")
+            .gives(&[|case, options, _| {
                 let zero = 0.0_f64.clamp(options.range[0], options.range[1]);
                 vec![zero; case.completions.len()].into()
             }]),
-        Fault::new("zero-score-is-falsy", "a score of 0 is taken for no score").seen("OpenRLHF #1219 (33f9d72f)").gives(&[|case, options, _| {
+        Fault::new("zero-score-is-falsy", "a score of 0 is taken for no score")
+            .seen("OpenRLHF #1219 (33f9d72f)")
+            .gives(&[|case, options, _| {
                 let scores = rewards(case, options).rewards;
                 scores.mapv(|score| if score == 0.0 { f64::NAN } else { score }).into()
             }]),
-        Fault::new("no-score-without-tags", "a completion without the tags gets None, where every completion needs a score").seen("None from a failed match, returned as it is").gives(&[|case, options, _| {
-                scored(case, options, |row, template| match template.answer_in(row.completion) {
-                    Some(_) => share(right(row, template)),
-                    None => f64::NAN,
-                })
-            }]),
-        Fault::new("raises-without-tags", "a completion without the tags ends the run").seen("`text.split(\"<answer>\")[1]` and `match.group(1)` without a match").gives(&[|case, options, _| {
+        Fault::new(
+            "no-score-without-tags",
+            "a completion without the tags gets None, where every completion needs a score",
+        )
+        .seen("None from a failed match, returned as it is")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| match template.answer_in(row.completion) {
+                Some(_) => share(right(row, template)),
+                None => f64::NAN,
+            })
+        }]),
+        Fault::new("raises-without-tags", "a completion without the tags ends the run")
+            .seen("`text.split(\"<answer>\")[1]` and `match.group(1)` without a match")
+            .gives(&[|case, options, _| {
                 scored(case, options, |row, template| {
                     let answer = template.answer_in(row.completion);
                     share(answer.expect("no answer tags").trim() == row.gold)
                 })
             }]),
-        Fault::new("blank-gold-matches-a-blank-answer", "an empty answer is right where the gold answer was lost").seen("open-r1 #566; `extracted == answer` without a look at either").gives(&[|case, options, _| judged(case, options, |answer, gold| answer == gold)]),
-        Fault::new("gold-taken-for-a-pattern", "the gold answer is a pattern in which a dot stands for anything").seen("re.fullmatch(answer, text) without re.escape").under("{answer_family: decimal}").gives(&[|case, options, _| {
-                judged(case, options, |answer, gold| {
-                    let same = |(a, g)| g == '.' || a == g;
-                    let count = answer.chars().count();
-                    !gold.is_empty()
-                        && count == gold.chars().count()
-                        && answer.chars().zip(gold.chars()).all(same)
-                })
-            }]),
-        Fault::new("first-number-wins", "the first number of the completion is its answer, wherever it stands").seen("re.search for a number over the whole completion").gives(&[|case, options, _| {
-                scored(case, options, |row, _| {
-                    share(numbers(row.completion).first().is_some_and(|found| found == row.gold))
-                })
-            }]),
-        Fault::new("sign-lost", "the sign of the answer is not read: a negative gold answer cannot be met").seen("`\\d+` for a number; golds of MATH and of arithmetic sets are negative too").gives(&[|case, options, _| {
-                judged(case, options, |answer, gold| {
-                    !gold.is_empty() && answer.trim_start_matches('-') == gold
-                })
-            }]),
-        Fault::new("length-rewarded", "a longer completion scores more").seen("a bonus for length that was meant for the reasoning of right answers").gives(&[|case, options, _| {
+        Fault::new(
+            "blank-gold-matches-a-blank-answer",
+            "an empty answer is right where the gold answer was lost",
+        )
+        .seen("open-r1 #566; `extracted == answer` without a look at either")
+        .gives(&[|case, options, _| judged(case, options, |answer, gold| answer == gold)]),
+        Fault::new(
+            "gold-taken-for-a-pattern",
+            "the gold answer is a pattern in which a dot stands for anything",
+        )
+        .seen("re.fullmatch(answer, text) without re.escape")
+        .under("{answer_family: decimal}")
+        .gives(&[|case, options, _| {
+            judged(case, options, |answer, gold| {
+                let same = |(a, g)| g == '.' || a == g;
+                let count = answer.chars().count();
+                !gold.is_empty()
+                    && count == gold.chars().count()
+                    && answer.chars().zip(gold.chars()).all(same)
+            })
+        }]),
+        Fault::new(
+            "first-number-wins",
+            "the first number of the completion is its answer, wherever it stands",
+        )
+        .seen("re.search for a number over the whole completion")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, _| {
+                share(numbers(row.completion).first().is_some_and(|found| found == row.gold))
+            })
+        }]),
+        Fault::new(
+            "sign-lost",
+            "the sign of the answer is not read: a negative gold answer cannot be met",
+        )
+        .seen("`\\d+` for a number; golds of MATH and of arithmetic sets are negative too")
+        .gives(&[|case, options, _| {
+            judged(case, options, |answer, gold| {
+                !gold.is_empty() && answer.trim_start_matches('-') == gold
+            })
+        }]),
+        Fault::new("length-rewarded", "a longer completion scores more")
+            .seen("a bonus for length that was meant for the reasoning of right answers")
+            .gives(&[|case, options, _| {
                 scored(case, options, |row, template| {
                     let length = (row.completion.chars().count() as f64 / 1000.0).min(0.5);
                     if right(row, template) { 0.5 + length } else { 0.0 }
                 })
             }]),
-        Fault::new("markup-breaks-the-parser", "a parser of XML gives up at `<` or `&` in the reasoning").seen("ElementTree.fromstring on completions").gives(&[|case, options, _| {
-                scored(case, options, |row, template| {
-                    let text = template
-                        .marks()
-                        .iter()
-                        .fold(row.completion.to_owned(), |text, mark| text.replace(mark, ""));
-                    share(!text.contains(['<', '&']) && right(row, template))
-                })
+        Fault::new(
+            "markup-breaks-the-parser",
+            "a parser of XML gives up at `<` or `&` in the reasoning",
+        )
+        .seen("ElementTree.fromstring on completions")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| {
+                let text = template
+                    .marks()
+                    .iter()
+                    .fold(row.completion.to_owned(), |text, mark| text.replace(mark, ""));
+                share(!text.contains(['<', '&']) && right(row, template))
+            })
+        }]),
+        Fault::new(
+            "prompt-read-too",
+            "the first answer part of prompt and completion together counts",
+        )
+        .seen("decoding whole sequences, prompt included; trl #6802, #6805 for stop tokens")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| {
+                let text = [row.prompt, "\n", row.completion].concat();
+                let answers = answers(&text, template);
+                share(answers.first().is_some_and(|answer| answer == row.gold))
+            })
+        }]),
+        Fault::new(
+            "prompts-of-other-rows",
+            "the columns of other rows: each completion meets the gold answer of the next row",
+        )
+        .seen("trl #3491 (9ac614fb0)")
+        .gives(&[|case, options, _| regolded(case, options, |row, count| (row + 1) % count)]),
+        Fault::new(
+            "mini-batch-slices-the-mapping",
+            "every mini-batch, of one row or of two, is scored with the columns of the first one",
+        )
+        .seen("LLaMA-Factory #7576 (7b9deb941), #2382")
+        .gives(&[
+            |case, options, _| regolded(case, options, |_, _| 0),
+            |case, options, _| regolded(case, options, |row, _| row % 2),
+        ]),
+        Fault::new("score-doubled", "the score is twice what was declared")
+            .seen("the 2.0 of the GRPO tutorial where [0, 1] is declared")
+            .gives(&[|case, options, _| {
+                rewards(case, options).rewards.mapv(|score| 2.0 * score).into()
             }]),
-        Fault::new("prompt-read-too", "the first answer part of prompt and completion together counts").seen("decoding whole sequences, prompt included; trl #6802, #6805 for stop tokens").gives(&[|case, options, _| {
-                scored(case, options, |row, template| {
-                    let text = [row.prompt, "\n", row.completion].concat();
-                    let answers = answers(&text, template);
-                    share(answers.first().is_some_and(|answer| answer == row.gold))
-                })
-            }]),
-        Fault::new("prompts-of-other-rows", "the columns of other rows: each completion meets the gold answer of the next row").seen("trl #3491 (9ac614fb0)").gives(&[|case, options, _| regolded(case, options, |row, count| (row + 1) % count)]),
-        Fault::new("mini-batch-slices-the-mapping", "every mini-batch, of one row or of two, is scored with the columns of the first one").seen("LLaMA-Factory #7576 (7b9deb941), #2382").gives(&[
-                |case, options, _| regolded(case, options, |_, _| 0),
-                |case, options, _| regolded(case, options, |row, _| row % 2),
-            ]),
-        Fault::new("score-doubled", "the score is twice what was declared").seen("the 2.0 of the GRPO tutorial where [0, 1] is declared").gives(&[|case, options, _| rewards(case, options).rewards.mapv(|score| 2.0 * score).into()]),
-        Fault::new("format-regex-without-dotall", "a dot of the pattern stops at line ends: reasoning of two lines has no form").seen("open-r1 #237, #238 (d12886d)").under("{judges: format}").gives(&[|case, options, _| {
-                scored(case, options, |row, template| {
-                    let parts = template.parts(row.completion);
-                    share(parts.is_some_and(|parts| parts.iter().all(|part| !part.contains('\n'))))
-                })
-            }]),
-        Fault::new("multiline-dollar-accepts-a-tail", "`$` matches before any line end: what follows on the next line is not looked at").seen("open-r1 #359, #616, #418; the pattern also in torchtune").under("{judges: format}").gives(&[|case, options, _| {
-                formed(case, options, |text, template| {
-                    let ends = text.match_indices('\n').map(|(at, _)| &text[..at]);
-                    template.parts(text).is_some()
-                        || ends.into_iter().any(|text| template.parts(text).is_some())
-                })
-            }]),
-        Fault::new("tail-accepted", "the pattern is matched from the start and need not reach the end").seen("re.match without `$`: the soft format reward of the GRPO tutorial").under("{judges: format}").gives(&[|case, options, _| {
-                formed(case, options, |text, template| {
-                    let closing = template.closing().unwrap_or_default();
-                    let end = text.find(closing).map_or(text.len(), |at| at + closing.len());
-                    template.parts(&text[..end]).is_some()
-                })
-            }]),
-        Fault::new("duplicate-tags-accepted", "a lazy pattern takes repeated tags in: their number is not looked at").seen("open-r1 #359, #616").under("{judges: format}").gives(&[|case, options, _| {
-                formed(case, options, |text, template| {
-                    let closing = template.closing().unwrap_or_default();
-                    let mut text = text.trim();
-                    while let Some(rest) = text.strip_suffix(closing)
-                        && rest.trim_end().ends_with(closing)
-                        && !closing.is_empty()
-                    {
-                        text = rest.trim_end();
-                    }
-                    template.parts(text).is_some()
-                })
-            }]),
-        Fault::new("cross-closed-tags-accepted", "any closing tag closes any part").seen("verifiers #116, #207").under("{judges: format}").gives(&[|case, options, _| {
+        Fault::new(
+            "format-regex-without-dotall",
+            "a dot of the pattern stops at line ends: reasoning of two lines has no form",
+        )
+        .seen("open-r1 #237, #238 (d12886d)")
+        .under("{judges: format}")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| {
+                let parts = template.parts(row.completion);
+                share(parts.is_some_and(|parts| parts.iter().all(|part| !part.contains('\n'))))
+            })
+        }]),
+        Fault::new(
+            "multiline-dollar-accepts-a-tail",
+            "`$` matches before any line end: what follows on the next line is not looked at",
+        )
+        .seen("open-r1 #359, #616, #418; the pattern also in torchtune")
+        .under("{judges: format}")
+        .gives(&[|case, options, _| {
+            formed(case, options, |text, template| {
+                let ends = text.match_indices('\n').map(|(at, _)| &text[..at]);
+                template.parts(text).is_some()
+                    || ends.into_iter().any(|text| template.parts(text).is_some())
+            })
+        }]),
+        Fault::new(
+            "tail-accepted",
+            "the pattern is matched from the start and need not reach the end",
+        )
+        .seen("re.match without `$`: the soft format reward of the GRPO tutorial")
+        .under("{judges: format}")
+        .gives(&[|case, options, _| {
+            formed(case, options, |text, template| {
+                let closing = template.closing().unwrap_or_default();
+                let end = text.find(closing).map_or(text.len(), |at| at + closing.len());
+                template.parts(&text[..end]).is_some()
+            })
+        }]),
+        Fault::new(
+            "duplicate-tags-accepted",
+            "a lazy pattern takes repeated tags in: their number is not looked at",
+        )
+        .seen("open-r1 #359, #616")
+        .under("{judges: format}")
+        .gives(&[|case, options, _| {
+            formed(case, options, |text, template| {
+                let closing = template.closing().unwrap_or_default();
+                let mut text = text.trim();
+                while let Some(rest) = text.strip_suffix(closing)
+                    && rest.trim_end().ends_with(closing)
+                    && !closing.is_empty()
+                {
+                    text = rest.trim_end();
+                }
+                template.parts(text).is_some()
+            })
+        }]),
+        Fault::new("cross-closed-tags-accepted", "any closing tag closes any part")
+            .seen("verifiers #116, #207")
+            .under("{judges: format}")
+            .gives(&[|case, options, _| {
                 formed(case, options, |text, template| {
                     let closings = template.marks().into_iter().filter(|m| m.starts_with("</"));
                     let mut rest = text;
@@ -162,41 +287,62 @@ pub(super) fn all() -> Vec<Fault> {
                     template.parts(&mended).is_some()
                 })
             }]),
-        Fault::new("opening-tags-are-enough", "only the opening tags are asked for").seen("counters of `<think>` and `<answer>`; verifiers #207").under("{judges: format}").gives(&[|case, options, _| {
+        Fault::new("opening-tags-are-enough", "only the opening tags are asked for")
+            .seen("counters of `<think>` and `<answer>`; verifiers #207")
+            .under("{judges: format}")
+            .gives(&[|case, options, _| {
                 formed(case, options, |text, template| {
                     let marks = template.marks();
                     let mut opening = marks.iter().filter(|mark| !mark.starts_with("</"));
                     opening.all(|mark| text.matches(*mark).count() == template.count(mark))
                 })
             }]),
-        Fault::new("form-needs-the-gold", "a score for form that is only given for the right answer").seen("a format reward that calls the correctness check").under("{judges: format}").gives(&[|case, options, _| {
-                scored(case, options, |row, template| {
-                    let formed = template.parts(row.completion).is_some();
-                    share(formed && right(row, template))
-                })
-            }]),
-        Fault::new("every-tag-counted-again", "every occurrence of a tag adds up: repeating tags scores most").seen("text.count(tag) without a comparison with 1").under("{judges: incremental-format}").gives(&[|case, options, _| {
-                scored(case, options, |row, template| {
-                    let marks = template.marks();
-                    let found: usize =
-                        marks.iter().map(|mark| row.completion.matches(*mark).count()).sum();
-                    (found as f64 / (2 * marks.len()) as f64).min(1.0)
-                })
-            }]),
-        Fault::new("unclosed-tag-punished", "an opening tag without its closing one costs more than no tag").seen("penalties for unbalanced tags").under("{judges: incremental-format}").gives(&[|case, options, _| {
-                let reference = rewards(case, options).rewards;
-                let [lo, hi] = options.range;
-                let template = Template::of(options);
-                let scores = reference.iter().zip(&case.completions).map(|(score, text)| {
-                    let unclosed = template.marks().into_iter().any(|mark| {
-                        let closing = mark.replacen('<', "</", 1);
-                        let paired = is_tag(mark) && template.count(&closing) > 0;
-                        paired && text.contains(mark) && !text.contains(&closing)
-                    });
-                    if unclosed { (score - 0.5 * (hi - lo)).max(lo) } else { *score }
+        Fault::new(
+            "form-needs-the-gold",
+            "a score for form that is only given for the right answer",
+        )
+        .seen("a format reward that calls the correctness check")
+        .under("{judges: format}")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| {
+                let formed = template.parts(row.completion).is_some();
+                share(formed && right(row, template))
+            })
+        }]),
+        Fault::new(
+            "every-tag-counted-again",
+            "every occurrence of a tag adds up: repeating tags scores most",
+        )
+        .seen("text.count(tag) without a comparison with 1")
+        .under("{judges: incremental-format}")
+        .gives(&[|case, options, _| {
+            scored(case, options, |row, template| {
+                let marks = template.marks();
+                let found: usize =
+                    marks.iter().map(|mark| row.completion.matches(*mark).count()).sum();
+                (found as f64 / (2 * marks.len()) as f64).min(1.0)
+            })
+        }]),
+        Fault::new(
+            "unclosed-tag-punished",
+            "an opening tag without its closing one costs more than no tag",
+        )
+        .seen("penalties for unbalanced tags")
+        .under("{judges: incremental-format}")
+        .gives(&[|case, options, _| {
+            let reference = rewards(case, options).rewards;
+            let [lo, hi] = options.range;
+            let template = Template::of(options);
+            let scores = reference.iter().zip(&case.completions).map(|(score, text)| {
+                let unclosed = template.marks().into_iter().any(|mark| {
+                    let closing = mark.replacen('<', "</", 1);
+                    let paired = is_tag(mark) && template.count(&closing) > 0;
+                    paired && text.contains(mark) && !text.contains(&closing)
                 });
-                scores.collect::<Vec<_>>().into()
-            }]),
+                if unclosed { (score - 0.5 * (hi - lo)).max(lo) } else { *score }
+            });
+            scores.collect::<Vec<_>>().into()
+        }]),
     ]
 }
 

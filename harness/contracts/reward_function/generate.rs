@@ -3,15 +3,14 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::Array1;
 
-use crate::contract::rows;
 use super::probes::{PLAIN, mentions, wrong_answers};
 use super::template::Template;
 use super::{Options, RewardFunction, RewardFunctionCase};
 use crate::contract::Contract;
 use crate::contract::class::Class;
-use crate::generate::draw::{chance, one};
-use crate::generate::axes;
+use crate::contract::rows;
 use crate::generate::completions::{AnswerFamily, NASTY, Shape, completion, prose};
+use crate::generate::draw::{chance, one};
 use crate::generate::measure::Measure;
 use crate::generate::texts;
 

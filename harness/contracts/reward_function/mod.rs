@@ -19,23 +19,20 @@ mod template;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::one;
-use crate::contract::fault::Fault;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::completions::AnswerFamily;
-use crate::generate::measure::Measure;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::completions::AnswerFamily;
+use crate::generate::draw::one;
+use crate::generate::measure::Measure;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 use template::Template;
 
@@ -191,7 +188,8 @@ impl Contract for RewardFunction {
     const ID: &'static str = "reward-function";
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("mod.rs");
-    const AXES: Axes = Axes::new(&[("prompts", "N"), ("completions", "N"), ("answers", "N"), ("rewards", "N")]);
+    const AXES: Axes =
+        Axes::new(&[("prompts", "N"), ("completions", "N"), ("answers", "N"), ("rewards", "N")]);
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),
@@ -202,8 +200,6 @@ impl Contract for RewardFunction {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, _: Dtype) -> Vec<RewardFunctionCase> {
         generate::small(options)
     }
@@ -211,7 +207,6 @@ impl Contract for RewardFunction {
     fn may_give_nan(options: &Options) -> bool {
         options.unscored == Unscored::Allow
     }
-
 
     fn simpler(case: &RewardFunctionCase, _: &Options, _: Dtype) -> Vec<RewardFunctionCase> {
         generate::simpler(case)
@@ -225,13 +220,9 @@ impl Contract for RewardFunction {
         vec![("rewards", vec![case.completions.len()])]
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for RewardFunction {}

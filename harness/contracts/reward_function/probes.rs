@@ -6,10 +6,10 @@ use super::template::{Template, is_tag};
 use super::{RewardFunction, RewardFunctionCase};
 use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::generate::pick::Pick;
 use crate::generate::completions::{AnswerFamily, Shape};
-use crate::value::text::{quoted, rounded};
+use crate::generate::pick::Pick;
 use crate::numeric::tolerance::{Number, apart};
+use crate::value::text::{quoted, rounded};
 
 /// Reasoning that nothing could be said against.
 pub(super) const PLAIN: &str = "We add them up.";

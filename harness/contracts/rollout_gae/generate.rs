@@ -3,14 +3,12 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, Array2, arr1, arr2};
 
-use crate::generate::masks;
-use crate::contract::rows;
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
-use crate::generate::axes;
-use crate::numeric::conventions;
+use crate::generate::masks;
 use crate::value::place::Dtype;
 
 /// The largest reward or value: an extreme penalty, a critic that diverges.

@@ -20,25 +20,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix1, Ix2};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::contract::rows;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::one;
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::one;
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -178,7 +173,8 @@ impl Contract for RolloutGae {
         ("last_dones", "E"),
         ("advantages", "TE"),
         ("returns", "TE"),
-    ]).rows('E');
+    ])
+    .rows('E');
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,
@@ -189,14 +185,11 @@ impl Contract for RolloutGae {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<RolloutGaeCase> {
         let few: &[f64] = &[0.0, 0.0, 1.0, 2.0];
         let palette = [("rewards", few), ("values", few), ("last_values", few)];
         rows::small::<Self>(&palette, options, dtype)
     }
-
 
     fn simpler(case: &RolloutGaeCase, options: &Options, _: Dtype) -> Vec<RolloutGaeCase> {
         let candidates = rows::simpler::<Self>(case).into_iter();
@@ -212,13 +205,9 @@ impl Contract for RolloutGae {
         oracle::rollout_gae(case, options)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for RolloutGae {}

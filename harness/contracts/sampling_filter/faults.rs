@@ -13,49 +13,103 @@ type Fault = crate::contract::fault::Fault<SamplingFilter>;
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("nucleus-keeps-one-extra", "a token is kept if the mass before it is at most top_p: one too many if equal").seen("transformers #18976, #18983, #18984: descending, shifted, dropped where cumsum > p").under("{top_p: 0.5}").gives(&[|case, options, dtype| nucleus(case, options, dtype, |before, _, p| before <= p)]),
-        Fault::new("top-p-zero-empties-the-support", "no token is exempt: a top_p that rounds to nothing takes all, and gives NaN").seen("transformers #19839").under("{top_p: 0.0}").gives(&[|case, options, dtype| {
-                let top_p = |row: &mut Row<'_>| {
-                    let Some(p) = row.options.top_p else { return };
-                    let rest = row.f(1.0 - p);
-                    let masses = row.masses(&row.ascending());
-                    let gone = masses.into_iter().filter(|(_, _, mass)| *mass <= rest);
-                    let gone: Vec<usize> = gone.map(|(token, ..)| token).collect();
-                    row.take_away(&gone);
-                };
-                stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-            }]),
-        Fault::new("filtered-but-not-renormalised", "the filters take probabilities away and leave the others as they were").seen("transformers #19143: log-softmax first, -inf after").under("{top_p: 0.5}").gives(&[|case, options, dtype| {
-                let give = |row: &Row<'_>| {
-                    let mut whole = Row::new(row.logits.clone(), row.options, dtype);
-                    whole.temper();
-                    let kept = whole.softmax().into_iter().zip(&row.z);
-                    kept.map(|(p, z)| if *z == f64::NEG_INFINITY { 0.0 } else { p }).collect()
-                };
-                stepwise(case, options, dtype, &Steps { give: &give, ..STEPS })
-            }]),
-        Fault::new("raw-probabilities-returned", "the softmax of the logits as they came: no temperature, no filter").seen("vLLM #9453; NeMo-RL #69, #902, #935, #3392; verl #4162, #4252; SGLang #2178, #2664").under("{temperature: 0.6, top_k: 2}").gives(&[|case, _, dtype| filter(case, &Options::default(), dtype).into()]),
-        Fault::new("temperature-not-applied", "the temperature has no effect; the filters have").seen("an option without effect: verl #4162, SGLang #2178").under("{temperature: 0.6}").gives(&[|case, options, dtype| at_temperature(case, options, dtype, 1.0)]),
-        Fault::new("temperature-multiplied", "the logits are multiplied by the temperature").seen("`*` for `/`: transformers' `TemperatureLogitsWarper` divides the scores").under("{temperature: 0.6}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "nucleus-keeps-one-extra",
+            "a token is kept if the mass before it is at most top_p: one too many if equal",
+        )
+        .seen("transformers #18976, #18983, #18984: descending, shifted, dropped where cumsum > p")
+        .under("{top_p: 0.5}")
+        .gives(&[|case, options, dtype| nucleus(case, options, dtype, |before, _, p| before <= p)]),
+        Fault::new(
+            "top-p-zero-empties-the-support",
+            "no token is exempt: a top_p that rounds to nothing takes all, and gives NaN",
+        )
+        .seen("transformers #19839")
+        .under("{top_p: 0.0}")
+        .gives(&[|case, options, dtype| {
+            let top_p = |row: &mut Row<'_>| {
+                let Some(p) = row.options.top_p else { return };
+                let rest = row.f(1.0 - p);
+                let masses = row.masses(&row.ascending());
+                let gone = masses.into_iter().filter(|(_, _, mass)| *mass <= rest);
+                let gone: Vec<usize> = gone.map(|(token, ..)| token).collect();
+                row.take_away(&gone);
+            };
+            stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
+        }]),
+        Fault::new(
+            "filtered-but-not-renormalised",
+            "the filters take probabilities away and leave the others as they were",
+        )
+        .seen("transformers #19143: log-softmax first, -inf after")
+        .under("{top_p: 0.5}")
+        .gives(&[|case, options, dtype| {
+            let give = |row: &Row<'_>| {
+                let mut whole = Row::new(row.logits.clone(), row.options, dtype);
+                whole.temper();
+                let kept = whole.softmax().into_iter().zip(&row.z);
+                kept.map(|(p, z)| if *z == f64::NEG_INFINITY { 0.0 } else { p }).collect()
+            };
+            stepwise(case, options, dtype, &Steps { give: &give, ..STEPS })
+        }]),
+        Fault::new(
+            "raw-probabilities-returned",
+            "the softmax of the logits as they came: no temperature, no filter",
+        )
+        .seen("vLLM #9453; NeMo-RL #69, #902, #935, #3392; verl #4162, #4252; SGLang #2178, #2664")
+        .under("{temperature: 0.6, top_k: 2}")
+        .gives(&[|case, _, dtype| filter(case, &Options::default(), dtype).into()]),
+        Fault::new("temperature-not-applied", "the temperature has no effect; the filters have")
+            .seen("an option without effect: verl #4162, SGLang #2178")
+            .under("{temperature: 0.6}")
+            .gives(&[|case, options, dtype| at_temperature(case, options, dtype, 1.0)]),
+        Fault::new("temperature-multiplied", "the logits are multiplied by the temperature")
+            .seen("`*` for `/`: transformers' `TemperatureLogitsWarper` divides the scores")
+            .under("{temperature: 0.6}")
+            .gives(&[|case, options, dtype| {
                 at_temperature(case, options, dtype, 1.0 / options.temperature)
             }]),
-        Fault::new("temperature-applied-twice", "the logits are divided by the temperature twice").seen("trl #3029: applied in the model's forward and again by its caller").under("{temperature: 0.6}").gives(&[|case, options, dtype| {
+        Fault::new("temperature-applied-twice", "the logits are divided by the temperature twice")
+            .seen("trl #3029: applied in the model's forward and again by its caller")
+            .under("{temperature: 0.6}")
+            .gives(&[|case, options, dtype| {
                 at_temperature(case, options, dtype, options.temperature * options.temperature)
             }]),
-        Fault::new("temperature-clamped", "the temperature is not let below a bound that nobody declared").seen("plausible: a guard against a division by zero, at 0.1, 0.05 or 0.5").under("{temperature: 0.01}").gives(&[
-                |case, options, dtype| {
-                    at_temperature(case, options, dtype, options.temperature.max(0.1))
-                },
-                |case, options, dtype| {
-                    at_temperature(case, options, dtype, options.temperature.max(0.05))
-                },
-                |case, options, dtype| {
-                    at_temperature(case, options, dtype, options.temperature.max(0.5))
-                },
-            ]),
-        Fault::new("temperature-after-the-filters", "the filters see the logits without the temperature, where they should with it").seen("the order `filters-first` where the other one is declared").under("{temperature: 0.6, top_p: 0.75}").gives(&[|case, options, dtype| ordered(case, options, dtype, Order::FiltersFirst)]),
-        Fault::new("temperature-before-the-filters", "the filters see the logits over the temperature, where they should without it").seen("transformers' order where `filters-first` is declared").under("{temperature: 0.6, top_p: 0.75, order: filters-first}").gives(&[|case, options, dtype| ordered(case, options, dtype, Order::TemperatureFirst)]),
-        Fault::new("top-k-keeps-one-extra", "k + 1 tokens are kept").seen("plausible: the threshold is sorted[k], the element after the k-th").under("{top_k: 2}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "temperature-clamped",
+            "the temperature is not let below a bound that nobody declared",
+        )
+        .seen("plausible: a guard against a division by zero, at 0.1, 0.05 or 0.5")
+        .under("{temperature: 0.01}")
+        .gives(&[
+            |case, options, dtype| {
+                at_temperature(case, options, dtype, options.temperature.max(0.1))
+            },
+            |case, options, dtype| {
+                at_temperature(case, options, dtype, options.temperature.max(0.05))
+            },
+            |case, options, dtype| {
+                at_temperature(case, options, dtype, options.temperature.max(0.5))
+            },
+        ]),
+        Fault::new(
+            "temperature-after-the-filters",
+            "the filters see the logits without the temperature, where they should with it",
+        )
+        .seen("the order `filters-first` where the other one is declared")
+        .under("{temperature: 0.6, top_p: 0.75}")
+        .gives(&[|case, options, dtype| ordered(case, options, dtype, Order::FiltersFirst)]),
+        Fault::new(
+            "temperature-before-the-filters",
+            "the filters see the logits over the temperature, where they should without it",
+        )
+        .seen("transformers' order where `filters-first` is declared")
+        .under("{temperature: 0.6, top_p: 0.75, order: filters-first}")
+        .gives(&[|case, options, dtype| ordered(case, options, dtype, Order::TemperatureFirst)]),
+        Fault::new("top-k-keeps-one-extra", "k + 1 tokens are kept")
+            .seen("plausible: the threshold is sorted[k], the element after the k-th")
+            .under("{top_k: 2}")
+            .gives(&[|case, options, dtype| {
                 filter(
                     case,
                     &Options { top_k: options.top_k.map(|k| k + 1), ..options.clone() },
@@ -63,7 +117,10 @@ pub(super) fn all() -> Vec<Fault> {
                 )
                 .into()
             }]),
-        Fault::new("top-k-takes-its-last", "the k-th token is taken away too, and of k = 1 all").seen("plausible: `<=` for `<` beside the threshold").under("{top_k: 2}").gives(&[|case, options, dtype| {
+        Fault::new("top-k-takes-its-last", "the k-th token is taken away too, and of k = 1 all")
+            .seen("plausible: `<=` for `<` beside the threshold")
+            .under("{top_k: 2}")
+            .gives(&[|case, options, dtype| {
                 let top_k = |row: &mut Row<'_>| {
                     let Some(threshold) = row.kth() else { return };
                     let gone: Vec<usize> =
@@ -72,99 +129,170 @@ pub(super) fn all() -> Vec<Fault> {
                 };
                 stepwise(case, options, dtype, &Steps { top_k: &top_k, ..STEPS })
             }]),
-        Fault::new("top-k-without-effect", "top_k changes nothing").seen("an option without effect").under("{top_k: 2}").gives(&[|case, options, dtype| {
+        Fault::new("top-k-without-effect", "top_k changes nothing")
+            .seen("an option without effect")
+            .under("{top_k: 2}")
+            .gives(&[|case, options, dtype| {
                 filter(case, &Options { top_k: None, ..options.clone() }, dtype).into()
             }]),
-        Fault::new("top-p-without-effect", "top_p changes nothing").seen("an option without effect").under("{top_p: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new("top-p-without-effect", "top_p changes nothing")
+            .seen("an option without effect")
+            .under("{top_p: 0.5}")
+            .gives(&[|case, options, dtype| {
                 filter(case, &Options { top_p: None, ..options.clone() }, dtype).into()
             }]),
-        Fault::new("min-p-without-effect", "min_p changes nothing").seen("an option without effect").under("{min_p: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new("min-p-without-effect", "min_p changes nothing")
+            .seen("an option without effect")
+            .under("{min_p: 0.5}")
+            .gives(&[|case, options, dtype| {
                 filter(case, &Options { min_p: None, ..options.clone() }, dtype).into()
             }]),
-        Fault::new("min-keep-ignored", "the filters leave fewer tokens than must survive").seen("an option without effect").under("{top_p: 0.1, min_keep: 2}").gives(&[|case, options, dtype| {
+        Fault::new("min-keep-ignored", "the filters leave fewer tokens than must survive")
+            .seen("an option without effect")
+            .under("{top_p: 0.1, min_keep: 2}")
+            .gives(&[|case, options, dtype| {
                 filter(case, &Options { min_keep: 1, ..options.clone() }, dtype).into()
             }]),
-        Fault::new("crossing-token-dropped", "the token whose probability reaches top_p is taken away, the first one excepted").seen("plausible: dropped where cumsum > p, without the shift").under("{top_p: 0.75}").gives(&[|case, options, dtype| {
-                nucleus(case, options, dtype, |before, mass, p| before == 0.0 || mass <= p)
-            }]),
-        Fault::new("least-likely-kept", "the nucleus is made of the least likely tokens").seen("plausible: ascending order, where the sum was meant to run from the other end").under("{top_p: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "crossing-token-dropped",
+            "the token whose probability reaches top_p is taken away, the first one excepted",
+        )
+        .seen("plausible: dropped where cumsum > p, without the shift")
+        .under("{top_p: 0.75}")
+        .gives(&[|case, options, dtype| {
+            nucleus(case, options, dtype, |before, mass, p| before == 0.0 || mass <= p)
+        }]),
+        Fault::new("least-likely-kept", "the nucleus is made of the least likely tokens")
+            .seen("plausible: ascending order, where the sum was meant to run from the other end")
+            .under("{top_p: 0.5}")
+            .gives(&[|case, options, dtype| {
                 let top_p = |row: &mut Row<'_>| {
                     let order = row.ascending();
                     keep_mass(row, &order, &|before, _, p| before < p);
                 };
                 stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
             }]),
-        Fault::new("filter-mask-in-sorted-order", "what is decided of sorted tokens is applied to the unsorted ones").seen("plausible: the scatter back to the vocabulary is missing").under("{top_p: 0.5}").gives(&[|case, options, dtype| {
-                let top_p = |row: &mut Row<'_>| {
-                    let whole = row.z.clone();
-                    row.top_p();
-                    let kept = row.z.iter().filter(|z| **z > f64::NEG_INFINITY).count();
-                    row.z = whole;
-                    let gone: Vec<usize> = (kept..row.z.len()).collect();
-                    if row.options.top_p.is_some() {
-                        row.take_away(&gone);
-                    }
-                };
-                stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-            }]),
-        Fault::new("nucleus-in-vocabulary-order", "the mass is summed in the order of the vocabulary, not of the probabilities").seen("plausible: cumsum without a sort").under("{top_p: 0.5}").gives(&[|case, options, dtype| {
-                let top_p = |row: &mut Row<'_>| {
-                    let order: Vec<usize> = (0..row.z.len()).collect();
-                    keep_mass(row, &order, &|before, _, p| before < p);
-                };
-                stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-            }]),
-        Fault::new("top-p-of-the-full-distribution", "top-p takes its mass from the distribution before top-k").seen("plausible: one softmax for both filters").under("{top_k: 2, top_p: 0.7}").gives(&[|case, options, dtype| {
-                let none = |_: &mut Row<'_>| ();
-                let both = |row: &mut Row<'_>| {
-                    row.top_p();
-                    row.top_k();
-                };
-                stepwise(case, options, dtype, &Steps { top_k: &none, top_p: &both, ..STEPS })
-            }]),
-        Fault::new("min-p-absolute", "min_p is compared with the probabilities themselves, not with the largest").seen("plausible: a minimum probability, as the name says").under("{min_p: 0.3}").gives(&[|case, options, dtype| {
-                let min_p = |row: &mut Row<'_>| {
-                    if let Some(share) = row.options.min_p {
-                        row.above(&row.softmax(), row.f(share));
-                    }
-                };
-                stepwise(case, options, dtype, &Steps { min_p: &min_p, ..STEPS })
-            }]),
-        Fault::new("min-p-of-the-batch-maximum", "the threshold is made of the largest probability of the whole batch").seen("plausible: `probs.max()` without a dimension").under("{min_p: 0.3}").gives(&[|case, options, dtype| {
-                let before = filter(case, &Options { min_p: None, ..options.clone() }, dtype);
-                let largest = before.iter().fold(0.0, |a: f64, b| a.max(*b));
-                let min_p = |row: &mut Row<'_>| {
-                    if let Some(share) = row.options.min_p {
-                        row.above(&row.softmax(), row.f(share * largest));
-                    }
-                };
-                stepwise(case, options, dtype, &Steps { min_p: &min_p, ..STEPS })
-            }]),
-        Fault::new("threshold-of-the-first-row", "the k-th logit of the first row is the threshold of all rows").seen("plausible: an index that drops the batch dimension").under("{top_k: 2}").gives(&[|case, options, dtype| {
-                let mut first = Row::new(case.logits.row(0).to_vec(), options, dtype);
-                if options.order == Order::TemperatureFirst {
-                    first.temper();
+        Fault::new(
+            "filter-mask-in-sorted-order",
+            "what is decided of sorted tokens is applied to the unsorted ones",
+        )
+        .seen("plausible: the scatter back to the vocabulary is missing")
+        .under("{top_p: 0.5}")
+        .gives(&[|case, options, dtype| {
+            let top_p = |row: &mut Row<'_>| {
+                let whole = row.z.clone();
+                row.top_p();
+                let kept = row.z.iter().filter(|z| **z > f64::NEG_INFINITY).count();
+                row.z = whole;
+                let gone: Vec<usize> = (kept..row.z.len()).collect();
+                if row.options.top_p.is_some() {
+                    row.take_away(&gone);
                 }
-                let top_k = |row: &mut Row<'_>| {
-                    let Some(threshold) = first.kth() else { return };
-                    let keep = row.keep();
-                    let mut order = row.ascending();
-                    order.truncate(order.len() - keep);
-                    order.retain(|token| row.z[*token] < threshold);
-                    row.take_away(&order);
-                };
-                stepwise(case, options, dtype, &Steps { top_k: &top_k, ..STEPS })
-            }]),
-        Fault::new("filter-fills-with-a-number", "what top-k takes away is set to 0, or to -10, and not to -inf").seen("plausible: logits multiplied by a mask").under("{top_k: 2}").gives(&[
-                |case, options, dtype| filled(case, options, dtype, 0.0),
-                |case, options, dtype| filled(case, options, dtype, -10.0),
-            ]),
-        Fault::new("dust-on-every-token", "no probability is below a small number, so that its logarithm is finite").seen("plausible: probs.clamp(min=ε) with 1e-4, 1e-6 or 1e-8").under("{top_k: 2}").gives(&[
-                |case, options, dtype| dust(case, options, dtype, 1e-4),
-                |case, options, dtype| dust(case, options, dtype, 1e-6),
-                |case, options, dtype| dust(case, options, dtype, 1e-8),
-            ]),
-        Fault::new("minus-infinity-gives-nan", "a logit of -inf makes its row NaN").seen("plausible: logits multiplied by 0 where a token may not come").gives(&[|case, options, dtype| {
+            };
+            stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
+        }]),
+        Fault::new(
+            "nucleus-in-vocabulary-order",
+            "the mass is summed in the order of the vocabulary, not of the probabilities",
+        )
+        .seen("plausible: cumsum without a sort")
+        .under("{top_p: 0.5}")
+        .gives(&[|case, options, dtype| {
+            let top_p = |row: &mut Row<'_>| {
+                let order: Vec<usize> = (0..row.z.len()).collect();
+                keep_mass(row, &order, &|before, _, p| before < p);
+            };
+            stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
+        }]),
+        Fault::new(
+            "top-p-of-the-full-distribution",
+            "top-p takes its mass from the distribution before top-k",
+        )
+        .seen("plausible: one softmax for both filters")
+        .under("{top_k: 2, top_p: 0.7}")
+        .gives(&[|case, options, dtype| {
+            let none = |_: &mut Row<'_>| ();
+            let both = |row: &mut Row<'_>| {
+                row.top_p();
+                row.top_k();
+            };
+            stepwise(case, options, dtype, &Steps { top_k: &none, top_p: &both, ..STEPS })
+        }]),
+        Fault::new(
+            "min-p-absolute",
+            "min_p is compared with the probabilities themselves, not with the largest",
+        )
+        .seen("plausible: a minimum probability, as the name says")
+        .under("{min_p: 0.3}")
+        .gives(&[|case, options, dtype| {
+            let min_p = |row: &mut Row<'_>| {
+                if let Some(share) = row.options.min_p {
+                    row.above(&row.softmax(), row.f(share));
+                }
+            };
+            stepwise(case, options, dtype, &Steps { min_p: &min_p, ..STEPS })
+        }]),
+        Fault::new(
+            "min-p-of-the-batch-maximum",
+            "the threshold is made of the largest probability of the whole batch",
+        )
+        .seen("plausible: `probs.max()` without a dimension")
+        .under("{min_p: 0.3}")
+        .gives(&[|case, options, dtype| {
+            let before = filter(case, &Options { min_p: None, ..options.clone() }, dtype);
+            let largest = before.iter().fold(0.0, |a: f64, b| a.max(*b));
+            let min_p = |row: &mut Row<'_>| {
+                if let Some(share) = row.options.min_p {
+                    row.above(&row.softmax(), row.f(share * largest));
+                }
+            };
+            stepwise(case, options, dtype, &Steps { min_p: &min_p, ..STEPS })
+        }]),
+        Fault::new(
+            "threshold-of-the-first-row",
+            "the k-th logit of the first row is the threshold of all rows",
+        )
+        .seen("plausible: an index that drops the batch dimension")
+        .under("{top_k: 2}")
+        .gives(&[|case, options, dtype| {
+            let mut first = Row::new(case.logits.row(0).to_vec(), options, dtype);
+            if options.order == Order::TemperatureFirst {
+                first.temper();
+            }
+            let top_k = |row: &mut Row<'_>| {
+                let Some(threshold) = first.kth() else { return };
+                let keep = row.keep();
+                let mut order = row.ascending();
+                order.truncate(order.len() - keep);
+                order.retain(|token| row.z[*token] < threshold);
+                row.take_away(&order);
+            };
+            stepwise(case, options, dtype, &Steps { top_k: &top_k, ..STEPS })
+        }]),
+        Fault::new(
+            "filter-fills-with-a-number",
+            "what top-k takes away is set to 0, or to -10, and not to -inf",
+        )
+        .seen("plausible: logits multiplied by a mask")
+        .under("{top_k: 2}")
+        .gives(&[
+            |case, options, dtype| filled(case, options, dtype, 0.0),
+            |case, options, dtype| filled(case, options, dtype, -10.0),
+        ]),
+        Fault::new(
+            "dust-on-every-token",
+            "no probability is below a small number, so that its logarithm is finite",
+        )
+        .seen("plausible: probs.clamp(min=ε) with 1e-4, 1e-6 or 1e-8")
+        .under("{top_k: 2}")
+        .gives(&[
+            |case, options, dtype| dust(case, options, dtype, 1e-4),
+            |case, options, dtype| dust(case, options, dtype, 1e-6),
+            |case, options, dtype| dust(case, options, dtype, 1e-8),
+        ]),
+        Fault::new("minus-infinity-gives-nan", "a logit of -inf makes its row NaN")
+            .seen("plausible: logits multiplied by 0 where a token may not come")
+            .gives(&[|case, options, dtype| {
                 let give = |row: &Row<'_>| {
                     let probs = row.softmax();
                     let banned = row.logits.contains(&f64::NEG_INFINITY);
@@ -172,14 +300,18 @@ pub(super) fn all() -> Vec<Fault> {
                 };
                 stepwise(case, options, dtype, &Steps { give: &give, ..STEPS })
             }]),
-        Fault::new("maximum-not-subtracted", "exp of the logits as they are: infinite beyond 88").seen("softmax written as exp / sum(exp)").gives(&[|case, options, dtype| {
+        Fault::new("maximum-not-subtracted", "exp of the logits as they are: infinite beyond 88")
+            .seen("softmax written as exp / sum(exp)")
+            .gives(&[|case, options, dtype| {
                 let give = |row: &Row<'_>| {
                     let weights: Vec<f64> = row.z.iter().map(|z| row.f(z.exp())).collect();
                     row.normalised(&weights)
                 };
                 stepwise(case, options, dtype, &Steps { give: &give, ..STEPS })
             }]),
-        Fault::new("softmax-over-the-rows", "the softmax runs over the rows of the batch").seen("softmax(dim=0) on [N, V]").gives(&[|case, options, dtype| {
+        Fault::new("softmax-over-the-rows", "the softmax runs over the rows of the batch")
+            .seen("softmax(dim=0) on [N, V]")
+            .gives(&[|case, options, dtype| {
                 let turned = SamplingFilterCase {
                     logits: case.logits.t().as_standard_layout().into_owned(),
                 };
@@ -187,11 +319,15 @@ pub(super) fn all() -> Vec<Fault> {
                 let probs = filter(&turned, &plain, dtype).reversed_axes();
                 probs.as_standard_layout().into_owned().into()
             }]),
-        Fault::new("logits-in-half-precision", "logits are rounded to bf16 before anything else").seen("autocast left on: bf16 logits of an f32 head").gives(&[|case, options, dtype| {
+        Fault::new("logits-in-half-precision", "logits are rounded to bf16 before anything else")
+            .seen("autocast left on: bf16 logits of an f32 head")
+            .gives(&[|case, options, dtype| {
                 let logits = case.logits.mapv(|logit| Dtype::Bf16.round(logit));
                 filter(&SamplingFilterCase { logits }, options, dtype).into()
             }]),
-        Fault::new("rows-left-in-sorted-order", "the rows come back in another order").seen("verl #1943 (b4aa2dce8), #2185").gives(&[|case, options, dtype| {
+        Fault::new("rows-left-in-sorted-order", "the rows come back in another order")
+            .seen("verl #1943 (b4aa2dce8), #2185")
+            .gives(&[|case, options, dtype| {
                 let mut probs = filter(case, options, dtype);
                 probs.invert_axis(Axis(0));
                 probs.as_standard_layout().into_owned().into()

@@ -5,13 +5,12 @@ use std::f64::consts::LN_2;
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, ArrayView1, arr2};
 
-use crate::contract::rows;
 use super::oracle::Row;
 use super::{Options, SamplingFilter, SamplingFilterCase};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{AWKWARD, chance, normal, one};
-use crate::generate::axes;
 use crate::value::place::Dtype;
 
 /// The largest magnitude of a logit, and of one over the temperature.

@@ -23,25 +23,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::contract::rows;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::one;
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::one;
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -194,12 +189,9 @@ impl Contract for SamplingFilter {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase> {
         rows::small::<Self>(&[("logits", &[0.0, 1.0, -1.0, 2.0, 3.0])], options, dtype)
     }
-
 
     fn shapes(case: &SamplingFilterCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("probs", case.logits.shape().to_vec())]
@@ -209,13 +201,9 @@ impl Contract for SamplingFilter {
         oracle::probs(case, options, dtype)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for SamplingFilter {}

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use ndarray::{Array2, ArrayView1};
 
 use super::{Options, Order, SamplingFilterCase};
-use crate::value::place::Dtype;
 use crate::numeric::tolerance::{Expected, Number, SAFETY, summed};
+use crate::value::place::Dtype;
 
 /// Vocabularies of this many logits of 0 have exact probabilities in every arithmetic, by way of
 /// logarithms too: exp(-ln 8) is not 1/8 in f64, exp(-ln 4) and exp(-ln 16) are exact.

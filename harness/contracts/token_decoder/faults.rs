@@ -76,15 +76,25 @@ fn pieces() -> Vec<Fault> {
 /// Special tokens, and rows.
 fn specials() -> Vec<Fault> {
     vec![
-        Fault::new("special-tokens-kept", "special tokens are written out, where they are to be skipped").seen("plausible: `skip_special_tokens` forgotten").gives(&[|case, options, _| {
-                let kept = Options { skip_special: false, ..options.clone() };
-                each(case, |row| reference::text(row, &kept))
-            }]),
-        Fault::new("special-tokens-lost", "special tokens are skipped, where they are to be kept").seen("an answer tag that is a special token vanishes: skip_special_tokens=True").under("{skip_special: false}").gives(&[|case, options, _| {
+        Fault::new(
+            "special-tokens-kept",
+            "special tokens are written out, where they are to be skipped",
+        )
+        .seen("plausible: `skip_special_tokens` forgotten")
+        .gives(&[|case, options, _| {
+            let kept = Options { skip_special: false, ..options.clone() };
+            each(case, |row| reference::text(row, &kept))
+        }]),
+        Fault::new("special-tokens-lost", "special tokens are skipped, where they are to be kept")
+            .seen("an answer tag that is a special token vanishes: skip_special_tokens=True")
+            .under("{skip_special: false}")
+            .gives(&[|case, options, _| {
                 let skipped = Options { skip_special: true, ..options.clone() };
                 each(case, |row| reference::text(row, &skipped))
             }]),
-        Fault::new("only-pads-skipped", "of the special tokens only the pad is skipped").seen("TRL decode_and_strip_padding, as it was").gives(&[|case, options, _| {
+        Fault::new("only-pads-skipped", "of the special tokens only the pad is skipped")
+            .seen("TRL decode_and_strip_padding, as it was")
+            .gives(&[|case, options, _| {
                 let pads = Options { specials: vec![options.pad], ..options.clone() };
                 each(case, |row| {
                     if options.skip_special {
@@ -94,31 +104,60 @@ fn specials() -> Vec<Fault> {
                     }
                 })
             }]),
-        Fault::new("names-taken-out-of-the-text", "the name of a special token is taken out where it is plain text").seen("plausible: `.replace(tokenizer.eos_token, \"\")`").gives(&[|case, options, _| {
-                changed(case, options, |text| {
-                    let names = options.specials.iter().map(|id| &options.vocabulary[id]);
-                    names.fold(text, |text, name| text.replace(name.as_str(), ""))
-                })
-            }]),
-        Fault::new("cut-at-the-first-eos", "what follows an eos is lost; where pads are eos and stand left, everything").seen("plausible: `ids[:ids.index(eos)]`; pad == eos with padding on the left").gives(&[|case, options, _| {
-                each(case, |row| {
-                    let end = row.iter().position(|id| *id == options.eos).unwrap_or(row.len());
-                    reference::text(&row[..end], options)
-                })
-            }]),
-        Fault::new("last-token-cut-although-no-eos", "the last token is cut whether it is an eos or not").seen("vLLM #3016, #3150, #3672: the stop string is cut although it is absent").gives(&[|case, options, _| each(case, |row| reference::text(&row[..row.len() - 1], options))]),
-        Fault::new("first-token-cut", "the first token is taken for one that begins a sequence").seen("plausible: `ids[1:]`, where the tokenizer adds none").gives(&[|case, options, _| each(case, |row| reference::text(&row[1..], options))]),
-        Fault::new("id-zero-skipped", "the token of id 0 is lost").seen("plausible: `if id` for `if id is not None`, or 0 taken for the pad").under("{vocabulary: {0: a, 1: b, 2: <pad>, 3: <eos>}, specials: [2, 3], pad: 2, eos: 3}").gives(&[|case, options, _| {
+        Fault::new(
+            "names-taken-out-of-the-text",
+            "the name of a special token is taken out where it is plain text",
+        )
+        .seen("plausible: `.replace(tokenizer.eos_token, \"\")`")
+        .gives(&[|case, options, _| {
+            changed(case, options, |text| {
+                let names = options.specials.iter().map(|id| &options.vocabulary[id]);
+                names.fold(text, |text, name| text.replace(name.as_str(), ""))
+            })
+        }]),
+        Fault::new(
+            "cut-at-the-first-eos",
+            "what follows an eos is lost; where pads are eos and stand left, everything",
+        )
+        .seen("plausible: `ids[:ids.index(eos)]`; pad == eos with padding on the left")
+        .gives(&[|case, options, _| {
+            each(case, |row| {
+                let end = row.iter().position(|id| *id == options.eos).unwrap_or(row.len());
+                reference::text(&row[..end], options)
+            })
+        }]),
+        Fault::new(
+            "last-token-cut-although-no-eos",
+            "the last token is cut whether it is an eos or not",
+        )
+        .seen("vLLM #3016, #3150, #3672: the stop string is cut although it is absent")
+        .gives(&[|case, options, _| {
+            each(case, |row| reference::text(&row[..row.len() - 1], options))
+        }]),
+        Fault::new("first-token-cut", "the first token is taken for one that begins a sequence")
+            .seen("plausible: `ids[1:]`, where the tokenizer adds none")
+            .gives(&[|case, options, _| each(case, |row| reference::text(&row[1..], options))]),
+        Fault::new("id-zero-skipped", "the token of id 0 is lost")
+            .seen("plausible: `if id` for `if id is not None`, or 0 taken for the pad")
+            .under(
+                "{vocabulary: {0: a, 1: b, 2: <pad>, 3: <eos>}, specials: [2, 3], pad: 2, eos: 3}",
+            )
+            .gives(&[|case, options, _| {
                 each(case, |row| {
                     let kept: Vec<i64> = row.iter().copied().filter(|id| *id != 0).collect();
                     reference::text(&kept, options)
                 })
             }]),
-        Fault::new("length-of-the-first-row", "every row is cut to the tokens that the first one has before its pads").seen("plausible: one length for the batch").gives(&[|case, options, _| {
-                let first = case.tokens.row(0).to_vec();
-                let pads = first.iter().rev().take_while(|id| **id == options.pad).count();
-                each(case, |row| reference::text(&row[..first.len() - pads], options))
-            }]),
+        Fault::new(
+            "length-of-the-first-row",
+            "every row is cut to the tokens that the first one has before its pads",
+        )
+        .seen("plausible: one length for the batch")
+        .gives(&[|case, options, _| {
+            let first = case.tokens.row(0).to_vec();
+            let pads = first.iter().rev().take_while(|id| **id == options.pad).count();
+            each(case, |row| reference::text(&row[..first.len() - pads], options))
+        }]),
     ]
 }
 

@@ -4,14 +4,12 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
-use crate::generate::masks;
-use crate::contract::rows;
 use super::{Options, Side, TokenDecoder, TokenDecoderCase, oracle};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{chance, one};
-use crate::generate::axes;
-use crate::numeric::conventions;
+use crate::generate::masks;
 
 /// The most tokens of a case.
 const TOKENS: usize = 4096;
@@ -154,7 +152,8 @@ pub(super) fn classes() -> Vec<Class<TokenDecoder>> {
         case.tokens.rows().into_iter().any(|row| is(&row.to_vec()))
     }
     let always: fn(&Options, crate::value::place::Dtype) -> bool = |_, _| true;
-    let split: fn(&Options, crate::value::place::Dtype) -> bool = |options, _| !halves(options).is_empty();
+    let split: fn(&Options, crate::value::place::Dtype) -> bool =
+        |options, _| !halves(options).is_empty();
     let class = |id, meaning, contains, generated| Class { id, meaning, contains, generated };
     vec![
         class(

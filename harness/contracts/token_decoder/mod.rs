@@ -45,24 +45,19 @@ use std::collections::BTreeMap;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1, Ix2};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::ExpectedTexts;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::tolerance::ExpectedTexts;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -268,18 +263,17 @@ impl Contract for TokenDecoder {
         corners: |options, _| generate::corners(options),
         valid: |case, options, _| generate::valid(case, options),
         classes: generate::classes,
-        reference: |case, options, _| { let rows = case.tokens.rows().into_iter();
-        rows.map(|row| reference::text(&row.to_vec(), options)).collect::<Vec<_>>().into() },
+        reference: |case, options, _| {
+            let rows = case.tokens.rows().into_iter();
+            rows.map(|row| reference::text(&row.to_vec(), options)).collect::<Vec<_>>().into()
+        },
         invariants: invariants::all,
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, _: Dtype) -> Vec<TokenDecoderCase> {
         generate::small(options)
     }
-
 
     fn simpler(case: &TokenDecoderCase, options: &Options, _: Dtype) -> Vec<TokenDecoderCase> {
         generate::simpler(case, options)
@@ -295,13 +289,9 @@ impl Contract for TokenDecoder {
         vec![ExpectedTexts { field: "texts", texts }]
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for TokenDecoder {}

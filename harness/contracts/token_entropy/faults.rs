@@ -8,62 +8,108 @@ use ndarray::{Array2, Array3, Axis};
 use super::{
     NegInf, Options, TokenEntropy, TokenEntropyCase, TokenEntropyOutput, reference, vocabulary,
 };
-use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
+use crate::value::place::Dtype;
 
 type Fault = crate::contract::fault::Fault<TokenEntropy>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("rows-left-in-sorted-order", "the rows come back in another order").seen("verl #1943 (b4aa2dce8), #2185").gives(&[|case, options, dtype| {
+        Fault::new("rows-left-in-sorted-order", "the rows come back in another order")
+            .seen("verl #1943 (b4aa2dce8), #2185")
+            .gives(&[|case, options, dtype| {
                 moved(case, options, dtype, |(row, column), (rows, _)| (rows - 1 - row, column))
             }]),
-        Fault::new("shifted-by-one", "a position has the entropy of the next one, or of the one before").seen("trl #2058 (a5b98fcf9): logits and tokens shifted once more").gives(&[
-                |case, options, dtype| {
-                    moved(case, options, dtype, |(row, column), (_, columns)| {
-                        (row, (column + 1) % columns)
-                    })
-                },
-                |case, options, dtype| {
-                    moved(case, options, dtype, |(row, column), (_, columns)| {
-                        (row, (column + columns - 1) % columns)
-                    })
-                },
-            ]),
-        Fault::new("temperature-not-applied", "the entropy of the logits, not of the logits over the temperature").seen("OpenRLHF takes the entropy before it divides").under("{temperature: 0.6}").gives(&[|case, options, dtype| at_temperature(case, options, dtype, 1.0)]),
-        Fault::new("temperature-multiplied", "the logits are multiplied by the temperature").seen("`*` for `/`: TRL, verl and OpenRLHF divide the logits by the temperature").under("{temperature: 0.6}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "shifted-by-one",
+            "a position has the entropy of the next one, or of the one before",
+        )
+        .seen("trl #2058 (a5b98fcf9): logits and tokens shifted once more")
+        .gives(&[
+            |case, options, dtype| {
+                moved(case, options, dtype, |(row, column), (_, columns)| {
+                    (row, (column + 1) % columns)
+                })
+            },
+            |case, options, dtype| {
+                moved(case, options, dtype, |(row, column), (_, columns)| {
+                    (row, (column + columns - 1) % columns)
+                })
+            },
+        ]),
+        Fault::new(
+            "temperature-not-applied",
+            "the entropy of the logits, not of the logits over the temperature",
+        )
+        .seen("OpenRLHF takes the entropy before it divides")
+        .under("{temperature: 0.6}")
+        .gives(&[|case, options, dtype| at_temperature(case, options, dtype, 1.0)]),
+        Fault::new("temperature-multiplied", "the logits are multiplied by the temperature")
+            .seen("`*` for `/`: TRL, verl and OpenRLHF divide the logits by the temperature")
+            .under("{temperature: 0.6}")
+            .gives(&[|case, options, dtype| {
                 at_temperature(case, options, dtype, 1.0 / options.temperature)
             }]),
-        Fault::new("temperature-applied-twice", "the logits are divided by the temperature twice").seen("trl #3029: applied in the model's forward and again by its caller").under("{temperature: 0.6}").gives(&[|case, options, dtype| {
+        Fault::new("temperature-applied-twice", "the logits are divided by the temperature twice")
+            .seen("trl #3029: applied in the model's forward and again by its caller")
+            .under("{temperature: 0.6}")
+            .gives(&[|case, options, dtype| {
                 at_temperature(case, options, dtype, options.temperature * options.temperature)
             }]),
-        Fault::new("sign-flipped", "Σ p·log p, without the minus").seen("`(p * log_p).sum(-1)` without its minus").gives(&[|case, options, dtype| mapped(case, options, dtype, |at| -at.entropy())]),
-        Fault::new("minus-infinity-gives-nan", "0·log 0 is NaN where it is declared to be 0").seen("TRL, verl, OpenRLHF, open-instruct, prime-rl and slime: 0·∞ beside a masked token").under("{neg_inf: zero}").as_if(&[|options| Options { neg_inf: NegInf::Nan, ..options }]),
-        Fault::new("logarithm-in-another-base", "the entropy is in bits").seen("torch.log2 for torch.log").gives(&[|case, options, dtype| {
+        Fault::new("sign-flipped", "Σ p·log p, without the minus")
+            .seen("`(p * log_p).sum(-1)` without its minus")
+            .gives(&[|case, options, dtype| mapped(case, options, dtype, |at| -at.entropy())]),
+        Fault::new("minus-infinity-gives-nan", "0·log 0 is NaN where it is declared to be 0")
+            .seen(
+                "TRL, verl, OpenRLHF, open-instruct, prime-rl and slime: 0·∞ beside a masked token",
+            )
+            .under("{neg_inf: zero}")
+            .as_if(&[|options| Options { neg_inf: NegInf::Nan, ..options }]),
+        Fault::new("logarithm-in-another-base", "the entropy is in bits")
+            .seen("torch.log2 for torch.log")
+            .gives(&[|case, options, dtype| {
                 mapped(case, options, dtype, |at| at.entropy() / std::f64::consts::LN_2)
             }]),
-        Fault::new("divided-by-its-maximum", "the entropy is divided by ln V").seen("a normalised entropy where nats are declared").gives(&[|case, options, dtype| {
+        Fault::new("divided-by-its-maximum", "the entropy is divided by ln V")
+            .seen("a normalised entropy where nats are declared")
+            .gives(&[|case, options, dtype| {
                 mapped(case, options, dtype, |at| at.entropy() / (at.size() as f64).ln())
             }]),
-        Fault::new("mean-over-the-vocabulary", "-mean(p·log p), not the sum").seen("mean() along the wrong axis: H over V").gives(&[|case, options, dtype| {
+        Fault::new("mean-over-the-vocabulary", "-mean(p·log p), not the sum")
+            .seen("mean() along the wrong axis: H over V")
+            .gives(&[|case, options, dtype| {
                 mapped(case, options, dtype, |at| at.entropy() / at.size() as f64)
             }]),
-        Fault::new("surprise-of-the-likeliest", "-log p of the most likely token: one sample, not the expectation").seen("rl-post-training seed: a sampled estimate under the name of the entropy").gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| {
-                    at.log_probs().into_iter().map(|x| -x).reduce(Var::min).expect("V ≥ 2")
-                })
-            }]),
-        Fault::new("softmax-over-another-axis", "the softmax runs over the tokens of the row, or over the rows of the batch").seen("softmax(dim=1) on [N, T, V]").gives(&[
-                |case, options, dtype| along(case, options, dtype, 1),
-                |case, options, dtype| along(case, options, dtype, 0),
-            ]),
-        Fault::new("epsilon-in-the-logarithm", "log(p + ε) for log p").seen("guards against log 0: 1e-4, 1e-6, 1e-8").gives(&[
+        Fault::new(
+            "surprise-of-the-likeliest",
+            "-log p of the most likely token: one sample, not the expectation",
+        )
+        .seen("rl-post-training seed: a sampled estimate under the name of the entropy")
+        .gives(&[|case, options, dtype| {
+            mapped(case, options, dtype, |at| {
+                at.log_probs().into_iter().map(|x| -x).reduce(Var::min).expect("V ≥ 2")
+            })
+        }]),
+        Fault::new(
+            "softmax-over-another-axis",
+            "the softmax runs over the tokens of the row, or over the rows of the batch",
+        )
+        .seen("softmax(dim=1) on [N, T, V]")
+        .gives(&[
+            |case, options, dtype| along(case, options, dtype, 1),
+            |case, options, dtype| along(case, options, dtype, 0),
+        ]),
+        Fault::new("epsilon-in-the-logarithm", "log(p + ε) for log p")
+            .seen("guards against log 0: 1e-4, 1e-6, 1e-8")
+            .gives(&[
                 |case, options, dtype| with_epsilon(case, options, dtype, 1e-4),
                 |case, options, dtype| with_epsilon(case, options, dtype, 1e-6),
                 |case, options, dtype| with_epsilon(case, options, dtype, 1e-8),
             ]),
-        Fault::new("maximum-not-subtracted", "exp of the logits as they are: infinite beyond 88").seen("softmax written as exp / sum(exp)").gives(&[|case, options, dtype| {
+        Fault::new("maximum-not-subtracted", "exp of the logits as they are: infinite beyond 88")
+            .seen("softmax written as exp / sum(exp)")
+            .gives(&[|case, options, dtype| {
                 mapped(case, options, dtype, |at| {
                     let exponentials: Vec<Var<'_>> = at.z.iter().map(|z| z.exp()).collect();
                     let sum = at.tape.sum(exponentials.iter().copied());
@@ -76,34 +122,57 @@ pub(super) fn all() -> Vec<Fault> {
                     at.tape.sum(parts)
                 })
             }]),
-        Fault::new("logits-in-half-precision", "log-probabilities are rounded to bf16 before they are weighed").seen("autocast left on: bf16 log-softmax of f32 logits").gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| {
-                    let log_probs = at.log_probs().into_iter();
-                    let rounded = log_probs.map(|x| x + (Dtype::Bf16.round(x.value) - x.value));
-                    at.weighed(rounded.collect())
-                })
-            }]),
-        Fault::new("first-or-last-entry-left-out", "the distribution is over all tokens but the last, or the first").seen("vocabularies padded to a multiple, trimmed by one too many").gives(&[
-                |case, options, dtype| trimmed(case, options, dtype, false),
-                |case, options, dtype| trimmed(case, options, dtype, true),
-            ]),
-        Fault::new("gradient-zero", "the probabilities are detached: what is left has the gradient 0").seen("-(p.detach()·log p).sum(): p from a second softmax under no_grad").gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| {
-                    let parts = at.log_probs().into_iter().map(|x| -(x.exp().detach() * x));
-                    at.tape.sum(parts.filter(|part| at.counts(*part)))
-                })
-            }]),
-        Fault::new("normaliser-detached", "no gradient through the normaliser: -p·(log p + 1)").seen("logsumexp under no_grad, to save memory").gives(&[|case, options, dtype| {
+        Fault::new(
+            "logits-in-half-precision",
+            "log-probabilities are rounded to bf16 before they are weighed",
+        )
+        .seen("autocast left on: bf16 log-softmax of f32 logits")
+        .gives(&[|case, options, dtype| {
+            mapped(case, options, dtype, |at| {
+                let log_probs = at.log_probs().into_iter();
+                let rounded = log_probs.map(|x| x + (Dtype::Bf16.round(x.value) - x.value));
+                at.weighed(rounded.collect())
+            })
+        }]),
+        Fault::new(
+            "first-or-last-entry-left-out",
+            "the distribution is over all tokens but the last, or the first",
+        )
+        .seen("vocabularies padded to a multiple, trimmed by one too many")
+        .gives(&[
+            |case, options, dtype| trimmed(case, options, dtype, false),
+            |case, options, dtype| trimmed(case, options, dtype, true),
+        ]),
+        Fault::new(
+            "gradient-zero",
+            "the probabilities are detached: what is left has the gradient 0",
+        )
+        .seen("-(p.detach()·log p).sum(): p from a second softmax under no_grad")
+        .gives(&[|case, options, dtype| {
+            mapped(case, options, dtype, |at| {
+                let parts = at.log_probs().into_iter().map(|x| -(x.exp().detach() * x));
+                at.tape.sum(parts.filter(|part| at.counts(*part)))
+            })
+        }]),
+        Fault::new("normaliser-detached", "no gradient through the normaliser: -p·(log p + 1)")
+            .seen("logsumexp under no_grad, to save memory")
+            .gives(&[|case, options, dtype| {
                 mapped(case, options, dtype, |at| {
                     let log_sum = at.log_sum().detach();
                     at.weighed(at.z.iter().map(|z| *z - log_sum).collect())
                 })
             }]),
-        Fault::new("gradient-without-temperature", "the gradient is not divided by the temperature").seen("logits.div_(temperature) under no_grad").under("{temperature: 0.6}").gives(&[|case, options, dtype| {
-                let output = reference::entropy(case, options, dtype);
-                let scaled = output.grad_logits.map(|gradient| gradient * options.temperature);
-                TokenEntropyOutput { grad_logits: scaled, ..output }
-            }]),
+        Fault::new(
+            "gradient-without-temperature",
+            "the gradient is not divided by the temperature",
+        )
+        .seen("logits.div_(temperature) under no_grad")
+        .under("{temperature: 0.6}")
+        .gives(&[|case, options, dtype| {
+            let output = reference::entropy(case, options, dtype);
+            let scaled = output.grad_logits.map(|gradient| gradient * options.temperature);
+            TokenEntropyOutput { grad_logits: scaled, ..output }
+        }]),
     ]
 }
 

@@ -3,12 +3,11 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array3, ArrayView1};
 
-use crate::contract::rows;
 use super::{NegInf, Options, TokenEntropy, TokenEntropyCase, positions, vocabulary};
 use crate::contract::Contract;
 use crate::contract::class::Class;
+use crate::contract::rows;
 use crate::generate::draw::{AWKWARD, chance, normal, one};
-use crate::generate::axes;
 use crate::value::place::Dtype;
 
 /// The largest magnitude of a logit over the temperature. Beyond it the two forms of the entropy

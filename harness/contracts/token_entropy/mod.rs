@@ -18,25 +18,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
-use crate::contract::rows;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::Rows;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -152,12 +147,9 @@ impl Contract for TokenEntropy {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> {
         rows::small::<Self>(&[("logits", &[0.0, 0.0, 1.0, -1.0, 2.0])], options, dtype)
     }
-
 
     fn shapes(case: &TokenEntropyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         let (rows, columns, _) = case.logits.dim();
@@ -172,7 +164,6 @@ impl Contract for TokenEntropy {
         oracle::gradient(case, options)
     }
 
-
     fn wants_gradient(options: &Options) -> bool {
         options.gradient
     }
@@ -180,9 +171,6 @@ impl Contract for TokenEntropy {
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for TokenEntropy {}

@@ -7,10 +7,10 @@ use super::{
     Options, Shift, TokenLogProbs, TokenLogProbsCase, columns, position, scored, vocabulary,
 };
 use crate::contract::class::Class;
-use crate::generate::draw::{AWKWARD, chance, extreme, normal, one};
 use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
+use crate::generate::draw::{AWKWARD, chance, extreme, normal, one};
 use crate::generate::measure::{Measure, complexity, simpler_numbers};
+use crate::value::place::Dtype;
 
 pub(super) fn valid(
     case: &TokenLogProbsCase,

@@ -18,23 +18,20 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::definition::Definition;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::contract::invariant::Invariant;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
+use crate::contract::options::options;
 use crate::contract::rows::Rows;
-use crate::value::place::Dtype;
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
 use crate::generate::measure::Measure;
 use crate::numeric::tolerance::Expected;
-use crate::contract::options::options;
 use crate::value::choice::choice;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -149,7 +146,12 @@ impl Contract for TokenLogProbs {
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["logits"];
-    const AXES: Axes = Axes::new(&[("logits", "NTV"), ("tokens", "NT"), ("log_probs", "NT"), ("grad_logits", "NTV")]);
+    const AXES: Axes = Axes::new(&[
+        ("logits", "NTV"),
+        ("tokens", "NT"),
+        ("log_probs", "NT"),
+        ("grad_logits", "NTV"),
+    ]);
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,
@@ -159,9 +161,6 @@ impl Contract for TokenLogProbs {
         invariants: invariants::all,
         faults: faults::all,
     };
-
-
-
 
     fn simpler(case: &TokenLogProbsCase, _: &Options, _: Dtype) -> Vec<TokenLogProbsCase> {
         generate::simpler(case)
@@ -183,7 +182,6 @@ impl Contract for TokenLogProbs {
         oracle::gradient(case, options)
     }
 
-
     fn wants_gradient(options: &Options) -> bool {
         options.gradient
     }
@@ -191,9 +189,6 @@ impl Contract for TokenLogProbs {
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for TokenLogProbs {}

@@ -3,15 +3,14 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
-use crate::generate::masks;
-use crate::laws;
-use crate::contract::rows;
 use super::{EmptyMask, Errors, Options, ValueLoss, ValueLossCase, is_empty, oracle};
 use crate::contract::Contract;
 use crate::contract::class::Class;
-use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
-use crate::generate::axes;
+use crate::contract::rows;
 use crate::contract::rows::Masked;
+use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
+use crate::generate::masks;
+use crate::laws;
 use crate::numeric::conventions;
 use crate::value::place::Dtype;
 

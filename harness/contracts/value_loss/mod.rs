@@ -18,27 +18,21 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::rows::{Masked, Rows};
-use crate::contract::definition::Definition;
-use crate::contract::rows;
-use crate::numeric::aggregate::Aggregate;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::laws;
-use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::{Masked, Rows};
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::aggregate::Aggregate;
+use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
+use crate::numeric::tolerance::Expected;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -174,8 +168,6 @@ impl Contract for ValueLoss {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<ValueLossCase> {
         let palettes: [(&str, &[f64]); 3] = [
             ("values", &[0.0, 1.0, 2.0]),
@@ -189,7 +181,6 @@ impl Contract for ValueLoss {
         options.empty_mask == EmptyMask::Refuse && is_empty(case)
     }
 
-
     fn shapes(_: &ValueLossCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("loss", Vec::new())]
     }
@@ -202,7 +193,6 @@ impl Contract for ValueLoss {
         oracle::gradient(case, options, dtype)
     }
 
-
     fn wants_gradient(_: &Options) -> bool {
         true
     }
@@ -210,9 +200,6 @@ impl Contract for ValueLoss {
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for ValueLoss {

@@ -5,9 +5,9 @@ use ndarray::{Array2, arr0};
 use super::{Errors, Options, ValueLossCase};
 use crate::contract::coverage;
 use crate::numeric::conventions::EmptyMask;
-use crate::value::place::Dtype;
 use crate::numeric::scaled::Scaled;
 use crate::numeric::tolerance::{Expected, Number};
+use crate::value::place::Dtype;
 
 /// The weight of each token in the loss; `None` where no token counts.
 fn weights(case: &ValueLossCase, options: &Options) -> Option<Array2<f64>> {

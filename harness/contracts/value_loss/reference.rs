@@ -6,8 +6,8 @@ use ndarray::{Array2, arr0};
 use super::{Options, ValueLossCase, ValueLossOutput, is_empty};
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
-use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
+use crate::value::place::Dtype;
 
 /// A token that counts.
 #[derive(Clone, Copy)]

@@ -20,27 +20,21 @@ use ndarray::{Array2, Ix2};
 
 pub use super::group_advantage::EpsilonMode;
 
-use crate::contract::cuts::along_axes;
-use crate::generate::axes::Axes;
-use crate::contract::Parts;
-use crate::contract::rows::{Masked, Rows};
-use crate::contract::definition::Definition;
-use crate::contract::rows;
 use crate::contract::Contract;
-use crate::contract::class::Class;
-use crate::contract::options::RowInfluence;
-use crate::contract::stage::Stage;
+use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::generate::draw::{chance, one};
-use crate::contract::fault::Fault;
-use crate::generate::axes;
-use crate::contract::invariant::Invariant;
-use crate::laws;
-use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedValues};
-use crate::value::place::Dtype;
-use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
+use crate::contract::cuts::along_axes;
+use crate::contract::definition::Definition;
+use crate::contract::options::RowInfluence;
 use crate::contract::options::options;
+use crate::contract::rows;
+use crate::contract::rows::{Masked, Rows};
+use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
+use crate::generate::draw::{chance, one};
+use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedValues};
+use crate::numeric::tolerance::Expected;
+use crate::value::place::Dtype;
 use crate::value::record::record;
 
 record! {
@@ -162,8 +156,6 @@ impl Contract for Whiten {
         faults: faults::all,
     };
 
-
-
     fn small(options: &Options, dtype: Dtype) -> Vec<WhitenCase> {
         rows::small::<Self>(&[("values", &[0.0, 1.0, 2.0])], options, dtype)
     }
@@ -171,7 +163,6 @@ impl Contract for Whiten {
     fn refuses(case: &WhitenCase, options: &Options) -> bool {
         options.empty_mask == EmptyMask::Refuse && has_few(case, options)
     }
-
 
     fn simpler(case: &WhitenCase, _: &Options, _: Dtype) -> Vec<WhitenCase> {
         generate::simpler(case)
@@ -185,13 +176,9 @@ impl Contract for Whiten {
         oracle::whitened(case, options)
     }
 
-
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
-
-
-
 }
 
 impl Rows for Whiten {

@@ -5,8 +5,8 @@ use ndarray::Array2;
 use super::{Options, WhitenCase, is_few, protected, sets, statistics};
 use crate::contract::options::RowInfluence;
 use crate::numeric::conventions::EmptyMask;
-use crate::numeric::tolerance::outside;
 use crate::numeric::scaled::Scaled;
+use crate::numeric::tolerance::outside;
 use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// What the definition gives.

@@ -9,15 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{CheckArguments, Done, is_terminal, output, values};
 use crate::engine::check::run as check_component;
-use crate::engine::subject::Budget;
-use crate::contract::Contract;
-use crate::contracts;
-use crate::contracts::Visit;
-use crate::value::error::{Error, nearest};
+use crate::engine::subject::{Budget, Subject};
 use crate::files::manifest::{Declared, Manifest};
-use crate::value::place::Place;
 use crate::render::text::write_component;
 use crate::report::{ComponentReport, Report, Shard};
+use crate::value::error::{Error, nearest};
+use crate::value::place::Place;
 
 /// One component with its places and the invariants asked for; all of them where the list is empty.
 pub(super) struct Task<'a> {
@@ -44,14 +41,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
     let bar = progress_bar(&tasks);
     let outcomes = in_parallel(arguments.jobs, &tasks, |task| {
         bar.set_message(task.declared.name.clone());
-        let run = RunTask {
-            manifest: &manifest,
-            task,
-            budget: &budget,
-            values: arguments.values,
-            bar: &bar,
-        };
-        contracts::visit(task.declared.contract, run).expect("the manifest was checked")
+        run_task(&manifest, task, &budget, arguments.values, &bar)
     });
     bar.finish_and_clear();
 
@@ -83,10 +73,9 @@ pub(super) fn select<'a>(
             tasks.push(Task { declared, places, only: Vec::new() });
             continue;
         }
-        let ids = contracts::visit(declared.contract, InvariantIds).expect("the name was checked");
-        let only: Vec<String> = ids
-            .into_iter()
-            .map(str::to_owned)
+        let invariants = declared.contract.invariants().iter();
+        let only: Vec<String> = invariants
+            .map(|invariant| invariant.id.to_owned())
             .filter(|id| {
                 patterns.iter().any(|pattern| format!("{}/{id}", declared.name).contains(pattern))
             })
@@ -116,49 +105,33 @@ fn keep(shard: Shard, tasks: &mut Vec<Task<'_>>) {
     tasks.retain(|task| !task.places.is_empty());
 }
 
-struct InvariantIds;
-
-impl Visit for InvariantIds {
-    type Output = Vec<&'static str>;
-
-    fn visit<C: Contract>(self) -> Self::Output {
-        C::invariants().iter().map(|invariant| invariant.id).collect()
-    }
-}
-
-struct RunTask<'a> {
-    manifest: &'a Manifest,
-    task: &'a Task<'a>,
-    budget: &'a Budget,
+fn run_task(
+    manifest: &Manifest,
+    task: &Task<'_>,
+    budget: &Budget,
     values: bool,
-    bar: &'a ProgressBar,
-}
-
-impl Visit for RunTask<'_> {
-    type Output = Outcome;
-
-    fn visit<C: Contract>(self) -> Outcome {
-        let Task { declared, places, only } = self.task;
-        let mut subject = self.manifest.subject::<C>(declared)?;
-        subject.only.clone_from(only);
-        let mut reports = Vec::new();
-        let mut table = String::new();
-        for &place in places {
-            let count = |cases: u64| {
-                if cases.is_multiple_of(16) {
-                    self.bar.tick();
-                }
-            };
-            let mut report = check_component(&mut subject, place, self.budget, &count)?;
-            report.location = Some(self.manifest.location(declared));
-            if self.values && report.cases > 0 {
-                table.push_str(&values::table(&mut subject, place));
+    bar: &ProgressBar,
+) -> Outcome {
+    let Task { declared, places, only } = task;
+    let mut subject = Subject::declared(manifest, declared);
+    subject.only.clone_from(only);
+    let mut reports = Vec::new();
+    let mut table = String::new();
+    for &place in places {
+        let count = |cases: u64| {
+            if cases.is_multiple_of(16) {
+                bar.tick();
             }
-            reports.push(report);
-            self.bar.inc(1);
+        };
+        let mut report = check_component(&mut subject, place, budget, &count)?;
+        report.location = Some(manifest.location(declared));
+        if values && report.cases > 0 {
+            table.push_str(&values::table(&mut subject, place));
         }
-        Ok((reports, table))
+        reports.push(report);
+        bar.inc(1);
     }
+    Ok((reports, table))
 }
 
 /// Runs the tasks on some threads; the outcomes come in the order of the tasks.

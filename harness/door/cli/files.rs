@@ -7,9 +7,10 @@ use clap::Args;
 
 use super::Done;
 use crate::files::atomic::write_atomically;
-use crate::render::{github, html, junit, sarif};
 use crate::render::text::Paint;
-use crate::report::{Report, write_summary};
+use crate::render::text::write_summary;
+use crate::render::{github, html, junit, sarif};
+use crate::report::Report;
 
 /// The forms in which a report can be had.
 #[derive(Args)]

@@ -15,26 +15,24 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::files::ReportFiles;
 use super::{Done, Places, duration, is_terminal, output, places, whole};
-use crate::files::atomic::write_atomically;
-use crate::files::case_file::CaseFile;
-use crate::files::corpora::found_folder;
-use crate::engine::subject::Subject;
-use crate::contract::Contract;
-use crate::contracts;
-use crate::contracts::{IDS, Visit};
 use crate::contract::coverage;
-use crate::value::error::{Error, unknown};
-use crate::files::corpora::yaml_files;
+use crate::contract::erased::AnyContract;
+use crate::contracts;
 use crate::door::fuzz::engine;
 use crate::door::fuzz::engine::{Fuzzed, Next};
 use crate::door::fuzz::session::{Session, exception, reason};
-use crate::engine::subject::builtin_under_its_options;
+use crate::engine::stream;
+use crate::engine::subject::Subject;
+use crate::files::atomic::write_atomically;
+use crate::files::case_file::CaseFile;
+use crate::files::corpora::found_folder;
+use crate::files::corpora::yaml_files;
 use crate::files::manifest::{Declared, Manifest};
-use crate::value::place::{Device, Dtype, Place};
+use crate::generate::measure::Measure;
 use crate::render::text::write_component;
 use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
-use crate::generate::measure::Measure;
-use crate::engine::stream;
+use crate::value::error::{Error, unknown};
+use crate::value::place::{Device, Dtype, Place};
 use crate::value::text::count;
 
 /// Set for the jobs: where a job leaves what it says.
@@ -94,7 +92,7 @@ type Said = Vec<(ComponentReport, Vec<u64>)>;
 struct Task<'a> {
     arguments: &'a FuzzArguments,
     target: Target<'a>,
-    contract: &'static str,
+    contract: &'static dyn AnyContract,
     places: Vec<Place>,
     /// Where findings go.
     corpora: PathBuf,
@@ -123,22 +121,18 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         let [task] = &tasks[..] else {
             return Err(Error::new("a job fuzzes one component").into());
         };
-        return contracts::visit(task.contract, Job { task, result: result.into() })
-            .expect("the contract is known");
+        return run_as_job(task, result.into());
     }
     let (mut to, paint) = output();
     if arguments.minimise || !arguments.merge.is_empty() {
         for task in &tasks {
-            let line = contracts::visit(task.contract, Minimise { task })
-                .expect("the contract is known")?;
-            writeln!(to, "{line}")?;
+            writeln!(to, "{}", minimise(task)?)?;
         }
         return Ok(crate::report::ExitCode::AllHold);
     }
     let mut components = Vec::new();
     for task in &tasks {
-        let reports =
-            contracts::visit(task.contract, Fuzz { task }).expect("the contract is known")?;
+        let reports = fuzz(task)?;
         for report in &reports {
             write_component(&mut to, report, paint)?;
         }
@@ -172,16 +166,17 @@ fn tasks<'a>(
     if let (Some(manifest), true) = (manifest, builtin.is_empty() || !declared.is_empty()) {
         let components = &manifest.components;
         for name in &declared {
-            if !components.iter().any(|one| **name == one.name || *name == one.contract) {
+            if !components.iter().any(|one| **name == one.name || *name == one.contract.id()) {
                 let mut known: Vec<&str> = components.iter().map(|one| &*one.name).collect();
-                known.extend(components.iter().map(|one| one.contract));
+                known.extend(components.iter().map(|one| one.contract.id()));
                 return Err(Error::new(unknown("component", name, &known)).at(manifest.path()));
             }
         }
         let asked_for = |one: &&Declared| {
             // A component may have the name of a contract: then it alone is meant.
-            let named =
-                |name: &&String| **name == one.name || (*name == one.contract && !is_name(name));
+            let named = |name: &&String| {
+                **name == one.name || (*name == one.contract.id() && !is_name(name))
+            };
             declared.is_empty() || declared.iter().any(named)
         };
         tasks.extend(components.iter().filter(asked_for).map(|declared| Task {
@@ -190,7 +185,7 @@ fn tasks<'a>(
             contract: declared.contract,
             places: declared.places(asked.as_deref()),
             corpora: manifest.corpora().to_owned(),
-            corpus: corpus(manifest.corpora(), declared.contract),
+            corpus: corpus(manifest.corpora(), declared.contract.id()),
             seed,
         }));
     } else if builtin.is_empty() {
@@ -199,7 +194,7 @@ fn tasks<'a>(
     }
     for name in builtin {
         let id = name.split('/').next().unwrap_or(name);
-        let Some(contract) = IDS.iter().find(|known| **known == id) else {
+        let Some(contract) = contracts::find(id) else {
             return Err(Error::new(contracts::unknown(id)));
         };
         let everywhere = Dtype::ALL.map(|(dtype, _)| Place { device: Device::Cpu, dtype });
@@ -210,7 +205,7 @@ fn tasks<'a>(
             contract,
             places: asked.clone().unwrap_or(everywhere.to_vec()),
             corpora: corpora.to_owned(),
-            corpus: corpus(corpora, contract),
+            corpus: corpus(corpora, contract.id()),
             seed,
         });
     }
@@ -229,13 +224,15 @@ fn tasks<'a>(
 
 impl Task<'_> {
     /// The component, and whether each input chooses its options.
-    fn subject<C: Contract>(&self) -> Result<(Subject<C>, bool), Error> {
+    fn subject(&self) -> Result<(Subject, bool), Error> {
         match self.target {
-            Target::Declared(manifest, declared) => Ok((manifest.subject(declared)?, false)),
+            Target::Declared(manifest, declared) => {
+                Ok((Subject::declared(manifest, declared), false))
+            }
             Target::Builtin(name) => {
                 let full =
                     if name.contains('/') { name.to_owned() } else { format!("{name}/reference") };
-                let mut subject = builtin_under_its_options::<C>(&full).map_err(Error::new)?;
+                let mut subject = Subject::builtin(self.contract, &full).map_err(Error::new)?;
                 subject.corpora = Some(self.corpora.clone());
                 Ok((subject, full.ends_with("/reference")))
             }
@@ -249,56 +246,46 @@ impl Task<'_> {
         }
     }
 
-    fn start<C: Contract>(&self) -> Result<Session<C>, Error> {
+    fn start(&self) -> Result<Session, Error> {
         coverage::start();
-        let (subject, any_options) = self.subject::<C>()?;
+        let (subject, any_options) = self.subject()?;
         Session::start(subject, any_options, &self.places, self.seed)
     }
 }
 
 /// One job, in a process of its own.
-struct Job<'a> {
-    task: &'a Task<'a>,
-    result: PathBuf,
-}
-
-impl Visit for Job<'_> {
-    type Output = Done;
-
-    fn visit<C: Contract>(self) -> Done {
-        let Job { task, result } = self;
-        let started = Instant::now();
-        let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
-        let session = Some(task.start::<C>()?);
-        // Beside the result, in the folder that the parent takes away: this process just ends.
-        let beginnings = result.with_file_name("beginnings");
-        write_beginnings(&beginnings, task.seed, C::ID)
-            .map_err(|error| Error::io("write", &beginnings, &error))?;
-        let folders = [&task.corpus, &beginnings].map(|path| path.display().to_string());
-        let mut arguments: Vec<String> = [
-            &format!("-seed={}", task.seed),
-            &format!("-max_len={LONGEST}"),
-            // Long inputs at once: a component from Python runs some hundred cases a second.
-            "-len_control=0",
-            "-mutate_depth=2",
-            "-verbosity=0",
-            "-timeout=0",
-            "-rss_limit_mb=0",
-            "-handle_int=0",
-            "-handle_term=0",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        arguments.extend(folders);
-        let running = Running { session, started, time, runs, tried: 0, told: started, result };
-        engine::drive(&arguments, Box::new(running))
-    }
+fn run_as_job(task: &Task<'_>, result: PathBuf) -> Done {
+    let started = Instant::now();
+    let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
+    let session = Some(task.start()?);
+    // Beside the result, in the folder that the parent takes away: this process just ends.
+    let beginnings = result.with_file_name("beginnings");
+    write_beginnings(&beginnings, task.seed, task.contract.id())
+        .map_err(|error| Error::io("write", &beginnings, &error))?;
+    let folders = [&task.corpus, &beginnings].map(|path| path.display().to_string());
+    let mut arguments: Vec<String> = [
+        &format!("-seed={}", task.seed),
+        &format!("-max_len={LONGEST}"),
+        // Long inputs at once: a component from Python runs some hundred cases a second.
+        "-len_control=0",
+        "-mutate_depth=2",
+        "-verbosity=0",
+        "-timeout=0",
+        "-rss_limit_mb=0",
+        "-handle_int=0",
+        "-handle_term=0",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    arguments.extend(folders);
+    let running = Running { session, started, time, runs, tried: 0, told: started, result };
+    engine::drive(&arguments, Box::new(running))
 }
 
 /// The session of a job, until its time is over.
-struct Running<C: Contract> {
+struct Running {
     /// `None` once it has concluded; the process ends then.
-    session: Option<Session<C>>,
+    session: Option<Session>,
     started: Instant,
     time: Duration,
     runs: u64,
@@ -307,7 +294,7 @@ struct Running<C: Contract> {
     result: PathBuf,
 }
 
-impl<C: Contract> Fuzzed for Running<C> {
+impl Fuzzed for Running {
     fn input(&mut self, bytes: &[u8]) -> Next {
         let Some(session) = &mut self.session else { return Next::Exit(2) };
         if self.tried >= self.runs || self.started.elapsed() >= self.time || session.is_over() {
@@ -356,48 +343,38 @@ fn write_beginnings(folder: &Path, seed: u64, contract: &str) -> std::io::Result
 }
 
 /// The jobs of one component, seen from outside.
-struct Fuzz<'a> {
-    task: &'a Task<'a>,
-}
-
-impl Visit for Fuzz<'_> {
-    type Output = Result<Vec<ComponentReport>, Error>;
-
-    fn visit<C: Contract>(self) -> Self::Output {
-        let Fuzz { task } = self;
-        // Mistakes show here, once, and not in every job.
-        task.subject::<C>()?;
-        fs::create_dir_all(&task.corpus)
-            .map_err(|error| Error::io("make", &task.corpus, &error))?;
-        let known = kept::<C>(&task.corpora, task.name());
-        let known: BTreeSet<Key> = known.into_iter().map(|(key, ..)| key).collect();
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
-        let bar = bar(task.name());
-        let progress = Mutex::new(vec![[0; 3]; jobs]);
-        let said: Vec<Result<Said, Error>> = thread::scope(|scope| {
-            let tell = |job: usize, numbers: [u64; 3]| {
-                let mut all = progress.lock().expect("no thread panics with the lock");
-                all[job] = numbers;
-                let sum = |index: usize| all.iter().map(|numbers| numbers[index]).sum::<u64>();
-                let [cases, calls] = [count(sum(0), "case"), count(sum(1), "call")];
-                bar.set_message(format!("{cases}, {calls}, {}", count(sum(2), "finding")));
-            };
-            let jobs: Vec<_> = (0..jobs)
-                .map(|job| scope.spawn(move || run_job(task, job, &|numbers| tell(job, numbers))))
-                .collect();
-            jobs.into_iter().map(|job| job.join().expect("a job does not panic")).collect()
-        });
-        bar.finish_and_clear();
-        let said = said.into_iter().collect::<Result<Vec<_>, Error>>()?;
-        let mut reports = settle::<C>(together(said), &known, task)?;
-        if let Target::Declared(manifest, declared) = task.target {
-            for report in &mut reports {
-                report.location = Some(manifest.location(declared));
-            }
+fn fuzz(task: &Task<'_>) -> Result<Vec<ComponentReport>, Error> {
+    // Mistakes show here, once, and not in every job.
+    task.subject()?;
+    fs::create_dir_all(&task.corpus).map_err(|error| Error::io("make", &task.corpus, &error))?;
+    let known = kept(task.contract, &task.corpora, task.name());
+    let known: BTreeSet<Key> = known.into_iter().map(|(key, ..)| key).collect();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
+    let bar = bar(task.name());
+    let progress = Mutex::new(vec![[0; 3]; jobs]);
+    let said: Vec<Result<Said, Error>> = thread::scope(|scope| {
+        let tell = |job: usize, numbers: [u64; 3]| {
+            let mut all = progress.lock().expect("no thread panics with the lock");
+            all[job] = numbers;
+            let sum = |index: usize| all.iter().map(|numbers| numbers[index]).sum::<u64>();
+            let [cases, calls] = [count(sum(0), "case"), count(sum(1), "call")];
+            bar.set_message(format!("{cases}, {calls}, {}", count(sum(2), "finding")));
+        };
+        let jobs: Vec<_> = (0..jobs)
+            .map(|job| scope.spawn(move || run_job(task, job, &|numbers| tell(job, numbers))))
+            .collect();
+        jobs.into_iter().map(|job| job.join().expect("a job does not panic")).collect()
+    });
+    bar.finish_and_clear();
+    let said = said.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    let mut reports = settle(together(said), &known, task)?;
+    if let Target::Declared(manifest, declared) = task.target {
+        for report in &mut reports {
+            report.location = Some(manifest.location(declared));
         }
-        Ok(reports)
     }
+    Ok(reports)
 }
 
 fn bar(name: &str) -> ProgressBar {
@@ -453,7 +430,7 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<Said,
     Err(wrong(format!(
         "a job of the fuzzer ended with {status}; the case in flight is kept in {}, and the next \
          run begins with it\n{tail}",
-        found_folder(&task.corpora, task.contract).display()
+        found_folder(&task.corpora, task.contract.id()).display()
     )))
 }
 
@@ -504,28 +481,32 @@ impl Met {
 }
 
 /// The findings of earlier runs of a component, each with the complexity of its case.
-fn kept<C: Contract>(corpora: &Path, component: &str) -> Vec<(Key, Measure, PathBuf)> {
-    let kept = yaml_files(&found_folder(corpora, C::ID)).into_iter().filter_map(|path| {
+fn kept(
+    contract: &'static dyn AnyContract,
+    corpora: &Path,
+    component: &str,
+) -> Vec<(Key, Measure, PathBuf)> {
+    let kept = yaml_files(&found_folder(corpora, contract.id())).into_iter().filter_map(|path| {
         // What cannot be read is no finding of this component; `replay` says what is wrong with it.
-        let file = CaseFile::<C>::read(&path).ok()?;
+        let file = CaseFile::read_of(contract, &path).ok()?;
         let invariant = file.invariant.filter(|_| file.component.as_deref() == Some(component))?;
         let why = file.why.as_deref().and_then(exception).map(str::to_owned);
         let why = file.diagnosis.into_iter().next().or(why);
-        Some(((invariant, why), C::measure(&file.case), path))
+        Some(((invariant, why), contract.measure(&*file.case), path))
     });
     kept.collect()
 }
 
 /// Puts every bug into the report once, on the smallest case that any job found at any place, and
 /// leaves only this case on disk. What was known before the run is counted in a warning.
-fn settle<C: Contract>(
+fn settle(
     (mut reports, mut met): (Vec<ComponentReport>, Vec<Met>),
     known: &BTreeSet<Key>,
     task: &Task<'_>,
 ) -> Result<Vec<ComponentReport>, Error> {
     let mut smallest: BTreeMap<Key, (Measure, PathBuf)> = BTreeMap::new();
     let mut surplus = Vec::new();
-    for (key, measure, path) in kept::<C>(&task.corpora, task.name()) {
+    for (key, measure, path) in kept(task.contract, &task.corpora, task.name()) {
         let this = (measure, path);
         match smallest.get_mut(&key) {
             None => drop(smallest.insert(key, this)),
@@ -589,67 +570,54 @@ fn settle<C: Contract>(
 }
 
 /// The corpus of one component made small.
-struct Minimise<'a> {
-    task: &'a Task<'a>,
-}
-
-impl Visit for Minimise<'_> {
-    type Output = Result<String, Error>;
-
-    /// Deterministic: the smallest inputs come first, and each that makes something new happen is
-    /// kept.
-    fn visit<C: Contract>(self) -> Self::Output {
-        let Minimise { task } = self;
-        let mut session = task.start::<C>()?.without_looking();
-        // What cannot be called makes nothing happen, which says nothing about the inputs.
-        let unable = || {
-            let why = "the component does not load, hangs or dies: nothing was removed";
-            Error::new(why).within(task.name().to_owned())
-        };
-        if session.is_over() {
-            return Err(unable());
-        }
-        let mut inputs = Vec::new();
-        for folder in [&task.corpus].into_iter().chain(&task.arguments.merge) {
-            let entries =
-                fs::read_dir(folder).map_err(|error| Error::io("read", folder, &error))?;
-            for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
-                let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, &error))?;
-                inputs.push((bytes.len(), bytes, path));
-            }
-        }
-        inputs.sort();
-        let (mut before, mut kept) = (0, 0);
-        let mut happened = BTreeSet::new();
-        let mut surplus = Vec::new();
-        for (_, bytes, path) in &inputs {
-            coverage::clear();
-            let is_case = session.input(bytes)?;
-            let known = happened.len();
-            happened.extend(coverage::features());
-            let ours = path.parent() == Some(&task.corpus);
-            before += u32::from(ours);
-            if is_case && happened.len() > known {
-                kept += 1;
-                if !ours {
-                    let name = path.file_name().expect("it is a file");
-                    write_atomically(&task.corpus.join(name), bytes)?;
-                }
-            } else if ours {
-                surplus.push(path);
-            }
-        }
-        if session.is_over() {
-            return Err(unable());
-        }
-        for path in surplus {
-            fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
-        }
-        let folder = task.corpus.display();
-        let from = count(inputs.len() as u64, "input");
-        Ok(format!(
-            "{folder}: {kept} of {from} kept ({before} were there), {} events",
-            happened.len()
-        ))
+/// Deterministic: the smallest inputs come first, and each that makes something new happen is
+/// kept.
+fn minimise(task: &Task<'_>) -> Result<String, Error> {
+    let mut session = task.start()?.without_looking();
+    // What cannot be called makes nothing happen, which says nothing about the inputs.
+    let unable = || {
+        let why = "the component does not load, hangs or dies: nothing was removed";
+        Error::new(why).within(task.name().to_owned())
+    };
+    if session.is_over() {
+        return Err(unable());
     }
+    let mut inputs = Vec::new();
+    for folder in [&task.corpus].into_iter().chain(&task.arguments.merge) {
+        let entries = fs::read_dir(folder).map_err(|error| Error::io("read", folder, &error))?;
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+            let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, &error))?;
+            inputs.push((bytes.len(), bytes, path));
+        }
+    }
+    inputs.sort();
+    let (mut before, mut kept) = (0, 0);
+    let mut happened = BTreeSet::new();
+    let mut surplus = Vec::new();
+    for (_, bytes, path) in &inputs {
+        coverage::clear();
+        let is_case = session.input(bytes)?;
+        let known = happened.len();
+        happened.extend(coverage::features());
+        let ours = path.parent() == Some(&task.corpus);
+        before += u32::from(ours);
+        if is_case && happened.len() > known {
+            kept += 1;
+            if !ours {
+                let name = path.file_name().expect("it is a file");
+                write_atomically(&task.corpus.join(name), bytes)?;
+            }
+        } else if ours {
+            surplus.push(path);
+        }
+    }
+    if session.is_over() {
+        return Err(unable());
+    }
+    for path in surplus {
+        fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
+    }
+    let folder = task.corpus.display();
+    let from = count(inputs.len() as u64, "input");
+    Ok(format!("{folder}: {kept} of {from} kept ({before} were there), {} events", happened.len()))
 }

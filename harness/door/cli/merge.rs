@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::files::ReportFiles;
 use super::{Done, output};
-use crate::value::error::Error;
 use crate::render::text::write_component;
 use crate::report::{Report, merge};
+use crate::value::error::Error;
 
 pub(super) fn run(paths: &[PathBuf], files: &ReportFiles) -> Done {
     let read = |path: &PathBuf| Ok((path.clone(), Report::read(path)?));

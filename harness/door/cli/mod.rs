@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::render::text::Paint;
+use crate::report;
+use crate::report::Shard;
 use crate::value::error::Error;
 use crate::value::place::Place;
-use crate::report;
-use crate::render::text::Paint;
-use crate::report::Shard;
 use files::ReportFiles;
 
 /// Property-based testing for RL post-training pipelines.

@@ -2,32 +2,29 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Done, Stopped, output};
-use crate::files::case_file::{CaseFile, Head};
-use crate::engine::subject::{Broken, Subject};
-use crate::contract::Contract;
-use crate::value::record::round;
-use crate::contracts;
-use crate::contracts::Visit;
-use crate::value::error::Error;
-use crate::host::builtin::Builtin;
-use crate::engine::finding;
-use crate::files::corpora::yaml_files;
-use crate::contract::invariant::Invariant;
+use crate::contract::component::Component as _;
+use crate::contract::invariant::AnyInvariant;
 use crate::contract::probe::Stop;
+use crate::engine::shrink::shrink as smallest;
+use crate::engine::subject::{Broken, Subject};
+use crate::files::case_file::CaseFile;
+use crate::files::corpora::yaml_files;
 use crate::files::manifest::Manifest;
+use crate::host::builtin::Builtin;
+use crate::report::ExitCode;
+use crate::value::error::Error;
 use crate::value::place::Place;
 use crate::value::text::one_line;
-use crate::report::ExitCode;
 
 pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
     let (mut to, _) = output();
     let (mut failing, mut spoken) = (false, false);
     for path in &case_files(paths)? {
-        let replay = Replay { path, manifest: manifest.as_ref() };
-        let verdicts = visit_file(path, replay)?;
+        let verdicts = verdicts(path, manifest.as_ref())?;
         let fixed = verdicts.iter().all(|(_, verdict)| matches!(verdict, Verdict::Fixed));
         for (who, verdict) in verdicts {
             failing |= matches!(verdict, Verdict::StillFailing(_));
@@ -78,19 +75,34 @@ fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 
 pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
-    let shrink = Shrink { path, manifest: manifest.as_ref(), to: to.unwrap_or(path) };
-    let text = visit_file(path, shrink)?;
+    let file = CaseFile::read(path)?;
+    let wrong = |why: &str| Error::new(why).at(path);
+    let invariant =
+        invariant_of(&file).ok_or_else(|| wrong("the case names no invariant to shrink for"))?;
+    let first = subjects(&file, manifest.as_ref())?.into_iter().next();
+    let (mut subject, place) =
+        first.ok_or_else(|| wrong("the manifest has no component of its contract"))?;
+    if let Some(why) = subject.component.prepare(place)? {
+        return Err(wrong(&why).into());
+    }
+    let case = file.case.rounded(place.dtype);
+    let found = match subject.try_case(invariant, &case, place, &mut 0).0 {
+        Err(Stop::Broken(found)) => found,
+        _ => {
+            let message = format!("{} does not break `{}`", subject.name, invariant.id);
+            return Err(wrong(&message).into());
+        }
+    };
+    let broken = Broken { case, found, at_case: 1 };
+    let shrunk = smallest(&mut subject, invariant, broken, place, &mut 0);
+    let shown = one_line(&*shrunk.case);
+    let smaller = CaseFile { case: shrunk.case, options: subject.options, ..file };
+    let written = to.unwrap_or(path);
+    smaller.write(written)?;
     let (mut to, _) = output();
-    write!(to, "{text}")?;
+    writeln!(to, "{shown}")?;
+    writeln!(to, "written to {} after {} candidates", written.display(), shrunk.tried)?;
     Ok(ExitCode::AllHold)
-}
-
-fn visit_file<O, V: Visit<Output = Result<O, Stopped>>>(
-    path: &Path,
-    visitor: V,
-) -> Result<O, Stopped> {
-    let contract = Head::read(path)?.contract;
-    contracts::visit(&contract, visitor).expect("the name was checked")
 }
 
 /// What became of a kept case.
@@ -108,10 +120,8 @@ enum Verdict {
 /// Without a manifest the builtin reference, where the file names no component; with one the
 /// component that the file names, or all components of its contract where it names none or names
 /// one that is gone.
-fn subjects<C: Contract>(
-    file: &CaseFile<C>,
-    manifest: Option<&Manifest>,
-) -> Result<Vec<(Subject<C>, Place)>, Error> {
+fn subjects(file: &CaseFile, manifest: Option<&Manifest>) -> Result<Vec<(Subject, Place)>, Error> {
+    let contract = file.contract;
     let mut subjects = Vec::new();
     let Some(manifest) = manifest else {
         if let Some(name) = &file.component {
@@ -119,11 +129,15 @@ fn subjects<C: Contract>(
                 format!("it is of the component `{name}`: add --manifest with its manifest");
             return Err(Error::new(message));
         }
-        let mut subject = Subject::new("builtin reference", Builtin::reference());
-        subject.options = file.options.clone();
+        let reference = Box::new(Builtin::reference(contract));
+        let mut subject = Subject::new(contract, "builtin reference", reference);
+        subject.options = Arc::clone(&file.options);
         return Ok(vec![(subject, file.place.unwrap_or(Place::CPU_F64))]);
     };
-    let of_contract = || manifest.components.iter().filter(|declared| declared.contract == C::ID);
+    let of_contract = || {
+        let components = manifest.components.iter();
+        components.filter(|declared| declared.contract.id() == contract.id())
+    };
     let named = |name: &str| of_contract().any(|declared| declared.name == name);
     let wanted = file.component.as_deref().filter(|name| named(name));
     for declared in of_contract().filter(|d| wanted.is_none_or(|name| name == d.name)) {
@@ -132,11 +146,11 @@ fn subjects<C: Contract>(
             None => declared.places(Place::from_env()?.as_deref()),
         };
         for place in places {
-            let mut subject = manifest.subject::<C>(declared)?;
+            let mut subject = Subject::declared(manifest, declared);
             // A finding is replayed under the options that broke it; a regression, which is of no
             // component, under the component's own.
             if wanted.is_some() {
-                subject.options = file.options.clone();
+                subject.options = Arc::clone(&file.options);
             }
             subjects.push((subject, place));
         }
@@ -144,42 +158,29 @@ fn subjects<C: Contract>(
     Ok(subjects)
 }
 
-fn invariant_of<C: Contract>(file: &CaseFile<C>) -> Option<Invariant<C>> {
-    let id = file.invariant.as_deref()?;
-    C::invariants().into_iter().find(|invariant| invariant.id == id)
+fn invariant_of(file: &CaseFile) -> Option<&'static AnyInvariant> {
+    file.contract.invariant(file.invariant.as_deref()?)
 }
 
-struct Replay<'a> {
-    path: &'a Path,
-    manifest: Option<&'a Manifest>,
-}
-
-impl Visit for Replay<'_> {
-    type Output = Result<Vec<(String, Verdict)>, Stopped>;
-
-    fn visit<C: Contract>(self) -> Self::Output {
-        let file = CaseFile::<C>::read(self.path)?;
-        let mut verdicts = Vec::new();
-        for (mut subject, place) in subjects(&file, self.manifest)? {
-            let who = format!("{} · {place}", subject.name);
-            verdicts.push((who, replay(&file, &mut subject, place)?));
-        }
-        if verdicts.is_empty() {
-            let why = format!("the manifest has no component of `{}`", C::ID);
-            verdicts.push(("no component".to_owned(), Verdict::Stale(why)));
-        }
-        Ok(verdicts)
+/// What became of a kept case, for each component that it speaks about.
+fn verdicts(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<(String, Verdict)>, Stopped> {
+    let file = CaseFile::read(path)?;
+    let mut verdicts = Vec::new();
+    for (mut subject, place) in subjects(&file, manifest)? {
+        let who = format!("{} · {place}", subject.name);
+        verdicts.push((who, replay(&file, &mut subject, place)?));
     }
+    if verdicts.is_empty() {
+        let why = format!("the manifest has no component of `{}`", file.contract.id());
+        verdicts.push(("no component".to_owned(), Verdict::Stale(why)));
+    }
+    Ok(verdicts)
 }
 
-fn replay<C: Contract>(
-    file: &CaseFile<C>,
-    subject: &mut Subject<C>,
-    place: Place,
-) -> Result<Verdict, Stopped> {
-    let mut case = file.case.clone();
-    round(&mut case, place.dtype);
-    if let Err(why) = C::valid(&case, &subject.options, place.dtype) {
+fn replay(file: &CaseFile, subject: &mut Subject, place: Place) -> Result<Verdict, Stopped> {
+    let contract = file.contract;
+    let case = file.case.rounded(place.dtype);
+    if let Err(why) = contract.valid(&*case, &*subject.options, place.dtype) {
         return Ok(Verdict::Stale(format!("outside the contract: {why}")));
     }
     if let Some(why) = subject.component.prepare(place)? {
@@ -187,15 +188,15 @@ fn replay<C: Contract>(
     }
     // A case without an invariant is checked on all of them.
     let invariants = match invariant_of(file) {
-        Some(invariant) => vec![invariant],
-        None => C::invariants(),
+        Some(invariant) => std::slice::from_ref(invariant),
+        None => contract.invariants(),
     };
     let mut spoke = false;
     for invariant in invariants {
-        if !(invariant.applies)(&subject.options, place) {
+        if !invariant.applies(&*subject.options, place) {
             continue;
         }
-        match subject.try_case(&invariant, &case, place, &mut 0) {
+        match subject.try_case(invariant, &case, place, &mut 0) {
             (Ok(()), _) => spoke = true,
             (Err(Stop::Vacuous), _) => {}
             (Err(Stop::Broken(found)), _) => {
@@ -212,43 +213,4 @@ fn replay<C: Contract>(
     } else {
         Verdict::Stale("its invariant says nothing about this case".to_owned())
     })
-}
-
-struct Shrink<'a> {
-    path: &'a Path,
-    manifest: Option<&'a Manifest>,
-    to: &'a Path,
-}
-
-impl Visit for Shrink<'_> {
-    type Output = Result<String, Stopped>;
-
-    fn visit<C: Contract>(self) -> Self::Output {
-        let file = CaseFile::<C>::read(self.path)?;
-        let at = |error: Error| error.at(self.path);
-        let invariant = invariant_of(&file)
-            .ok_or_else(|| at(Error::new("the case names no invariant to shrink for")))?;
-        let (mut subject, place) = subjects(&file, self.manifest)?
-            .into_iter()
-            .next()
-            .ok_or_else(|| at(Error::new("the manifest has no component of its contract")))?;
-        if let Some(why) = subject.component.prepare(place)? {
-            return Err(at(Error::new(why)).into());
-        }
-        let mut case = file.case.clone();
-        round(&mut case, place.dtype);
-        let found = match subject.try_case(&invariant, &case, place, &mut 0).0 {
-            Err(Stop::Broken(found)) => found,
-            _ => {
-                let message = format!("{} does not break `{}`", subject.name, invariant.id);
-                return Err(at(Error::new(message)).into());
-            }
-        };
-        let broken = Broken { case, found, at_case: 1 };
-        let shrunk = finding::shrink(&mut subject, invariant, broken, place, &mut 0);
-        let shown = one_line(&shrunk.case);
-        let smaller = CaseFile { case: shrunk.case, options: subject.options, ..file };
-        smaller.write(self.to)?;
-        Ok(format!("{shown}\nwritten to {} after {} candidates\n", self.to.display(), shrunk.tried))
-    }
 }

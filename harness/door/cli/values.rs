@@ -3,21 +3,19 @@
 use std::fmt::Write as _;
 
 use crate::engine::subject::Subject;
-use crate::contract::Contract;
-use crate::value::record::round;
-use crate::value::record::floats;
 use crate::value::place::Place;
-use crate::value::text::one_line;
-use crate::value::text::{index, rounded};
+use crate::value::record::{floats, index};
+use crate::value::text::{one_line, rounded};
 
 /// The table of one component at one place; suspicious lines begin with `?`.
-pub(super) fn table<C: Contract>(subject: &mut Subject<C>, place: Place) -> String {
+pub(super) fn table(subject: &mut Subject, place: Place) -> String {
     let mut text = format!("\n  values of {} at {place}, beside the oracle's\n", subject.name);
     let _ = writeln!(text, "      {:<20} {:>14} {:>14}", "", "given", "oracle");
     let tolerance = subject.tolerance_at(place);
-    for mut case in C::samples(&subject.options, place.dtype) {
-        round(&mut case, place.dtype);
-        let _ = writeln!(text, "    {}", one_line(&case));
+    let contract = subject.contract;
+    for case in contract.samples(&*subject.options, place.dtype) {
+        let case = case.rounded(place.dtype);
+        let _ = writeln!(text, "    {}", one_line(&*case));
         let output = match subject.call(&case, place, false) {
             Ok(returned) => returned.output,
             Err(failure) => {
@@ -26,8 +24,8 @@ pub(super) fn table<C: Contract>(subject: &mut Subject<C>, place: Place) -> Stri
                 continue;
             }
         };
-        let fields = floats(&output);
-        for expected in C::oracle(&case, &subject.options, place.dtype) {
+        let fields = floats(&*output);
+        for expected in contract.oracle(&*case, &*subject.options, place.dtype) {
             let Some((name, found)) = fields.iter().find(|(name, _)| *name == expected.field)
             else {
                 continue;

@@ -8,24 +8,23 @@ pub mod parsers;
 pub(crate) mod session;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arbitrary::Unstructured;
 
+use crate::contract::coverage;
+use crate::contract::invariant::AnyInvariant;
+use crate::contract::probe::Stop;
+use crate::contract::{Contract, erased};
+use crate::engine::shrink::{Shrunk, shrink};
+use crate::engine::stream;
+use crate::engine::subject::{Broken, Subject};
 use crate::files::case_file::CaseFile;
 use crate::files::corpora::{found_folder, make_found_folder};
-use crate::engine::subject::{Broken, Subject};
-use crate::host::function::quiet_panics;
-use crate::contract::Contract;
-use crate::contract::options::Options;
-use crate::contract::coverage;
 use crate::host::builtin::Builtin;
-use crate::engine::finding;
-use crate::engine::shrink::Shrunk;
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::Stop;
-use crate::host::builtin::builtin;
+use crate::host::function::quiet_panics;
 use crate::value::place::{Device, Dtype, Place};
-use crate::engine::stream;
+use crate::value::record::Shared;
 
 /// Call this first: libfuzzer-sys aborts in its own panic hook, even where the panic is caught.
 pub fn init() {
@@ -39,17 +38,19 @@ pub fn init() {
 /// # Panics
 /// With the finding and the path of its case file, which `shakedown replay` takes.
 pub fn one<C: Contract>(bytes: &[u8]) {
+    let contract = erased::of::<C>();
     let component = match std::env::var("SHAKEDOWN_FUZZ_FAULT") {
         Ok(fault) => {
             let name = format!("{}/fault/{fault}", C::ID);
-            builtin::<C>(&name).unwrap_or_else(|error| panic!("SHAKEDOWN_FUZZ_FAULT: {error}"))
+            Builtin::named(contract, &name)
+                .unwrap_or_else(|error| panic!("SHAKEDOWN_FUZZ_FAULT: {error}"))
         }
-        Err(_) => Builtin::reference(),
+        Err(_) => Builtin::reference(contract),
     };
-    let mut subject = Subject::new("fuzz", component);
+    let mut subject = Subject::new(contract, "fuzz", Box::new(component));
     subject.corpora = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpora"));
     let mut u = Unstructured::new(bytes);
-    let Ok(options) = C::Options::draw(&mut u) else { return };
+    let Ok(options) = contract.draw_options(&mut u) else { return };
     subject.options = options;
     let places = Dtype::ALL.map(|(dtype, _)| Place { device: Device::Cpu, dtype });
     input(&mut subject, &places, &mut u);
@@ -59,28 +60,25 @@ pub fn one<C: Contract>(bytes: &[u8]) {
 ///
 /// # Panics
 /// With the finding and the path of its case file.
-pub(crate) fn input<C: Contract>(
-    subject: &mut Subject<C>,
-    places: &[Place],
-    u: &mut Unstructured<'_>,
-) {
+pub(crate) fn input(subject: &mut Subject, places: &[Place], u: &mut Unstructured<'_>) {
+    let contract = subject.contract;
     let Ok(place) = u.choose(places).copied() else { return };
-    let case = stream::from_unstructured::<C>(u, &subject.options, place.dtype);
-    if C::valid(&case, &subject.options, place.dtype).is_err() {
+    let case = stream::from_unstructured(contract, u, &*subject.options, place.dtype);
+    if contract.valid(&*case, &*subject.options, place.dtype).is_err() {
         return;
     }
-    let left_out = |subject: &Subject<C>, id: &str| {
+    let left_out = |subject: &Subject, id: &str| {
         subject.skip.contains_key(id) || subject.known.contains_key(id)
     };
-    for invariant in C::invariants() {
-        if left_out(subject, invariant.id) || !(invariant.applies)(&subject.options, place) {
+    for invariant in contract.invariants() {
+        if left_out(subject, invariant.id) || !invariant.applies(&*subject.options, place) {
             continue;
         }
-        let (outcome, failed) = subject.try_case(&invariant, &case, place, &mut 0);
+        let (outcome, failed) = subject.try_case(invariant, &case, place, &mut 0);
         match (outcome, failed) {
             (Err(Stop::Broken(found)), _) => crash(subject, invariant, case, found, place),
             (Err(Stop::Failed), Some((case, failure))) => {
-                let law = C::invariants().into_iter().find(|one| one.id == failure.law());
+                let law = contract.invariant(failure.law());
                 let law = law.expect("every contract has the universal laws");
                 if !left_out(subject, law.id) {
                     crash(subject, law, case, failure.to_string(), place)
@@ -92,27 +90,28 @@ pub(crate) fn input<C: Contract>(
 }
 
 /// Keeps the smallest case and panics.
-fn crash<C: Contract>(
-    subject: &mut Subject<C>,
-    invariant: Invariant<C>,
-    case: C::Case,
+fn crash(
+    subject: &mut Subject,
+    invariant: &'static AnyInvariant,
+    case: Shared,
     found: String,
     place: Place,
 ) -> ! {
     let broken = Broken { case, found, at_case: 1 };
-    let Shrunk { case, found, .. } = finding::shrink(subject, invariant, broken, place, &mut 0);
-    let file = CaseFile::<C> {
+    let Shrunk { case, found, .. } = shrink(subject, invariant, broken, place, &mut 0);
+    let file = CaseFile {
+        contract: subject.contract,
         invariant: Some(invariant.id.to_owned()),
         component: None,
         place: Some(place),
         why: Some(found.lines().next().unwrap_or("").to_owned()),
         link: None,
         diagnosis: Vec::new(),
-        options: subject.options.clone(),
+        options: Arc::clone(&subject.options),
         case,
     };
     let kept = subject.corpora.as_ref().map(|corpora| {
-        let folder = found_folder(corpora, C::ID);
+        let folder = found_folder(corpora, subject.contract.id());
         let path = folder.join(file.name());
         let written = make_found_folder(&folder).and_then(|()| file.write(&path));
         written.unwrap_or_else(|error| panic!("{error}"));

@@ -1,38 +1,40 @@
 //! One fuzzer at work on one component: every input is checked on every invariant, and each bug is
 //! looked into once, however often it is met.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use arbitrary::Unstructured;
 
-use crate::engine::check::{Progress, begin, first_cases, nothing_checked};
-use crate::engine::subject::{Broken, Budget, Subject};
 use crate::contract::component::Failure;
-use crate::contract::Contract;
-use crate::contract::options::Options as _;
 use crate::contract::coverage;
-use crate::engine::diagnose::Diagnoser;
-use crate::value::error::Error;
-use crate::engine::finding;
-use crate::contract::invariant::Invariant;
+use crate::contract::invariant::AnyInvariant;
+use crate::contract::options::AnyOptions;
 use crate::contract::probe::{Memo, Stop};
-use crate::files::journal::Journal;
-use crate::value::record::floats;
+use crate::engine::check::{Progress, begin, first_cases, nothing_checked};
+use crate::engine::diagnose::Diagnoser;
 use crate::engine::patience::Patience;
-use crate::value::place::Place;
-use crate::report::{ComponentReport, Diagnosis, Finding, InvariantReport, InvariantStatus, Status};
+use crate::engine::shrink::shrink_among;
+use crate::engine::subject::{Broken, Budget, Subject};
+use crate::engine::{finding, stream};
+use crate::files::journal::Journal;
 use crate::generate::measure::Measure;
-use crate::engine::stream;
+use crate::report::{
+    ComponentReport, Diagnosis, Finding, InvariantReport, InvariantStatus, Status,
+};
+use crate::value::error::Error;
+use crate::value::place::Place;
+use crate::value::record::{Shared, floats};
 
 /// How often cases of one invariant that no bug of it explains are looked into.
 const LOOKS: u32 = 12;
 
 /// A component that is being fuzzed.
-pub(crate) struct Session<C: Contract> {
-    subject: Subject<C>,
+pub(crate) struct Session {
+    subject: Subject,
     /// Whether each input chooses the options, as nobody declared them.
     any_options: bool,
-    places: Vec<AtPlace<C>>,
+    places: Vec<AtPlace>,
     seed: u64,
     /// Whether what breaks is looked into.
     looks: bool,
@@ -41,33 +43,33 @@ pub(crate) struct Session<C: Contract> {
 }
 
 /// The component at one place.
-struct AtPlace<C: Contract> {
+struct AtPlace {
     place: Place,
     report: ComponentReport,
-    checked: Vec<Progress<C>>,
+    checked: Vec<Progress>,
     journal: Option<Journal>,
-    bugs: Vec<Bug<C>>,
+    bugs: Vec<Bug>,
     /// How often each invariant was broken by what none of its bugs explains.
     unexplained: Vec<u64>,
 }
 
 /// One bug: an invariant and what is known about why it breaks.
-struct Bug<C: Contract> {
+struct Bug {
     invariant: &'static str,
     finding: Finding,
-    case: C::Case,
+    case: Shared,
     measure: Measure,
-    diagnoser: Diagnoser<C>,
+    diagnoser: Diagnoser,
     met: u64,
 }
 
-impl<C: Contract> Session<C> {
+impl Session {
     /// Begins with what was in flight when the last run was killed, and with the regressions.
     ///
     /// # Errors
     /// The journal cannot be written, or a regression cannot be read.
     pub(crate) fn start(
-        mut subject: Subject<C>,
+        mut subject: Subject,
         any_options: bool,
         places: &[Place],
         seed: u64,
@@ -82,11 +84,12 @@ impl<C: Contract> Session<C> {
                     first.push((at.len(), case));
                 }
                 if let Some(corpora) = &subject.corpora {
-                    let options = &subject.options;
-                    journal = Some(Journal::open::<C>(corpora, &subject.name, *place, options)?);
+                    let (name, options) = (&subject.name, &*subject.options);
+                    let opened = Journal::open(subject.contract, corpora, name, *place, options);
+                    journal = Some(opened?);
                 }
             }
-            let unexplained = vec![0; C::invariants().len()];
+            let unexplained = vec![0; subject.contract.invariants().len()];
             let bugs = Vec::new();
             at.push(AtPlace { place: *place, report, checked, journal, bugs, unexplained });
         }
@@ -99,10 +102,11 @@ impl<C: Contract> Session<C> {
             started: Instant::now(),
             patience: Patience::default(),
         };
-        for (index, mut case) in first {
+        for (index, case) in first {
             let dtype = session.places[index].place.dtype;
-            crate::value::record::round(&mut case, dtype);
-            if C::valid(&case, &session.subject.options, dtype).is_ok() {
+            let case = case.rounded(dtype);
+            let Subject { contract, options, .. } = &session.subject;
+            if contract.valid(&*case, &**options, dtype).is_ok() {
                 session.case(index, &case)?;
             }
         }
@@ -123,7 +127,7 @@ impl<C: Contract> Session<C> {
             return Ok(false);
         };
         let dtype = self.places[index].place.dtype;
-        if C::valid(&case, &options, dtype).is_err() {
+        if self.subject.contract.valid(&*case, &*options, dtype).is_err() {
             return Ok(false);
         }
         self.subject.options = options;
@@ -140,16 +144,16 @@ impl<C: Contract> Session<C> {
     }
 
     /// Options, place and case from bytes.
-    fn drawn(&self, u: &mut Unstructured<'_>) -> Option<(C::Options, usize, C::Case)> {
+    fn drawn(&self, u: &mut Unstructured<'_>) -> Option<(Arc<dyn AnyOptions>, usize, Shared)> {
         let options = match self.any_options {
-            true => C::Options::draw(u).ok()?,
-            false => self.subject.options.clone(),
+            true => self.subject.contract.draw_options(u).ok()?,
+            false => Arc::clone(&self.subject.options),
         };
         let ready = |index: &usize| self.places[*index].report.reason.is_none();
         let ready: Vec<usize> = (0..self.places.len()).filter(ready).collect();
         let index = *u.choose(&ready).ok()?;
         let dtype = self.places[index].place.dtype;
-        let case = stream::from_unstructured::<C>(u, &options, dtype);
+        let case = stream::from_unstructured(self.subject.contract, u, &*options, dtype);
         Some((options, index, case))
     }
 
@@ -160,36 +164,36 @@ impl<C: Contract> Session<C> {
 
     /// Cases and calls so far, and bugs.
     pub(crate) fn progress(&self) -> (u64, u64, u64) {
-        let sum = |of: fn(&AtPlace<C>) -> u64| self.places.iter().map(of).sum();
+        let sum = |of: fn(&AtPlace) -> u64| self.places.iter().map(of).sum();
         (sum(|at| at.report.cases), sum(|at| at.report.calls), sum(|at| at.bugs.len() as u64))
     }
 
-    fn case(&mut self, index: usize, case: &C::Case) -> Result<(), Error> {
+    fn case(&mut self, index: usize, case: &Shared) -> Result<(), Error> {
         let at = &mut self.places[index];
         let place = at.place;
         at.report.cases += 1;
-        for class in C::classes() {
-            if (class.contains)(case, &self.subject.options) {
+        for class in self.subject.contract.classes() {
+            if class.contains(&**case, &*self.subject.options) {
                 *at.report.classes.entry(class.id.to_owned()).or_default() += 1;
                 coverage::event(&["class", class.id]);
             }
         }
-        self.subject.journal = at.journal.take();
+        self.subject.component.journal = at.journal.take();
         coverage::follow_next();
         let mut memo = Memo::default();
-        let mut broken: Vec<(Invariant<C>, C::Case, String)> = Vec::new();
+        let mut broken: Vec<(&'static AnyInvariant, Shared, String)> = Vec::new();
         for progress in &mut at.checked {
             if self.patience.is_over() {
                 break;
             }
             let invariant = progress.invariant;
-            let applies = !self.any_options || (invariant.applies)(&self.subject.options, place);
+            let applies = !self.any_options || invariant.applies(&*self.subject.options, place);
             if !applies {
                 continue;
             }
             let calls_before = at.report.calls;
             let (outcome, failed) =
-                self.subject.try_with(&invariant, case, place, &mut memo, &mut at.report.calls);
+                self.subject.try_with(invariant, case, place, &mut memo, &mut at.report.calls);
             if let (Some((_, failure)), true) = (&failed, at.report.calls > calls_before) {
                 self.patience.spend(failure);
             }
@@ -204,10 +208,10 @@ impl<C: Contract> Session<C> {
                 (Ok(()), _) => progress.cases += 1,
                 (Err(Stop::Broken(found)), _) => {
                     progress.cases += 1;
-                    broken.push((invariant, case.clone(), found));
+                    broken.push((invariant, Shared::clone(case), found));
                 }
                 (Err(Stop::Failed), Some((case, failure))) => {
-                    let law = C::invariants().into_iter().find(|one| one.id == failure.law());
+                    let law = self.subject.contract.invariant(failure.law());
                     // Relations fail for the same reason as the law; one is enough.
                     let law = law.filter(|law| !broken.iter().any(|(one, ..)| one.id == law.id));
                     broken.extend(law.map(|law| (law, case, failure.to_string())));
@@ -223,18 +227,19 @@ impl<C: Contract> Session<C> {
             coverage::paused(|| self.met(index, invariant, case, found, &memo))?;
         }
         let at = &mut self.places[index];
-        at.journal = self.subject.journal.take();
-        at.journal.as_ref().map_or(Ok(()), Journal::check)
+        let written = self.subject.component.check_journal();
+        at.journal = self.subject.component.journal.take();
+        written
     }
 
     /// A case broke an invariant: counts it where the reason is known, looks into it where not.
     fn met(
         &mut self,
         index: usize,
-        invariant: Invariant<C>,
-        case: C::Case,
+        invariant: &'static AnyInvariant,
+        case: Shared,
         found: String,
-        memo: &Memo<C>,
+        memo: &Memo,
     ) -> Result<(), Error> {
         let Session { subject, places, patience, seed, .. } = self;
         let at = &mut places[index];
@@ -242,7 +247,7 @@ impl<C: Contract> Session<C> {
         if subject.known.contains_key(invariant.id) || left_out(invariant.id) {
             return Ok(());
         }
-        let mut of_invariant: Vec<&mut Bug<C>> =
+        let mut of_invariant: Vec<&mut Bug> =
             at.bugs.iter_mut().filter(|bug| bug.invariant == invariant.id).collect();
         if let Some(Ok(returned)) = &memo.output {
             let explained = of_invariant
@@ -253,7 +258,8 @@ impl<C: Contract> Session<C> {
                 return Ok(());
             }
         }
-        let order = C::invariants().iter().position(|one| one.id == invariant.id);
+        let contract = subject.contract;
+        let order = contract.invariants().iter().position(|one| one.id == invariant.id);
         let unexplained = &mut at.unexplained[order.expect("it is one of the contract's")];
         *unexplained += 1;
         let look = unexplained.is_power_of_two() && unexplained.ilog2() < LOOKS;
@@ -265,14 +271,14 @@ impl<C: Contract> Session<C> {
         }
         let calls = &mut at.report.calls;
         let broken = Broken { case, found, at_case: at.report.cases };
-        let another = |subject: &mut Subject<C>, case: &C::Case| {
+        let another = |subject: &mut Subject, case: &Shared| {
             let Ok(returned) = subject.call(case, at.place, false) else { return true };
             !of_invariant
                 .iter()
                 .any(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, case, &returned))
         };
-        let shrunk = finding::shrink_among(subject, invariant, broken, at.place, calls, another);
-        if let Some(bug) = of_invariant.iter_mut().find(|bug| bug.case == shrunk.case) {
+        let shrunk = shrink_among(subject, invariant, broken, at.place, calls, another);
+        if let Some(bug) = of_invariant.iter_mut().find(|bug| *bug.case == *shrunk.case) {
             bug.met += 1;
             return Ok(());
         }
@@ -281,7 +287,7 @@ impl<C: Contract> Session<C> {
         let mut diagnoser = Diagnoser::new(subject, findings, at.place, &budget, calls);
         let diagnosis = diagnoser.faults(&shrunk);
         let classes = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
-        let (case, measure) = (shrunk.case.clone(), C::measure(&shrunk.case));
+        let (case, measure) = (Shared::clone(&shrunk.case), contract.measure(&*shrunk.case));
         let known = of_invariant.into_iter().find(|bug| {
             reason(&bug.finding.diagnosis, &bug.finding.found) == reason(&diagnosis, &shrunk.found)
         });
@@ -329,7 +335,7 @@ impl<C: Contract> Session<C> {
                     let id = id.to_owned();
                     report.invariants.push(InvariantReport { id, status, cases, reason });
                 }
-                let order = C::invariants();
+                let order = self.subject.contract.invariants();
                 let order = |id: &str| order.iter().position(|invariant| invariant.id == id);
                 report.invariants.sort_by_key(|invariant| order(&invariant.id));
                 let (findings, met): (Vec<_>, Vec<_>) =
@@ -362,7 +368,7 @@ pub(crate) fn exception(found: &str) -> Option<&str> {
 }
 
 /// What kinds of numbers came out, and where the definition leaves them open.
-fn events_of_output<C: Contract>(memo: &Memo<C>) {
+fn events_of_output(memo: &Memo) {
     match &memo.output {
         None => {}
         Some(Err(Failure::Raised { message, .. })) => {
@@ -370,7 +376,7 @@ fn events_of_output<C: Contract>(memo: &Memo<C>) {
         }
         Some(Err(failure)) => coverage::event(&["failed", failure.law()]),
         Some(Ok(returned)) => {
-            for (name, numbers) in floats(&returned.output) {
+            for (name, numbers) in floats(&*returned.output) {
                 let mut seen: Vec<&str> = numbers.iter().map(|x| kind(*x)).collect();
                 seen.sort_unstable();
                 seen.dedup();

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned, no_gradients, numbers};
-use crate::contract::erased::AnyContract;
+use crate::contract::component::{
+    Call, Component, Failure, Gradients, Returned, no_gradients, numbers,
+};
 use crate::contract::coverage;
+use crate::contract::erased::AnyContract;
 use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
 use crate::value::record::{Kind, Value, is_named};
@@ -217,8 +219,12 @@ impl Process {
         message.text("arrays", self.arrays.name());
         message.text("device", device_name(device));
         message.text("contract", self.contract.id());
-        message.text("inputs", list(self.contract.inputs().iter().map(|field| field.name).collect()));
-        message.text("options", list(self.contract.option_docs().iter().map(|doc| doc.name).collect()));
+        message
+            .text("inputs", list(self.contract.inputs().iter().map(|field| field.name).collect()));
+        message.text(
+            "options",
+            list(self.contract.option_docs().iter().map(|doc| doc.name).collect()),
+        );
         let outputs = self.contract.outputs();
         let outputs = outputs.iter().filter(|field| !field.name.starts_with("grad_"));
         message.text("outputs", list(outputs.clone().map(|field| field.name).collect()));
@@ -341,7 +347,9 @@ impl Process {
             values.insert(name.clone(), value);
         }
         values.extend(reply.lists().map_err(malformed)?);
-        let output = self.contract.output(&mut |name| values.remove(name))
+        let output = self
+            .contract
+            .output(&mut |name| values.remove(name))
             .map_err(|(name, why)| malformed(format!("`{name}`: {why}")))?;
         Ok(Returned { output, changed, no_gradient })
     }
@@ -393,12 +401,17 @@ impl Component for Process {
         let mut message = Message::new("call");
         let options = serde_json::to_string(&call.options.json()).expect("options can be written");
         message.text("options", options);
-        let required: Vec<&str> =
-            self.contract.shapes(&**call.case, &**call.options).iter().map(|(name, _)| *name).collect();
+        let required: Vec<&str> = self
+            .contract
+            .shapes(&**call.case, &**call.options)
+            .iter()
+            .map(|(name, _)| *name)
+            .collect();
         message.text("required", serde_json::to_string(&required).expect("names can be written"));
         if call.gradient {
             let leaves = values.iter().map(|(name, _)| *name);
-            let leaves: Vec<&str> = leaves.filter(|name| is_named(self.contract.leaves(), name)).collect();
+            let leaves: Vec<&str> =
+                leaves.filter(|name| is_named(self.contract.leaves(), name)).collect();
             message.text("grad", leaves.join(","));
         }
         if coverage::is_followed() {

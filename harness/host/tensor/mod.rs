@@ -20,12 +20,12 @@ use std::sync::Once;
 use ::tch::{Kind, TchError, Tensor};
 use ndarray::{ArrayD, Dimension};
 
+use crate::contract::Contract;
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned, numbers};
 use crate::host::function::guarded;
-use crate::contract::Contract;
 use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
-use crate::value::record::{record, Arrays, Misfit, Record, Slot, Source, Value, Values, is_named};
+use crate::value::record::{Arrays, Misfit, Record, Slot, Source, Value, Values, is_named, record};
 
 impl Arrays for Tensor {
     type Float<D: Dimension> = Tensor;

@@ -1,10 +1,9 @@
 //! What the contract of a component says: the report names its parts by their ids only.
 
-use crate::contract::Contract;
-use crate::contracts;
-use crate::contracts::Visit;
 use crate::contract::doc::Doc;
-use crate::value::record::{Field, Kind, Record as _};
+use crate::contract::erased::AnyContract;
+use crate::contracts;
+use crate::value::record::{Field, Kind};
 
 /// What a contract says; nothing where the contract is not known here.
 #[derive(Default)]
@@ -17,7 +16,19 @@ pub(super) struct About {
 
 impl About {
     pub(super) fn contract(id: &str) -> About {
-        contracts::visit(id, Look).unwrap_or_default()
+        contracts::find(id).map(About::of).unwrap_or_default()
+    }
+
+    fn of(contract: &dyn AnyContract) -> About {
+        let mut texts = Vec::new();
+        texts_among(&contract.inputs(), &mut texts);
+        texts_among(&contract.outputs(), &mut texts);
+        About {
+            summary: contract.doc().summary(),
+            invariants: contract.invariants().iter().map(|one| (one.id, one.doc)).collect(),
+            classes: contract.classes().iter().map(|class| (class.id, class.meaning)).collect(),
+            texts,
+        }
     }
 
     /// What the contract is about, in a sentence.
@@ -38,24 +49,6 @@ impl About {
     /// Whether the values of a field are texts.
     pub(super) fn is_text(&self, field: &str) -> bool {
         self.texts.contains(&field)
-    }
-}
-
-struct Look;
-
-impl Visit for Look {
-    type Output = About;
-
-    fn visit<C: Contract>(self) -> About {
-        let mut texts = Vec::new();
-        texts_among(&C::Case::fields(), &mut texts);
-        texts_among(&C::Output::fields(), &mut texts);
-        About {
-            summary: Doc(C::DOC).summary(),
-            invariants: C::invariants().iter().map(|one| (one.id, one.doc)).collect(),
-            classes: C::classes().iter().map(|class| (class.id, class.meaning)).collect(),
-            texts,
-        }
     }
 }
 

@@ -9,8 +9,8 @@ mod words;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::report::{ComponentReport, ExitCode, Report, Status};
 use crate::contract::stage::Stage;
+use crate::report::{ComponentReport, ExitCode, Report, Status};
 use crate::value::text::{count, unquoted};
 
 /// What a browser may load for the page: its own style, and nothing from anywhere.

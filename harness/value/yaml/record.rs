@@ -172,7 +172,8 @@ fn read_array(field: &Field, yaml: &serde_yaml::Value) -> Result<Value, Misplace
         shape.push(items.map_or(0, Vec::len));
         inner = items.and_then(|items| items.first());
     }
-    let misshapen = |error: ndarray::ShapeError| Misplaced { index: vec![], why: error.to_string() };
+    let misshapen =
+        |error: ndarray::ShapeError| Misplaced { index: vec![], why: error.to_string() };
     macro_rules! array {
         ($kind:ident, $expected:literal, $read:expr) => {{
             let mut elements = Vec::new();

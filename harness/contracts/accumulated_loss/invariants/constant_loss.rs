@@ -17,23 +17,27 @@
 
 use super::super::{AccumulatedLoss, Options};
 use super::{bound, number, with_tokens};
-use crate::numeric::aggregate::Aggregate;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
+use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::EmptyRows;
-use crate::value::text::pair;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<AccumulatedLoss> =
-    Rule::new(Pitfall::Aggregation, &[
-    "count-of-one-sub-step",
-    "divided-again-by-micro-batches",
-    "micro-batches-summed",
-    "short-last-window",
-    "masked-tokens-in-the-denominator",
-], check).under(|options| is_mean(options));
+pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &[
+        "count-of-one-sub-step",
+        "divided-again-by-micro-batches",
+        "micro-batches-summed",
+        "short-last-window",
+        "masked-tokens-in-the-denominator",
+    ],
+    check,
+)
+.under(|options| is_mean(options));
 
 /// Whether the weights of all tokens add up to 1.
 pub(super) fn is_mean(options: &Options) -> bool {

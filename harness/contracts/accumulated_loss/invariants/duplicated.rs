@@ -14,15 +14,18 @@
 //! prime-rl #816: divided by min(count, 1), which never divides. NeMo-RL #86: means of
 //! micro-batches added up.
 
-use super::super::{AccumulatedLoss, Options};
+use super::super::AccumulatedLoss;
 use super::{same_loss, with_tokens};
-use crate::numeric::aggregate::Aggregate;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
+use crate::numeric::aggregate::Aggregate;
 
-pub(super) const RULE: Rule<AccumulatedLoss> =
-    Rule::new(Pitfall::Aggregation, &["divisor-min-for-max", "micro-batches-summed", "short-last-window"], check);
+pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &["divisor-min-for-max", "micro-batches-summed", "short-last-window"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;

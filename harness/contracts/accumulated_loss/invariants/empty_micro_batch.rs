@@ -16,17 +16,23 @@
 
 use ndarray::Array2;
 
-use super::super::{AccumulatedLoss, MicroBatch, Options};
+use super::super::{AccumulatedLoss, MicroBatch};
 use super::{same_loss, with_tokens};
-use crate::numeric::aggregate::Aggregate;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
+use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::EmptyRows;
 
-pub(super) const RULE: Rule<AccumulatedLoss> =
-    Rule::new(Pitfall::StabilityConstant, &["mean-of-micro-batch-means", "divided-again-by-micro-batches"], check).under(|options| { let of_tokens = matches!(options.aggregate, Aggregate::TokenMean | Aggregate::TokenSum);
-    of_tokens || options.empty_rows == EmptyRows::Skip });
+pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["mean-of-micro-batch-means", "divided-again-by-micro-batches"],
+    check,
+)
+.under(|options| {
+    let of_tokens = matches!(options.aggregate, Aggregate::TokenMean | Aggregate::TokenSum);
+    of_tokens || options.empty_rows == EmptyRows::Skip
+});
 
 fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;

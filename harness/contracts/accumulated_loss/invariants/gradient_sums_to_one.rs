@@ -14,24 +14,29 @@
 //! ### Bugs it has caught
 //! open-instruct #1498: K - 1 gradients discarded. verl #3332: scaled after the backward pass.
 
-use super::super::{AccumulatedLoss, Options, gradient_field};
+use super::super::{AccumulatedLoss, gradient_field};
 use super::constant_loss::is_mean;
 use super::with_tokens;
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<AccumulatedLoss> =
-    Rule::new(Pitfall::GradientFlow, &[
-    "only-the-last-micro-batch",
-    "gradient-zeroed-each-micro-batch",
-    "divided-after-backward",
-    "divided-again-by-micro-batches",
-], check).under(|options| is_mean(options)).needs_gradient();
+pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
+    Pitfall::GradientFlow,
+    &[
+        "only-the-last-micro-batch",
+        "gradient-zeroed-each-micro-batch",
+        "divided-after-backward",
+        "divided-again-by-micro-batches",
+    ],
+    check,
+)
+.under(|options| is_mean(options))
+.needs_gradient();
 
 fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;

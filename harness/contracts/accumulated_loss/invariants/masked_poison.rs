@@ -14,12 +14,12 @@
 //! trl #1987: an ignore index that is not honoured. trl #5594: masked after the arithmetic, so that
 //! NaN survives times 0.
 
+use super::super::AccumulatedLoss;
 use super::super::generate::POISON;
-use super::super::{AccumulatedLoss, Options};
 use super::{same_loss, with_tokens};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::MaskedValues;
 
 pub(super) const RULE: Rule<AccumulatedLoss> =

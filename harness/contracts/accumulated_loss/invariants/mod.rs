@@ -2,12 +2,12 @@
 
 use super::{AccumulatedLoss, AccumulatedLossCase, AccumulatedLossOutput, tokens};
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::numeric::conventions::EmptyMask;
-use crate::value::text::pair;
-use crate::numeric::tolerance::apart;
-use crate::laws;
 use crate::contract::probe::broken;
+use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::laws;
+use crate::numeric::conventions::EmptyMask;
+use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<AccumulatedLoss>> {

@@ -14,14 +14,17 @@
 //! verl #2259: the reported value is overwritten by each micro-batch. transformers #35438: divided
 //! by the count of one of them.
 
-use super::super::{AccumulatedLoss, AccumulatedLossCase, Options};
+use super::super::{AccumulatedLoss, AccumulatedLossCase};
 use super::{same_loss, with_tokens};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<AccumulatedLoss> =
-    Rule::new(Pitfall::Aggregation, &["last-micro-batch-reported", "count-of-one-sub-step", "cut-to-the-first-width"], check);
+pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &["last-micro-batch-reported", "count-of-one-sub-step", "cut-to-the-first-width"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;

@@ -15,15 +15,18 @@
 
 use ndarray::{Axis, Slice};
 
+use super::super::AccumulatedLoss;
 use super::super::generate::taken;
-use super::super::{AccumulatedLoss, Options};
 use super::{same_loss, with_tokens};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<AccumulatedLoss> =
-    Rule::new(Pitfall::MaskingAlignment, &["mask-ignored", "norm-length-of-the-batch", "masked-tokens-in-the-denominator"], check);
+pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["mask-ignored", "norm-length-of-the-batch", "masked-tokens-in-the-denominator"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;

@@ -18,26 +18,29 @@
 use ndarray::Axis;
 
 use super::super::generate::taken;
-use super::super::{AccumulatedLoss, AccumulatedLossCase, Options, gradient_field, joined};
+use super::super::{AccumulatedLoss, AccumulatedLossCase, gradient_field, joined};
 use super::{same_loss, with_tokens};
-use crate::contract::probe::broken;
-use crate::contract::component::Gradients;
 use crate::contract::Contract;
+use crate::contract::component::Gradients;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<AccumulatedLoss> =
-    Rule::new(Pitfall::Aggregation, &[
-    "mean-of-micro-batch-means",
-    "per-rank-means-averaged",
-    "divisor-fixed-for-uneven-rows",
-    "scaled-twice-in-the-report",
-    "averaged-where-summed",
-    "last-short-micro-batch-dropped",
-], check);
+pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &[
+        "mean-of-micro-batch-means",
+        "per-rank-means-averaged",
+        "divisor-fixed-for-uneven-rows",
+        "scaled-twice-in-the-report",
+        "averaged-where-summed",
+        "last-short-micro-batch-dropped",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     with_tokens(probe)?;

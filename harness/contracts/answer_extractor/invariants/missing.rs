@@ -15,23 +15,26 @@
 
 use super::super::AnswerExtractor;
 use super::super::oracle::{Reading, answer, readings};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::{found_for, quoted};
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::Wanted;
+use crate::value::text::{found_for, quoted};
 
-pub(super) const RULE: Rule<AnswerExtractor> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &[
-    "unclosed-answer-taken",
-    "whole-text-without-a-tag",
-    "empty-for-null",
-    "null-for-empty",
-    "nothing-for-the-whole",
-    "the-word-none",
-    "unclosed-box-taken",
-], check);
+pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &[
+        "unclosed-answer-taken",
+        "whole-text-without-a-tag",
+        "empty-for-null",
+        "null-for-empty",
+        "nothing-for-the-whole",
+        "the-word-none",
+        "unclosed-box-taken",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let returned = probe.output()?;

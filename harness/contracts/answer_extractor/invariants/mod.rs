@@ -2,8 +2,8 @@
 
 use super::oracle::{Reading, answer, readings};
 use super::{AnswerExtractor, AnswerExtractorCase};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Invariant;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::laws;
 use crate::value::text::{found_for, quoted};

@@ -15,14 +15,17 @@
 
 use super::super::oracle::{answer, settled};
 use super::super::{AnswerExtractor, AnswerExtractorCase, Which};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{found_for, quoted};
 
-pub(super) const RULE: Rule<AnswerExtractor> =
-    Rule::new(Pitfall::Configuration, &["first-answer-taken", "last-answer-taken", "greedy-to-the-last-tag"], check);
+pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
+    Pitfall::Configuration,
+    &["first-answer-taken", "last-answer-taken", "greedy-to-the-last-tag"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let options = probe.options;

@@ -15,14 +15,17 @@
 
 use super::super::AnswerExtractor;
 use super::super::oracle::settled;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{quoted, quoted_or_null};
 
-pub(super) const RULE: Rule<AnswerExtractor> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["parsed-object-for-its-text", "letters-lowered", "white-space-collapsed", "only-ascii"], check);
+pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["parsed-object-for-its-text", "letters-lowered", "white-space-collapsed", "only-ascii"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let returned = probe.output()?;

@@ -17,35 +17,38 @@
 
 use super::super::oracle::{answer, settled};
 use super::super::{AnswerExtractor, AnswerExtractorCase};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{found_for, quoted};
 
-pub(super) const RULE: Rule<AnswerExtractor> =
-    Rule::new(Pitfall::DecodingStringProcessing, &[
-    "two-tags-required",
-    "sign-dropped-from-integers",
-    "separators-dropped",
-    "parsed-object-for-its-text",
-    "marks-in-the-answer",
-    "white-space-collapsed",
-    "first-line-of-the-answer",
-    "letters-lowered",
-    "entities-unescaped",
-    "only-ascii",
-    "dot-stops-at-newlines",
-    "tags-on-lines-of-their-own",
-    "empty-answer-is-missing",
-    "first-closing-brace",
-    "one-level-of-braces",
-    "no-braces-in-a-box",
-    "braces-lost",
-    "box-needs-dollars",
-    "numbers-only",
-    "first-word-of-the-line",
-], check);
+pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &[
+        "two-tags-required",
+        "sign-dropped-from-integers",
+        "separators-dropped",
+        "parsed-object-for-its-text",
+        "marks-in-the-answer",
+        "white-space-collapsed",
+        "first-line-of-the-answer",
+        "letters-lowered",
+        "entities-unescaped",
+        "only-ascii",
+        "dot-stops-at-newlines",
+        "tags-on-lines-of-their-own",
+        "empty-answer-is-missing",
+        "first-closing-brace",
+        "one-level-of-braces",
+        "no-braces-in-a-box",
+        "braces-lost",
+        "box-needs-dollars",
+        "numbers-only",
+        "first-word-of-the-line",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let options = probe.options;

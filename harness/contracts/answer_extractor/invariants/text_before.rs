@@ -16,11 +16,14 @@
 
 use super::super::AnswerExtractor;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<AnswerExtractor> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["xml-parser-for-prose", "only-at-the-start", "hashes-at-the-start-of-a-line"], check);
+pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["xml-parser-for-prose", "only-at-the-start", "hashes-at-the-start-of-a-line"],
+    check,
+);
 
 /// What is said before.
 const BEFORE: &[&str] = &[

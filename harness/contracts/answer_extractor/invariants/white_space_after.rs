@@ -16,11 +16,14 @@
 
 use super::super::AnswerExtractor;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<AnswerExtractor> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["only-at-the-end", "last-line-before-the-marker"], check);
+pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["only-at-the-end", "last-line-before-the-marker"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, AnswerExtractor>) -> Outcome {
     let after = *probe.pick.one(&["\n", " ", "\n\n", "\r\n", " \n\t"]);

@@ -14,15 +14,19 @@
 //! ### Bugs it has caught
 //! vLLM #3016: the length of the stop string cut off whether or not it is there.
 
-use super::super::{CompletionDecoder, Options, Think, oracle};
-use crate::contract::probe::broken;
+use super::super::{CompletionDecoder, Think, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::found_for;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["stop-string-cut-although-absent", "artefacts-removed-once-each"], check).under(|options| options.think != Think::StripAlways);
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["stop-string-cut-although-absent", "artefacts-removed-once-each"],
+    check,
+)
+.under(|options| options.think != Think::StripAlways);
 
 fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let completions = probe.case.completions.iter();

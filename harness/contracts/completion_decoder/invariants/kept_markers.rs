@@ -13,15 +13,19 @@
 //! ### Bugs it has caught
 //! `skip_special_tokens=True` with `<answer>` among the special tokens.
 
-use super::super::{CompletionDecoder, Options, oracle};
-use crate::contract::probe::broken;
+use super::super::{CompletionDecoder, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::quoted;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["kept-markers-removed-as-special", "all-tags-removed", "cut-at-the-first-artefact"], check).under(|options| !options.keep.is_empty());
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &["kept-markers-removed-as-special", "all-tags-removed", "cut-at-the-first-artefact"],
+    check,
+)
+.under(|options| !options.keep.is_empty());
 
 fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;

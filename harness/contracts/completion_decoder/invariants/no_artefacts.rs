@@ -14,20 +14,24 @@
 //! AReaL #846: one of several stop tokens removed. Padding on the left that only a right strip was
 //! written for.
 
-use super::super::{CompletionDecoder, Options};
-use crate::contract::probe::broken;
+use super::super::CompletionDecoder;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::quoted;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &[
-    "one-of-several-stops-removed",
-    "artefacts-removed-at-the-end-only",
-    "only-one-artefact-known",
-    "artefacts-removed-once-each",
-], check).under(|options| !options.artefacts.is_empty());
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &[
+        "one-of-several-stops-removed",
+        "artefacts-removed-at-the-end-only",
+        "only-one-artefact-known",
+        "artefacts-removed-once-each",
+    ],
+    check,
+)
+.under(|options| !options.artefacts.is_empty());
 
 fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;

@@ -13,16 +13,19 @@
 //! ### Bugs it has caught
 //! ROLL a0ea3540: a tag of reasoning anywhere blanks the text. Texts blanked for want of a marker.
 
-use super::super::{CompletionDecoder, Options, oracle};
-use crate::contract::probe::broken;
+use super::super::{CompletionDecoder, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::quoted;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::is_white;
+use crate::value::text::quoted;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["any-think-tag-blanks-the-answer", "blank-without-markers", "blank-without-a-closing-tag"], check);
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["any-think-tag-blanks-the-answer", "blank-without-markers", "blank-without-a-closing-tag"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;

@@ -13,11 +13,11 @@
 //! ### Bugs it has caught
 //! Closing tags added to truncated completions; letters made small.
 
-use super::super::{CompletionDecoder, Options};
-use crate::contract::probe::broken;
+use super::super::CompletionDecoder;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::quoted;
 
 pub(super) const RULE: Rule<CompletionDecoder> =

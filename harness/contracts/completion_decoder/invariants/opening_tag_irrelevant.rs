@@ -15,14 +15,18 @@
 //! answer.
 
 use super::super::{CompletionDecoder, Options, Think};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::found_for;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["any-think-tag-blanks-the-answer", "block-opened-in-the-prompt-kept"], check).under(|options| options.think != Think::Keep);
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["any-think-tag-blanks-the-answer", "block-opened-in-the-prompt-kept"],
+    check,
+)
+.under(|options| options.think != Think::Keep);
 
 fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let [open, close] = &probe.options.think_tags;

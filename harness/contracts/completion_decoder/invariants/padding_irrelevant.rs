@@ -13,19 +13,23 @@
 //! ### Bugs it has caught
 //! Only trailing padding removed; everything from the first end token on lost.
 
-use super::super::{CompletionDecoder, Options, oracle};
-use crate::contract::probe::broken;
+use super::super::{CompletionDecoder, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::found_for;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &[
-    "artefacts-removed-at-the-end-only",
-    "cut-at-the-first-artefact",
-    "one-of-several-stops-removed",
-], check).under(|options| !options.artefacts.is_empty());
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &[
+        "artefacts-removed-at-the-end-only",
+        "cut-at-the-first-artefact",
+        "one-of-several-stops-removed",
+    ],
+    check,
+)
+.under(|options| !options.artefacts.is_empty());
 
 fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let [left, right] = [probe.pick.below(3), probe.pick.below(3)];

@@ -14,29 +14,33 @@
 //! Texts blanked for want of a tag; `encode('ascii', 'ignore')`; white space collapsed.
 
 use super::super::{CompletionDecoder, Options, Think};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::found_for;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::Wanted;
+use crate::value::text::found_for;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &[
-    "blank-without-markers",
-    "blank-without-a-closing-tag",
-    "beyond-ascii-dropped",
-    "white-space-collapsed",
-    "cut-characters-dropped",
-    "line-ends-replaced",
-    "first-line-only",
-    "lower-case",
-    "truncated-to-a-length",
-    "artefact-stripped-as-characters",
-    "stop-string-cut-although-absent",
-    "outer-white-space-lost",
-    "answer-part-only",
-], check).under(|options| options.think != Think::StripAlways);
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &[
+        "blank-without-markers",
+        "blank-without-a-closing-tag",
+        "beyond-ascii-dropped",
+        "white-space-collapsed",
+        "cut-characters-dropped",
+        "line-ends-replaced",
+        "first-line-only",
+        "lower-case",
+        "truncated-to-a-length",
+        "artefact-stripped-as-characters",
+        "stop-string-cut-although-absent",
+        "outer-white-space-lost",
+        "answer-part-only",
+    ],
+    check,
+)
+.under(|options| options.think != Think::StripAlways);
 
 fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
     let returned = probe.output()?;

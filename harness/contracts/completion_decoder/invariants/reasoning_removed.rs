@@ -15,19 +15,23 @@
 //! their content left.
 
 use super::super::{CompletionDecoder, Options, Think};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::quoted;
 
-pub(super) const RULE: Rule<CompletionDecoder> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &[
-    "reasoning-kept-as-content",
-    "tags-removed-reasoning-kept",
-    "think-block-without-line-ends",
-    "first-closing-tag-taken",
-], check).under(|options| options.think != Think::Keep);
+pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &[
+        "reasoning-kept-as-content",
+        "tags-removed-reasoning-kept",
+        "think-block-without-line-ends",
+        "first-closing-tag-taken",
+    ],
+    check,
+)
+.under(|options| options.think != Think::Keep);
 
 /// What stands in the reasoning, and nowhere else.
 const THOUGHT: &str = "@thought@";

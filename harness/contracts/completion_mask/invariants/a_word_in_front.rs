@@ -16,14 +16,17 @@
 
 use ndarray::Array2;
 
-use super::super::{CompletionMask, CompletionMaskCase, Options, Unfinished};
+use super::super::{CompletionMask, CompletionMaskCase, Unfinished};
 use super::{expect_flag, expect_kept, rows};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::MaskingAlignment, &["no-eos-taken-for-the-first-token", "eos-at-the-first-token-overlooked"], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["no-eos-taken-for-the-first-token", "eos-at-the-first-token-overlooked"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let options = probe.options;

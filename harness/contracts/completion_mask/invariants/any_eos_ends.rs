@@ -14,15 +14,16 @@
 //! ### Bugs it has caught
 //! trl #7039: the token compared with the first id only.
 
-use super::super::{CompletionMask, Options};
+use super::super::CompletionMask;
 use super::expect_same;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::one_line;
 
 pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::Configuration, &["only-one-eos-id"], check).under(|options| options.eos.iter().any(|id| *id != options.eos[0]));
+    Rule::new(Pitfall::Configuration, &["only-one-eos-id"], check)
+        .under(|options| options.eos.iter().any(|id| *id != options.eos[0]));
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let before = probe.finite_output()?;

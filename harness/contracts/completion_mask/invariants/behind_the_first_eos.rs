@@ -14,21 +14,24 @@
 //! Masks by token value (OpenRLHF de254567): true wherever no pad stands. Lengths that end at the
 //! last eos of a row.
 
-use super::super::{CompletionMask, Options};
+use super::super::CompletionMask;
 use super::{expect_same, rows};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::one_line;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::MaskingAlignment, &[
-    "mask-by-token-value",
-    "last-eos-ends-the-row",
-    "up-to-the-second-eos",
-    "no-eos-id-never-stops",
-    "eos-test-on-the-last-column",
-], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &[
+        "mask-by-token-value",
+        "last-eos-ends-the-row",
+        "up-to-the-second-eos",
+        "no-eos-id-never-stops",
+        "eos-test-on-the-last-column",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let before = probe.finite_output()?;

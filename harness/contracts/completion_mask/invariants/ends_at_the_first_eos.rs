@@ -15,26 +15,29 @@
 //! trl #976, #3200, #2793: where the pad is an end the last token of every completion is lost.
 //! trlx #401: the end left out.
 
-use super::super::{CompletionMask, Options};
+use super::super::CompletionMask;
 use super::{expect_flag, rows};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::MaskingAlignment, &[
-    "final-eos-dropped-when-pad-is-eos",
-    "every-eos-is-padding",
-    "no-eos-id-never-stops",
-    "eos-left-out",
-    "eos-counted-though-excluded",
-    "eos-at-the-first-token-overlooked",
-    "last-eos-ends-the-row",
-    "up-to-the-second-eos",
-    "one-token-past-the-eos",
-    "only-the-last-run-of-eos",
-    "eos-id-hard-coded",
-], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &[
+        "final-eos-dropped-when-pad-is-eos",
+        "every-eos-is-padding",
+        "no-eos-id-never-stops",
+        "eos-left-out",
+        "eos-counted-though-excluded",
+        "eos-at-the-first-token-overlooked",
+        "last-eos-ends-the-row",
+        "up-to-the-second-eos",
+        "one-token-past-the-eos",
+        "only-the-last-run-of-eos",
+        "eos-id-hard-coded",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let mut checked = false;

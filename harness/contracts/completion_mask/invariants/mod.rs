@@ -3,9 +3,9 @@
 use ndarray::Array2;
 
 use super::{CompletionMask, CompletionMaskCase, Options};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Invariant;
 use crate::contract::probe::Outcome;
+use crate::contract::probe::broken;
 use crate::laws;
 use crate::value::text::number;
 

@@ -17,14 +17,17 @@
 
 use ndarray::Array2;
 
-use super::super::{CompletionMask, CompletionMaskCase, Options, Unfinished};
+use super::super::{CompletionMask, CompletionMaskCase, Unfinished};
 use super::{expect_flag, expect_kept, rows};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::MaskingAlignment, &["unfinished-row-counts-pads", "eos-test-on-the-last-column", "every-eos-is-padding"], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["unfinished-row-counts-pads", "eos-test-on-the-last-column", "every-eos-is-padding"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let options = probe.options;

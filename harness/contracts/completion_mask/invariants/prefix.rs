@@ -13,21 +13,24 @@
 //! ### Bugs it has caught
 //! OpenRLHF de254567, 9d8b3fda and 01b8a23d: holes at the pads and ends inside a completion.
 
-use super::super::{CompletionMask, Options};
-use crate::contract::probe::broken;
+use super::super::CompletionMask;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::number;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::MaskingAlignment, &[
-    "mask-by-token-value",
-    "every-eos-is-padding",
-    "pads-inside-masked",
-    "padding-mask-returned",
-    "right-aligned",
-], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &[
+        "mask-by-token-value",
+        "every-eos-is-padding",
+        "pads-inside-masked",
+        "padding-mask-returned",
+        "right-aligned",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let returned = probe.finite_output()?;

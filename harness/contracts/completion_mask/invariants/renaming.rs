@@ -14,16 +14,19 @@
 //! ### Bugs it has caught
 //! Ids compared in bf16, in which neighbours of a large id are equal to it; 0 taken for the pad.
 
+use super::super::CompletionMask;
 use super::super::generate::lookalikes;
-use super::super::{CompletionMask, Options};
 use super::expect_same;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::one_line;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["ids-compared-in-bf16", "ids-in-sixteen-bits", "pad-id-hard-coded", "eos-id-hard-coded"], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["ids-compared-in-bf16", "ids-in-sixteen-bits", "pad-id-hard-coded", "eos-id-hard-coded"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let before = probe.finite_output()?;

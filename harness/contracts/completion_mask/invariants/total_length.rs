@@ -14,17 +14,20 @@
 //! ### Bugs it has caught
 //! trlx #401 and trl #2793: each completion one token short.
 
+use super::super::CompletionMask;
 use super::super::oracle::length;
-use super::super::{CompletionMask, Options};
 use super::rows;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::number;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::Aggregation, &["eos-left-out", "final-eos-dropped-when-pad-is-eos", "one-length-for-the-batch"], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::Aggregation,
+    &["eos-left-out", "final-eos-dropped-when-pad-is-eos", "one-length-for-the-batch"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let found = probe.finite_output()?.output.mask.sum();

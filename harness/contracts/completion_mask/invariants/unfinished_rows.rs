@@ -18,19 +18,22 @@
 use super::super::{CompletionMask, Options, Unfinished};
 use super::{expect_flag, rows};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<CompletionMask> =
-    Rule::new(Pitfall::Configuration, &[
-    "unfinished-row-counts-pads",
-    "unfinished-rows-kept",
-    "unfinished-rows-dropped",
-    "no-eos-taken-for-the-first-token",
-    "last-token-of-unfinished-rows-lost",
-    "pad-taken-for-an-eos",
-    "pad-id-hard-coded",
-], check);
+pub(super) const RULE: Rule<CompletionMask> = Rule::new(
+    Pitfall::Configuration,
+    &[
+        "unfinished-row-counts-pads",
+        "unfinished-rows-kept",
+        "unfinished-rows-dropped",
+        "no-eos-taken-for-the-first-token",
+        "last-token-of-unfinished-rows-lost",
+        "pad-taken-for-an-eos",
+        "pad-id-hard-coded",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, CompletionMask>) -> Outcome {
     let Options { pad, unfinished, .. } = *probe.options;

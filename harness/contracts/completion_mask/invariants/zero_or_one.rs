@@ -13,11 +13,11 @@
 //! ### Bugs it has caught
 //! `1 − cumsum(eos)` that is not clamped, and goes below 0 behind the second end.
 
-use super::super::{CompletionMask, Options};
-use crate::contract::probe::broken;
+use super::super::CompletionMask;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::number;
 
 pub(super) const RULE: Rule<CompletionMask> =

@@ -13,17 +13,20 @@
 //! ### Bugs it has caught
 //! trl #137: the value of the state before the token's own.
 
-use super::super::{Gae, Options};
+use super::super::Gae;
 use super::tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["recursion-from-the-start", "values-one-step-early"], check);
+pub(super) const RULE: Rule<Gae> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["recursion-from-the-start", "values-one-step-early"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let mut places = Vec::new();

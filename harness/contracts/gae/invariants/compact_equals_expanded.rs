@@ -14,21 +14,24 @@
 //! ### Bugs it has caught
 //! verl #7278, in the recursion for returns: the first turn gets 0 because the row starts anew.
 
-use crate::contract::rows;
-use super::super::{Gae, GaeCase, Options};
+use super::super::{Gae, GaeCase};
 use super::tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
-use crate::generate::axes;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows;
 use crate::contract::rows::Rows;
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::MaskedTokens;
-use crate::value::text::pair;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::MaskingAlignment, &["reset-at-observation", "time-passes-at-masked-tokens", "pad-value-as-the-next"], check).under(|options| options.masked == MaskedTokens::Skip);
+pub(super) const RULE: Rule<Gae> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["reset-at-observation", "time-passes-at-masked-tokens", "pad-value-as-the-next"],
+    check,
+)
+.under(|options| options.masked == MaskedTokens::Skip);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let row = probe.pick.below(probe.case.mask.nrows());

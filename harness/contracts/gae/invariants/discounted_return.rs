@@ -15,16 +15,17 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::MaskedTokens;
-use crate::value::text::pair;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["next-value-not-discounted"], check).under(|options| options.lam == 1.0 && !options.whiten);
+    Rule::new(Pitfall::AdvantageNormalisation, &["next-value-not-discounted"], check)
+        .under(|options| options.lam == 1.0 && !options.whiten);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let returned = probe.output()?;

@@ -15,16 +15,20 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::generate::masks::has_hole;
 use crate::numeric::conventions::MaskedTokens;
 use crate::numeric::tolerance::apart;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::MaskingAlignment, &["values-one-step-early", "bootstrap-with-the-last-value"], check).under(|options| !options.whiten);
+pub(super) const RULE: Rule<Gae> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["values-one-step-early", "bootstrap-with-the-last-value"],
+    check,
+)
+.under(|options| !options.whiten);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let Options { gamma, lam, masked, .. } = *probe.options;

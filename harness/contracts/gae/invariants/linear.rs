@@ -15,13 +15,13 @@
 
 use ndarray::{Array2, ArrayD};
 
-use super::super::{Gae, GaeOutput, Options};
-use crate::contract::probe::broken;
+use super::super::{Gae, GaeOutput};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<Gae> =
     Rule::new(Pitfall::AdvantageNormalisation, &["td-error-clipped", "whitened-unasked"], check);

@@ -17,24 +17,27 @@
 
 use super::super::{Gae, Options};
 use super::tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::MaskedTokens;
-use crate::value::text::pair;
 use crate::numeric::tolerance::{Number, apart};
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &[
-    "values-one-step-early",
-    "rewards-one-step-early",
-    "returns-from-stale-advantages",
-    "returns-without-lambda",
-    "next-value-not-discounted",
-    "carry-decays-without-gamma",
-    "masked-tokens-skipped",
-], check);
+pub(super) const RULE: Rule<Gae> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &[
+        "values-one-step-early",
+        "rewards-one-step-early",
+        "returns-from-stale-advantages",
+        "returns-without-lambda",
+        "next-value-not-discounted",
+        "carry-decays-without-gamma",
+        "masked-tokens-skipped",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let returned = probe.output()?;

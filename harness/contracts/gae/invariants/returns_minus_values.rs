@@ -13,22 +13,25 @@
 //! ### Bugs it has caught
 //! CleanRL #337: returns made of the advantages of the round before.
 
+use super::super::Gae;
 use super::super::oracle::whitened;
-use super::super::{Gae, Options};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::{Number, SAFETY, apart};
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &[
-    "returns-from-stale-advantages",
-    "returns-without-lambda",
-    "returns-of-whitened-advantages",
-    "not-whitened",
-], check);
+pub(super) const RULE: Rule<Gae> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &[
+        "returns-from-stale-advantages",
+        "returns-without-lambda",
+        "returns-of-whitened-advantages",
+        "not-whitened",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let case = probe.case;

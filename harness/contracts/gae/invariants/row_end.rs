@@ -13,17 +13,20 @@
 //! ### Bugs it has caught
 //! SB3 #183: the last stored value once more, for the value that follows it.
 
-use super::super::{Gae, Options};
+use super::super::Gae;
 use super::tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::MaskingAlignment, &["pad-value-as-the-next", "bootstrap-with-the-last-value"], check);
+pub(super) const RULE: Rule<Gae> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["pad-value-as-the-next", "bootstrap-with-the-last-value"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let returned = probe.output()?;

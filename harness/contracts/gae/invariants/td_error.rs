@@ -13,18 +13,18 @@
 //! ### Bugs it has caught
 //! Configurations whose λ never reached the function that takes it.
 
-use super::super::{Gae, Options};
+use super::super::Gae;
 use super::tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::MaskedTokens;
-use crate::value::text::pair;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::Configuration, &["lambda-fixed"], check).under(|options| options.lam == 0.0 && !options.whiten);
+pub(super) const RULE: Rule<Gae> = Rule::new(Pitfall::Configuration, &["lambda-fixed"], check)
+    .under(|options| options.lam == 0.0 && !options.whiten);
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let returned = probe.output()?;

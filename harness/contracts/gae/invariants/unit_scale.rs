@@ -14,22 +14,26 @@
 //! trlx: mean and deviation of the padded matrix. NeMo-RL and OpenRLHF divide by the biased
 //! deviation, which must be declared as what it is.
 
-use super::super::{Gae, Options};
-use crate::contract::probe::broken;
+use super::super::Gae;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<Gae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &[
-    "whitened-over-padding",
-    "whitened-with-ddof-0",
-    "whitened-row-by-row",
-    "whitened-without-centring",
-    "not-whitened",
-], check).under(|options| options.whiten);
+pub(super) const RULE: Rule<Gae> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &[
+        "whitened-over-padding",
+        "whitened-with-ddof-0",
+        "whitened-row-by-row",
+        "whitened-without-centring",
+        "not-whitened",
+    ],
+    check,
+)
+.under(|options| options.whiten);
 
 /// Where the definition's own variance is further from 1 than this, ε is a part of it.
 const NEGLIGIBLE: f64 = 1e-6;

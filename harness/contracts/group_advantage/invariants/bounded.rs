@@ -13,16 +13,17 @@
 //! ### Bugs it has caught
 //! Residues divided by a tiny ε; sums for means.
 
-use super::super::{Baseline, GroupAdvantage, Options, Scale};
+use super::super::{Baseline, GroupAdvantage, Scale};
 use super::several;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["sum-for-mean"], check).under(|options| options.baseline == Baseline::Mean && options.scale == Scale::Std);
+    Rule::new(Pitfall::AdvantageNormalisation, &["sum-for-mean"], check)
+        .under(|options| options.baseline == Baseline::Mean && options.scale == Scale::Std);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;

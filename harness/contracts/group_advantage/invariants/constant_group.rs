@@ -15,15 +15,15 @@
 //! A missing ε gives NaN, ε = 1e-8 at f32 a residue, an early return on a deviation of 0 the raw
 //! reward.
 
-use super::super::{Baseline, GroupAdvantage, Options};
+use super::super::{Baseline, GroupAdvantage};
 use super::several;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::place::{Dtype, Place};
-use crate::value::text::{number as number_text, rounded};
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::place::Dtype;
+use crate::value::text::{number as number_text, rounded};
 
 /// Larger groups leave larger residues.
 const LARGEST_GROUP: usize = 16;
@@ -31,14 +31,19 @@ const LARGEST_GROUP: usize = 16;
 /// What a group without signal may get.
 const LARGEST_ADVANTAGE: f64 = 0.05;
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::StabilityConstant, &[
-    "epsilon-missing",
-    "residue-of-a-rounded-mean",
-    "constant-group-keeps-its-reward",
-    "constant-group-gets-one",
-    "baseline-missing",
-], check).under(|options| options.baseline != Baseline::None).at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::StabilityConstant,
+    &[
+        "epsilon-missing",
+        "residue-of-a-rounded-mean",
+        "constant-group-keeps-its-reward",
+        "constant-group-gets-one",
+        "baseline-missing",
+    ],
+    check,
+)
+.under(|options| options.baseline != Baseline::None)
+.at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.output()?;

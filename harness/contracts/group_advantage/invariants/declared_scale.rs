@@ -13,17 +13,21 @@
 //! ### Bugs it has caught
 //! Stability constants of 0.1 and 1, where TRL adds 1e-4; missing square roots.
 
-use super::super::{Baseline, EpsilonMode, GroupAdvantage, Options, Scale};
+use super::super::{Baseline, EpsilonMode, GroupAdvantage, Scale};
 use super::{deviation, several};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::{pair, rounded};
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::{pair, rounded};
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::StabilityConstant, &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"], check).under(|options| options.scale == Scale::Std);
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["epsilon-swallows-the-signal", "divided-by-the-variance", "biased-for-unbiased-deviation"],
+    check,
+)
+.under(|options| options.scale == Scale::Std);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;

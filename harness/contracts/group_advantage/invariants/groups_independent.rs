@@ -13,14 +13,18 @@
 //! ### Bugs it has caught
 //! Statistics over the batch where a group is meant; group numbers that are never read.
 
-use super::super::{GroupAdvantage, Options, Scale, members};
+use super::super::{GroupAdvantage, Scale, members};
 use super::unchanged_everywhere;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["groups-ignored", "batch-mean-as-baseline"], check).under(|options| options.scale != Scale::BatchStd);
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["groups-ignored", "batch-mean-as-baseline"],
+    check,
+)
+.under(|options| options.scale != Scale::BatchStd);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let groups = members(probe.case);

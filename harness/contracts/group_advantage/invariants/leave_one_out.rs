@@ -14,17 +14,21 @@
 //! ### Bugs it has caught
 //! Baselines that hold the own reward, or divide the sum of the others by G.
 
-use super::super::{Baseline, GroupAdvantage, Options, Scale};
+use super::super::{Baseline, GroupAdvantage, Scale};
 use super::several;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["own-reward-in-the-baseline", "leave-one-out-divided-by-the-group-size"], check).under(|options| options.baseline == Baseline::LeaveOneOut && options.scale == Scale::None);
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["own-reward-in-the-baseline", "leave-one-out-divided-by-the-group-size"],
+    check,
+)
+.under(|options| options.baseline == Baseline::LeaveOneOut && options.scale == Scale::None);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;

@@ -13,11 +13,11 @@
 //! ### Bugs it has caught
 //! Advantages cut off at zero, which turn GRPO into rejection sampling.
 
-use super::super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, Options};
+use super::super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput};
 use super::unchanged_everywhere;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<GroupAdvantage> =
     Rule::new(Pitfall::AdvantageNormalisation, &["negative-advantages-dropped"], check);

@@ -13,16 +13,17 @@
 //! ### Bugs it has caught
 //! Sign errors, `mean - r` for `r - mean`; rows left in sorted order (verl #1943).
 
-use super::super::{GroupAdvantage, Options, Scale};
+use super::super::{GroupAdvantage, Scale};
 use super::several;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check).under(|options| options.scale != Scale::LooStd);
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check)
+        .under(|options| options.scale != Scale::LooStd);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;

@@ -13,14 +13,15 @@
 //! ### Bugs it has caught
 //! Rows returned in the order of their group numbers.
 
-use super::super::{GroupAdvantage, Layout, Options, members};
+use super::super::{GroupAdvantage, Layout, members};
 use super::unchanged_everywhere;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["rows-in-group-order"], check).under(|options| options.layout == Layout::Any);
+    Rule::new(Pitfall::AdvantageNormalisation, &["rows-in-group-order"], check)
+        .under(|options| options.layout == Layout::Any);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;

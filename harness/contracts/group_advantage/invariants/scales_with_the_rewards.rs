@@ -17,16 +17,19 @@
 
 use super::super::{EpsilonMode, GroupAdvantage, Options, Scale};
 use super::{deviation, several};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::{pair, rounded};
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::{pair, rounded};
 
 pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["divided-by-the-variance", "not-divided"], check).under(|options| { options.scale == Scale::None
-        || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add) });
+    Rule::new(Pitfall::AdvantageNormalisation, &["divided-by-the-variance", "not-divided"], check)
+        .under(|options| {
+            options.scale == Scale::None
+                || (options.scale == Scale::Std && options.epsilon_mode == EpsilonMode::Add)
+        });
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;

@@ -14,14 +14,18 @@
 //! ### Bugs it has caught
 //! prime-rl #390 and Search-R1 9ec2fa9 are not shift-invariant.
 
-use super::super::{Baseline, GroupAdvantage, Options};
+use super::super::{Baseline, GroupAdvantage};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["baseline-missing", "mean-over-std-precedence", "every-row-its-own-group"], check).under(|options| options.baseline != Baseline::None);
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["baseline-missing", "mean-over-std-precedence", "every-row-its-own-group"],
+    check,
+)
+.under(|options| options.baseline != Baseline::None);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;

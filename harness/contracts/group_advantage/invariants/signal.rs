@@ -13,12 +13,12 @@
 //! ### Bugs it has caught
 //! Rewards truncated to integers; ROLL 9c6ce5c0 (scores replaced by zeros).
 
-use super::super::{GroupAdvantage, Options};
+use super::super::GroupAdvantage;
 use super::several;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<GroupAdvantage> =

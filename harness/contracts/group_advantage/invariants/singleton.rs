@@ -13,15 +13,19 @@
 //! ### Bugs it has caught
 //! SB3 #1028: a deviation with ddof 1 over a single row.
 
-use super::super::{Baseline, GroupAdvantage, Options, Singleton, members};
-use crate::contract::probe::broken;
+use super::super::{Baseline, GroupAdvantage, Singleton, members};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["one-row-unbiased-deviation", "singleton-keeps-its-reward", "singleton-gets-zero"], check).under(|options| options.baseline != Baseline::None && options.singleton != Singleton::Avoid);
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["one-row-unbiased-deviation", "singleton-keeps-its-reward", "singleton-gets-zero"],
+    check,
+)
+.under(|options| options.baseline != Baseline::None && options.singleton != Singleton::Avoid);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.output()?;

@@ -13,17 +13,21 @@
 //! ### Bugs it has caught
 //! trl #5773, #5775, #5902: a row of None summed to 0.
 
-use super::super::{GroupAdvantage, Layout, Options, Unscored};
-use crate::contract::probe::broken;
+use super::super::{GroupAdvantage, Layout, Unscored};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::contract::rows::Rows;
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["unscored-counted-as-zero", "unscored-spoils-its-group"], check).under(|options| options.unscored == Unscored::Exclude);
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["unscored-counted-as-zero", "unscored-spoils-its-group"],
+    check,
+)
+.under(|options| options.unscored == Unscored::Exclude);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let rewards = &probe.case.rewards;

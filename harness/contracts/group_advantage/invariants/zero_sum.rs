@@ -15,17 +15,21 @@
 //! prime-rl #390: `r - mean/std` for `(r - mean)/std`. Search-R1 9ec2fa9: every row a group of
 //! its own.
 
-use super::super::{Baseline, GroupAdvantage, Options, Scale};
+use super::super::{Baseline, GroupAdvantage, Scale};
 use super::several;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<GroupAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["baseline-missing", "mean-over-std-precedence"], check).under(|options| options.baseline != Baseline::None && options.scale != Scale::LooStd);
+pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["baseline-missing", "mean-over-std-precedence"],
+    check,
+)
+.under(|options| options.baseline != Baseline::None && options.scale != Scale::LooStd);
 
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.finite_output()?;

@@ -13,14 +13,15 @@
 //! ### Bugs it has caught
 //! verl #1779: exp(ref - policy) without a bound.
 
-use super::super::{KlEstimate, Options};
+use super::super::KlEstimate;
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::Configuration, &["log-ratio-clamp-ignored"], check).under(|options| options.log_ratio_clamp.is_some());
+    Rule::new(Pitfall::Configuration, &["log-ratio-clamp-ignored"], check)
+        .under(|options| options.log_ratio_clamp.is_some());
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let c = probe.place.dtype.round(probe.options.log_ratio_clamp.ok_or(Stop::Vacuous)?);

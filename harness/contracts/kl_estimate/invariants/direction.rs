@@ -14,15 +14,16 @@
 //! ### Bugs it has caught
 //! trlx: e^d - 1 - d on samples of the policy.
 
-use super::super::{Estimator, KlEstimate, KlEstimateCase, Options};
-use crate::contract::probe::broken;
+use super::super::{Estimator, KlEstimate, KlEstimateCase};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::pair;
 
 pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::LogSpaceSign, &["k3-direction-reversed", "k1-direction-reversed"], check).under(|options| matches!(options.estimator, Estimator::K1 | Estimator::K3));
+    Rule::new(Pitfall::LogSpaceSign, &["k3-direction-reversed", "k1-direction-reversed"], check)
+        .under(|options| matches!(options.estimator, Estimator::K1 | Estimator::K3));
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let KlEstimateCase { log_probs, ref_log_probs } = probe.case.clone();

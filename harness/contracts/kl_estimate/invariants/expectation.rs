@@ -14,24 +14,30 @@
 //! ### Bugs it has caught
 //! trlx: k3 of the other direction, whose expectation is no KL.
 
-use super::super::{Estimator, KlEstimate, Options};
+use super::super::{Estimator, KlEstimate};
 use super::enumerated;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::LogSpaceSign, &[
-    "k3-direction-reversed",
-    "k1-direction-reversed",
-    "estimators-counted-from-zero",
-    "weighted-by-the-probability",
-], check).under(|options| { matches!(options.estimator, Estimator::K1 | Estimator::K3)
+pub(super) const RULE: Rule<KlEstimate> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &[
+        "k3-direction-reversed",
+        "k1-direction-reversed",
+        "estimators-counted-from-zero",
+        "weighted-by-the-probability",
+    ],
+    check,
+)
+.under(|options| {
+    matches!(options.estimator, Estimator::K1 | Estimator::K3)
         && options.log_ratio_clamp.is_none()
-        && options.clamp.is_none() });
+        && options.clamp.is_none()
+});
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let vocabulary = enumerated(probe)?;

@@ -14,23 +14,27 @@
 //! ### Bugs it has caught
 //! trl #2277: k1 as a loss. NeMo-RL #2506, verl #2953, slime #1004, OpenRLHF #1101: k3 as a loss.
 
-use super::super::{Estimator, Gradient, KlEstimate, Options};
+use super::super::{Estimator, Gradient, KlEstimate};
 use super::enumerated;
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::GradientFlow, &["k1-as-a-loss", "k3-gradient-of-the-reversed-kl"], check).under(|options| { let free = options.log_ratio_clamp.is_none() && options.clamp.is_none();
-    match options.gradient {
-        Gradient::K2 => true,
-        Gradient::Value => options.estimator == Estimator::K2 && free,
-        Gradient::None => false,
-    } }).needs_gradient();
+    Rule::new(Pitfall::GradientFlow, &["k1-as-a-loss", "k3-gradient-of-the-reversed-kl"], check)
+        .under(|options| {
+            let free = options.log_ratio_clamp.is_none() && options.clamp.is_none();
+            match options.gradient {
+                Gradient::K2 => true,
+                Gradient::Value => options.estimator == Estimator::K2 && free,
+                Gradient::None => false,
+            }
+        })
+        .needs_gradient();
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let vocabulary = enumerated(probe)?;

@@ -13,15 +13,17 @@
 //! ### Bugs it has caught
 //! verl #1779: k3 at log-ratios beyond -88 with a clamp on the result only.
 
-use super::super::{Gradient, KlEstimate, Options};
-use crate::contract::probe::broken;
+use super::super::{Gradient, KlEstimate};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::number;
 
 pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::GradientFlow, &["k3-overflows"], check).under(|options| options.gradient != Gradient::None).needs_gradient();
+    Rule::new(Pitfall::GradientFlow, &["k3-overflows"], check)
+        .under(|options| options.gradient != Gradient::None)
+        .needs_gradient();
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let returned = probe.gradient_output()?;

@@ -4,13 +4,13 @@ use ndarray::{Array2, ArrayD};
 
 use super::{KlEstimate, KlEstimateCase};
 use crate::contract::invariant::Invariant;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::contract::rows::Rows;
+use crate::laws;
+use crate::numeric::tolerance::apart;
 use crate::value::place::Dtype;
 use crate::value::text::pair;
-use crate::numeric::tolerance::apart;
-use crate::laws;
-use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<KlEstimate>> {

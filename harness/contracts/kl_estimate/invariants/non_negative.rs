@@ -13,15 +13,16 @@
 //! ### Bugs it has caught
 //! slime #2114: -β·kl in the tensor that is logged as the KL.
 
-use super::super::{Estimator, KlEstimate, Options};
-use crate::contract::probe::broken;
+use super::super::{Estimator, KlEstimate};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::LogSpaceSign, &["kl-tensor-reused-in-place"], check).under(|options| options.estimator != Estimator::K1);
+    Rule::new(Pitfall::LogSpaceSign, &["kl-tensor-reused-in-place"], check)
+        .under(|options| options.estimator != Estimator::K1);
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let returned = probe.output()?;

@@ -13,14 +13,17 @@
 //! ### Bugs it has caught
 //! trl #2058: positions shifted in one of two forward passes; a mean that was broadcast.
 
-use super::super::{KlEstimate, Options};
+use super::super::KlEstimate;
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::MaskingAlignment, &["mean-of-the-row", "reference-off-by-one", "reference-of-another-row"], check);
+pub(super) const RULE: Rule<KlEstimate> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["mean-of-the-row", "reference-off-by-one", "reference-of-another-row"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let (rows, columns) = probe.case.log_probs.dim();

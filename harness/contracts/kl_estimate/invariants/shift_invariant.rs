@@ -13,14 +13,17 @@
 //! ### Bugs it has caught
 //! p·log(p/q) on samples; OpenRLHF #620: rounding before the subtraction; exp(ref)/exp(policy).
 
-use super::super::{KlEstimate, Options};
+use super::super::KlEstimate;
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::ProbabilityRatio, &["weighted-by-the-probability", "kl-in-half-precision", "ratio-of-probabilities"], check);
+pub(super) const RULE: Rule<KlEstimate> = Rule::new(
+    Pitfall::ProbabilityRatio,
+    &["weighted-by-the-probability", "kl-in-half-precision", "ratio-of-probabilities"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let dtype = probe.place.dtype;

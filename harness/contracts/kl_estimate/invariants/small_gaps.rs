@@ -13,16 +13,17 @@
 //! ### Bugs it has caught
 //! OpenRLHF #620: a difference of bf16 log-probabilities.
 
-use super::super::{Estimator, KlEstimate, Options, oracle};
-use crate::contract::probe::broken;
+use super::super::{Estimator, KlEstimate, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::StabilityConstant, &["minus-one-missing", "kl-in-half-precision"], check).under(|options| options.estimator == Estimator::K3);
+    Rule::new(Pitfall::StabilityConstant, &["minus-one-missing", "kl-in-half-precision"], check)
+        .under(|options| options.estimator == Estimator::K3);
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let returned = probe.output()?;

@@ -13,15 +13,19 @@
 //! ### Bugs it has caught
 //! verl #1779: no clamp; slime: a clamp on one of its estimators.
 
-use super::super::{KlEstimate, Options};
-use crate::contract::probe::broken;
+use super::super::KlEstimate;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::Configuration, &["result-clamp-ignored", "result-clamped-above-only"], check).under(|options| options.clamp.is_some());
+pub(super) const RULE: Rule<KlEstimate> = Rule::new(
+    Pitfall::Configuration,
+    &["result-clamp-ignored", "result-clamped-above-only"],
+    check,
+)
+.under(|options| options.clamp.is_some());
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let Some([lo, hi]) = probe.options.clamp else { return Err(Stop::Vacuous) };

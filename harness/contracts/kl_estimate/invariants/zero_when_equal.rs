@@ -13,16 +13,19 @@
 //! ### Bugs it has caught
 //! k3 without its -1; slime #2114: a reward added to the tensor of the KL.
 
-use super::super::{KlEstimate, KlEstimateCase, Options};
-use crate::contract::probe::broken;
+use super::super::{KlEstimate, KlEstimateCase};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<KlEstimate> =
-    Rule::new(Pitfall::LogSpaceSign, &["minus-one-missing", "kl-tensor-reused-in-place", "ratio-of-probabilities"], check);
+pub(super) const RULE: Rule<KlEstimate> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["minus-one-missing", "kl-tensor-reused-in-place", "ratio-of-probabilities"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let log_probs = probe.case.log_probs.clone();

@@ -14,16 +14,22 @@
 //! A quotient by the limit for one by the buffer; integer division.
 
 use super::super::{LengthPenalty, LengthPenaltyCase, Options, Shape};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<LengthPenalty> =
-    Rule::new(Pitfall::Configuration, &["line-over-the-limit", "whole-steps-only", "whole-steps-towards-zero", "beyond-is-free"], check).under(|options| { let linear = matches!(options.shape, Shape::LinearOverlong | Shape::LinearUnbounded);
-    linear && options.buffer > 0 });
+pub(super) const RULE: Rule<LengthPenalty> = Rule::new(
+    Pitfall::Configuration,
+    &["line-over-the-limit", "whole-steps-only", "whole-steps-towards-zero", "beyond-is-free"],
+    check,
+)
+.under(|options| {
+    let linear = matches!(options.shape, Shape::LinearOverlong | Shape::LinearUnbounded);
+    linear && options.buffer > 0
+});
 
 fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
     let Options { max_length, buffer, factor, .. } = *probe.options;

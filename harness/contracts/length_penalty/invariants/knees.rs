@@ -14,22 +14,25 @@
 //! `<` for `<=`; a buffer behind the limit; a length without its end-of-sequence token.
 
 use super::super::{LengthPenalty, Options, Shape};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<LengthPenalty> =
-    Rule::new(Pitfall::Configuration, &[
-    "limit-is-too-long",
-    "step-at-the-buffer",
-    "line-starts-at-the-limit",
-    "line-not-bounded",
-    "last-token-not-counted",
-    "cosine-of-half-the-limit",
-], check);
+pub(super) const RULE: Rule<LengthPenalty> = Rule::new(
+    Pitfall::Configuration,
+    &[
+        "limit-is-too-long",
+        "step-at-the-buffer",
+        "line-starts-at-the-limit",
+        "line-not-bounded",
+        "last-token-not-counted",
+        "cosine-of-half-the-limit",
+    ],
+    check,
+);
 
 /// Lengths at which the penalty is known without its formula, with what it is there.
 fn known(options: &Options) -> Vec<(i64, f64)> {

@@ -13,15 +13,19 @@
 //! ### Bugs it has caught
 //! A cosine that is not held at the limit rises again beyond it.
 
-use super::super::{LengthPenalty, LengthPenaltyCase, Options, Shape};
-use crate::contract::probe::broken;
+use super::super::{LengthPenalty, LengthPenaltyCase, Shape};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::pair;
 
-pub(super) const RULE: Rule<LengthPenalty> =
-    Rule::new(Pitfall::LogSpaceSign, &["cosine-beyond-the-limit", "cosine-ends-exchanged", "beyond-is-free", "sign-lost"], check).under(|options| options.shape != Shape::Cosine || options.min <= options.max);
+pub(super) const RULE: Rule<LengthPenalty> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["cosine-beyond-the-limit", "cosine-ends-exchanged", "beyond-is-free", "sign-lost"],
+    check,
+)
+.under(|options| options.shape != Shape::Cosine || options.min <= options.max);
 
 fn check(probe: &mut Probe<'_, LengthPenalty>) -> Outcome {
     let before = probe.output()?;

@@ -14,17 +14,20 @@
 //! ### Bugs it has caught
 //! NeMo-RL #4061, AReaL #1351: excluded rows counted in mean and deviation.
 
-use super::super::{EmptyRows, Options, OutcomeAdvantage, is_empty};
-use crate::contract::probe::broken;
+use super::super::{EmptyRows, OutcomeAdvantage, is_empty};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::contract::rows::Rows;
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<OutcomeAdvantage> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["excluded-row-in-the-statistics", "excluded-reward-in-the-statistics", "empty-row-left-out"], check);
+pub(super) const RULE: Rule<OutcomeAdvantage> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["excluded-row-in-the-statistics", "excluded-reward-in-the-statistics", "empty-row-left-out"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let rows = 0..probe.case.groups.len();

@@ -13,22 +13,25 @@
 //! ### Bugs it has caught
 //! Rewards read at the last token, or at the last column of a padded batch.
 
-use super::super::{Options, OutcomeAdvantage, kept};
-use crate::contract::probe::broken;
+use super::super::{OutcomeAdvantage, kept};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
+use crate::numeric::tolerance::apart;
 use crate::value::record::same_bits;
 use crate::value::text::pair;
-use crate::numeric::tolerance::apart;
 
-pub(super) const RULE: Rule<OutcomeAdvantage> =
-    Rule::new(Pitfall::MaskingAlignment, &[
-    "outcome-is-the-last-reward",
-    "outcome-is-the-last-column",
-    "first-token-left-out",
-    "outcome-is-the-largest-reward",
-], check);
+pub(super) const RULE: Rule<OutcomeAdvantage> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &[
+        "outcome-is-the-last-reward",
+        "outcome-is-the-last-column",
+        "first-token-left-out",
+        "outcome-is-the-largest-reward",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let before = probe.finite_output()?;

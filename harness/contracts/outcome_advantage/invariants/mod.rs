@@ -5,8 +5,7 @@ use std::sync::OnceLock;
 
 use super::super::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 use super::{
-    EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, Unscored,
-    is_empty, kept, outcomes,
+    EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, Unscored, is_empty, kept, outcomes,
 };
 use crate::contract::Contract;
 use crate::contract::erased;

@@ -13,20 +13,23 @@
 //! ### Bugs it has caught
 //! trl 4db63af98: with as many rows as tokens, token t of every row gets the advantage of row t.
 
-use super::super::{Options, OutcomeAdvantage};
-use crate::contract::probe::broken;
+use super::super::OutcomeAdvantage;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<OutcomeAdvantage> =
-    Rule::new(Pitfall::MaskingAlignment, &[
-    "row-advantage-along-columns",
-    "advantage-at-the-last-token-only",
-    "tokens-keep-their-own-reward",
-], check);
+pub(super) const RULE: Rule<OutcomeAdvantage> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &[
+        "row-advantage-along-columns",
+        "advantage-at-the-last-token-only",
+        "tokens-keep-their-own-reward",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let returned = probe.output()?;

@@ -2,48 +2,81 @@
 
 use ndarray::{Array2, Axis};
 
-use crate::contract::rows;
 use super::super::{Advantages, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use super::{gradient, right, tokens, with_loss};
-use crate::generate::axes;
+use crate::contract::rows;
 use crate::value::place::Dtype;
 
 type Fault = crate::contract::fault::Fault<PolicyLoss>;
 
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("advantages-cross-rows-when-square", "with N = T every row is weighed by the advantages of all rows").seen("prime-rl 8d77a2cd9").gives(&[across_rows]),
-        Fault::new("advantages-passed-as-mask", "the advantages stand where the mask should when the tokens are added up").seen("verl #2506, #2513 (fbec86d7f)").gives(&[as_mask]),
-        Fault::new("row-advantage-along-columns", "with N = T position (i, t) gets the advantage of row t").seen("trl 4db63af98, #6095").under("{advantage_shape: row}").gives(&[|case, options, dtype| {
-                let (rows, width) = case.mask.dim();
-                if case.advantages.ndim() != 1 || rows != width {
-                    return right(case, options, dtype);
-                }
-                let along = case.advantages.broadcast((rows, width)).expect("N = T").to_owned();
-                right(
-                    &PolicyLossCase { advantages: along.into_dyn(), ..case.clone() },
-                    options,
-                    dtype,
-                )
-            }]),
-        Fault::new("advantages-of-another-row", "each row is weighed by the advantages of the row before it").seen("LLaMA-Factory #7576: slices of other rows").gives(&[|case, options, dtype| {
-                let rows = case.mask.nrows();
-                let before: Vec<usize> = (0..rows).map(|row| (row + rows - 1) % rows).collect();
-                let advantages =
-                    case.advantages.select(Axis(0), &before).as_standard_layout().into_owned();
-                right(&PolicyLossCase { advantages, ..case.clone() }, options, dtype)
-            }]),
-        Fault::new("advantages-normalised-again", "the advantages of the batch are centred, or centred and scaled, inside the loss").seen("whitening left on in the loss; TRL's `whiten` of PPO where GRPO's is declared").gives(&[
-                |case, options, dtype| normalised(case, options, dtype, false),
-                |case, options, dtype| normalised(case, options, dtype, true),
-            ]),
-        Fault::new("advantages-clipped", "advantages are clipped to ±1, ±5 or ±0.5 inside the loss").seen("reward clipping left on by default").gives(&[
-                |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-1.0, 1.0)),
-                |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-5.0, 5.0)),
-                |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-0.5, 0.5)),
-            ]),
-        Fault::new("negative-advantages-dropped", "tokens with A < 0 have no part in the loss").seen("filters for positive samples left on").gives(&[|case, options, dtype| changed(case, options, dtype, |a| a.max(0.0))]),
-        Fault::new("advantages-without-their-sign", "every token is made more likely, whatever its advantage").seen("a magnitude (`abs`) where a signed weight is declared").gives(&[|case, options, dtype| changed(case, options, dtype, f64::abs)]),
+        Fault::new(
+            "advantages-cross-rows-when-square",
+            "with N = T every row is weighed by the advantages of all rows",
+        )
+        .seen("prime-rl 8d77a2cd9")
+        .gives(&[across_rows]),
+        Fault::new(
+            "advantages-passed-as-mask",
+            "the advantages stand where the mask should when the tokens are added up",
+        )
+        .seen("verl #2506, #2513 (fbec86d7f)")
+        .gives(&[as_mask]),
+        Fault::new(
+            "row-advantage-along-columns",
+            "with N = T position (i, t) gets the advantage of row t",
+        )
+        .seen("trl 4db63af98, #6095")
+        .under("{advantage_shape: row}")
+        .gives(&[|case, options, dtype| {
+            let (rows, width) = case.mask.dim();
+            if case.advantages.ndim() != 1 || rows != width {
+                return right(case, options, dtype);
+            }
+            let along = case.advantages.broadcast((rows, width)).expect("N = T").to_owned();
+            right(&PolicyLossCase { advantages: along.into_dyn(), ..case.clone() }, options, dtype)
+        }]),
+        Fault::new(
+            "advantages-of-another-row",
+            "each row is weighed by the advantages of the row before it",
+        )
+        .seen("LLaMA-Factory #7576: slices of other rows")
+        .gives(&[|case, options, dtype| {
+            let rows = case.mask.nrows();
+            let before: Vec<usize> = (0..rows).map(|row| (row + rows - 1) % rows).collect();
+            let advantages =
+                case.advantages.select(Axis(0), &before).as_standard_layout().into_owned();
+            right(&PolicyLossCase { advantages, ..case.clone() }, options, dtype)
+        }]),
+        Fault::new(
+            "advantages-normalised-again",
+            "the advantages of the batch are centred, or centred and scaled, inside the loss",
+        )
+        .seen("whitening left on in the loss; TRL's `whiten` of PPO where GRPO's is declared")
+        .gives(&[
+            |case, options, dtype| normalised(case, options, dtype, false),
+            |case, options, dtype| normalised(case, options, dtype, true),
+        ]),
+        Fault::new(
+            "advantages-clipped",
+            "advantages are clipped to ±1, ±5 or ±0.5 inside the loss",
+        )
+        .seen("reward clipping left on by default")
+        .gives(&[
+            |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-1.0, 1.0)),
+            |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-5.0, 5.0)),
+            |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-0.5, 0.5)),
+        ]),
+        Fault::new("negative-advantages-dropped", "tokens with A < 0 have no part in the loss")
+            .seen("filters for positive samples left on")
+            .gives(&[|case, options, dtype| changed(case, options, dtype, |a| a.max(0.0))]),
+        Fault::new(
+            "advantages-without-their-sign",
+            "every token is made more likely, whatever its advantage",
+        )
+        .seen("a magnitude (`abs`) where a signed weight is declared")
+        .gives(&[|case, options, dtype| changed(case, options, dtype, f64::abs)]),
     ]
 }
 

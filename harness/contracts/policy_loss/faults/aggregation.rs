@@ -2,11 +2,10 @@
 
 use ndarray::Array2;
 
-use crate::contract::rows;
 use super::super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, Ratio};
 use super::{as_if, gradient, right, tokens, with_loss};
+use crate::contract::rows;
 use crate::numeric::aggregate::Aggregate;
-use crate::generate::axes;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::value::place::Dtype;
 
@@ -14,93 +13,133 @@ type Fault = crate::contract::fault::Fault<PolicyLoss>;
 
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("aggregate-option-ignored", "the mean over all tokens, whatever is declared").seen("verl #945, #1083 (3e3d9372a)").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
+        Fault::new("aggregate-option-ignored", "the mean over all tokens, whatever is declared")
+            .seen("verl #945, #1083 (3e3d9372a)")
+            .under("{aggregate: seq-mean-token-mean}")
+            .gives(&[|case, options, dtype| {
                 as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenMean)
             }]),
-        Fault::new("sequence-mean-called-token-mean", "the mean of the rows' means, where the mean over all tokens is declared").seen("trl #2881 (293b62095), #2995, #3021, #3187").gives(&[
-                |case, options, dtype| {
-                    mean_of_means(case, options, dtype, Aggregate::TokenMean, options.empty_rows)
-                },
-                |case, options, dtype| {
-                    mean_of_means(case, options, dtype, Aggregate::TokenMean, EmptyRows::Count)
-                },
-            ]),
-        Fault::new("token-sum-divided-by-length", "the mean of each row, where its sum is declared").seen("verl #931 (4d722b176)").under("{aggregate: seq-mean-token-sum}").gives(&[
-                |case, options, dtype| {
-                    mean_of_means(
-                        case,
-                        options,
-                        dtype,
-                        Aggregate::SeqMeanTokenSum,
-                        options.empty_rows,
-                    )
-                },
-                |case, options, dtype| {
-                    mean_of_means(
-                        case,
-                        options,
-                        dtype,
-                        Aggregate::SeqMeanTokenSum,
-                        EmptyRows::Count,
-                    )
-                },
-            ]),
-        Fault::new("token-mean-divided-twice", "a mean over tokens is divided by their number again").seen("ROLL d8d7e78f").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
-                reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
-                    Aggregate::TokenMean => right / batch.tokens,
-                    Aggregate::SeqMeanTokenMean => right / batch.lengths[row],
-                    _ => right,
-                })
-            }]),
-        Fault::new("tokens-and-rows-summed", "the sum over all tokens, not divided by anything").seen("NeMo-RL #86 (d1f0609a2)").gives(&[|case, options, dtype| {
+        Fault::new(
+            "sequence-mean-called-token-mean",
+            "the mean of the rows' means, where the mean over all tokens is declared",
+        )
+        .seen("trl #2881 (293b62095), #2995, #3021, #3187")
+        .gives(&[
+            |case, options, dtype| {
+                mean_of_means(case, options, dtype, Aggregate::TokenMean, options.empty_rows)
+            },
+            |case, options, dtype| {
+                mean_of_means(case, options, dtype, Aggregate::TokenMean, EmptyRows::Count)
+            },
+        ]),
+        Fault::new(
+            "token-sum-divided-by-length",
+            "the mean of each row, where its sum is declared",
+        )
+        .seen("verl #931 (4d722b176)")
+        .under("{aggregate: seq-mean-token-sum}")
+        .gives(&[
+            |case, options, dtype| {
+                mean_of_means(case, options, dtype, Aggregate::SeqMeanTokenSum, options.empty_rows)
+            },
+            |case, options, dtype| {
+                mean_of_means(case, options, dtype, Aggregate::SeqMeanTokenSum, EmptyRows::Count)
+            },
+        ]),
+        Fault::new(
+            "token-mean-divided-twice",
+            "a mean over tokens is divided by their number again",
+        )
+        .seen("ROLL d8d7e78f")
+        .under("{aggregate: seq-mean-token-mean}")
+        .gives(&[|case, options, dtype| {
+            reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
+                Aggregate::TokenMean => right / batch.tokens,
+                Aggregate::SeqMeanTokenMean => right / batch.lengths[row],
+                _ => right,
+            })
+        }]),
+        Fault::new("tokens-and-rows-summed", "the sum over all tokens, not divided by anything")
+            .seen("NeMo-RL #86 (d1f0609a2)")
+            .gives(&[|case, options, dtype| {
                 as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenSum)
             }]),
-        Fault::new("norm-by-padded-width", "divided by the width of the batch, not by the constant").seen("verl #3741, #4510, #4769; understand-r1-zero 14046dc").under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "norm-by-padded-width",
+            "divided by the width of the batch, not by the constant",
+        )
+        .seen("verl #3741, #4510, #4769; understand-r1-zero 14046dc")
+        .under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}")
+        .gives(&[|case, options, dtype| {
+            reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
+                Aggregate::SeqMeanTokenSumNorm => right * norm(options) / batch.width,
+                _ => right,
+            })
+        }]),
+        Fault::new(
+            "norm-by-another-length",
+            "divided by another length than the constant: of the longest row, or of another limit",
+        )
+        .seen("verifiers 0c2d18d")
+        .under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}")
+        .gives(&[
+            |case, options, dtype| {
                 reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
-                    Aggregate::SeqMeanTokenSumNorm => right * norm(options) / batch.width,
+                    Aggregate::SeqMeanTokenSumNorm => {
+                        right * norm(options) / batch.lengths.iter().copied().fold(1.0, f64::max)
+                    }
                     _ => right,
                 })
-            }]),
-        Fault::new("norm-by-another-length", "divided by another length than the constant: of the longest row, or of another limit").seen("verifiers 0c2d18d").under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}").gives(&[
-                |case, options, dtype| {
-                    reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
-                        Aggregate::SeqMeanTokenSumNorm => {
-                            right * norm(options)
-                                / batch.lengths.iter().copied().fold(1.0, f64::max)
-                        }
-                        _ => right,
-                    })
-                },
-                |case, options, dtype| {
-                    reweighted(case, options, dtype, |_, _, right| match options.aggregate {
-                        Aggregate::SeqMeanTokenSumNorm => right / 2.0,
-                        _ => right,
-                    })
-                },
-            ]),
-        Fault::new("norm-not-by-rows", "divided by the constant and not by the number of rows").seen("Dr. GRPO with the sum of the batch").under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}").gives(&[|case, options, dtype| {
+            },
+            |case, options, dtype| {
+                reweighted(case, options, dtype, |_, _, right| match options.aggregate {
+                    Aggregate::SeqMeanTokenSumNorm => right / 2.0,
+                    _ => right,
+                })
+            },
+        ]),
+        Fault::new("norm-not-by-rows", "divided by the constant and not by the number of rows")
+            .seen("Dr. GRPO with the sum of the batch")
+            .under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}")
+            .gives(&[|case, options, dtype| {
                 reweighted(case, options, dtype, |_, _, right| match options.aggregate {
                     Aggregate::SeqMeanTokenSumNorm => 1.0 / norm(options),
                     _ => right,
                 })
             }]),
-        Fault::new("denominator-counts-dropped-tokens", "tokens that are masked out are left in the count: those of empty rows, or in gaps").seen("trl #6369, #6439 (7c1fa85ad)").gives(&[
-                |case, options, dtype| counting(case, options, dtype, false),
-                |case, options, dtype| counting(case, options, dtype, true),
-            ]),
-        Fault::new("mean-over-padding", "divided by the number of all places, masked ones too").seen("trlx: `.mean()` after the multiplication by the mask").gives(&[|case, options, dtype| {
+        Fault::new(
+            "denominator-counts-dropped-tokens",
+            "tokens that are masked out are left in the count: those of empty rows, or in gaps",
+        )
+        .seen("trl #6369, #6439 (7c1fa85ad)")
+        .gives(&[
+            |case, options, dtype| counting(case, options, dtype, false),
+            |case, options, dtype| counting(case, options, dtype, true),
+        ]),
+        Fault::new("mean-over-padding", "divided by the number of all places, masked ones too")
+            .seen("trlx: `.mean()` after the multiplication by the mask")
+            .gives(&[|case, options, dtype| {
                 reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
                     Aggregate::TokenMean => 1.0 / (batch.width * batch.lengths.len() as f64),
                     Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / batch.width,
                     _ => right,
                 })
             }]),
-        Fault::new("epsilon-in-the-denominator", "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all").seen("NeMo-RL's and verl's masked means with a larger ε than theirs").under("{empty_mask: refuse}").gives(&[
-                |case, options, dtype| wider(case, options, dtype, 1e-3),
-                |case, options, dtype| wider(case, options, dtype, 1e-4),
-                |case, options, dtype| wider(case, options, dtype, 1.0),
-            ]),
-        Fault::new("empty-row-divides-by-zero", "a row without a token makes the loss NaN").seen("open-instruct #1685 (94a17b99a); trl #6320").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "epsilon-in-the-denominator",
+            "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all",
+        )
+        .seen("NeMo-RL's and verl's masked means with a larger ε than theirs")
+        .under("{empty_mask: refuse}")
+        .gives(&[
+            |case, options, dtype| wider(case, options, dtype, 1e-3),
+            |case, options, dtype| wider(case, options, dtype, 1e-4),
+            |case, options, dtype| wider(case, options, dtype, 1.0),
+        ]),
+        Fault::new("empty-row-divides-by-zero", "a row without a token makes the loss NaN")
+            .seen("open-instruct #1685 (94a17b99a); trl #6320")
+            .under("{aggregate: seq-mean-token-mean}")
+            .gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 let by_row = options.aggregate == Aggregate::SeqMeanTokenMean
                     || options.ratio != Ratio::Token;
@@ -114,23 +153,42 @@ pub(super) fn all() -> Vec<Fault> {
                 empty.into_iter().for_each(|row| slopes.row_mut(row).fill(f64::NAN));
                 with_loss(right, ndarray::arr0(f64::NAN), Some(slopes))
             }]),
-        Fault::new("empty-rows-counted", "rows without a token count in the number of rows, although declared not to").seen("TRL's convention where verl's is declared").under("{aggregate: seq-mean-token-mean}").gives(&[|case, options, dtype| {
-                as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Count)
-            }]),
-        Fault::new("empty-rows-skipped", "rows without a token do not count in the number of rows, although declared to").seen("verl's convention where TRL's is declared").under("{aggregate: seq-mean-token-mean, empty_rows: count}").gives(&[|case, options, dtype| {
-                as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Skip)
-            }]),
-        Fault::new("gradient-of-the-sum", "the loss is divided after its gradient was taken").seen("verl #3332 (e160d3b2e)").gives(&[|case, options, dtype| {
+        Fault::new(
+            "empty-rows-counted",
+            "rows without a token count in the number of rows, although declared not to",
+        )
+        .seen("TRL's convention where verl's is declared")
+        .under("{aggregate: seq-mean-token-mean}")
+        .gives(&[|case, options, dtype| {
+            as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Count)
+        }]),
+        Fault::new(
+            "empty-rows-skipped",
+            "rows without a token do not count in the number of rows, although declared to",
+        )
+        .seen("verl's convention where TRL's is declared")
+        .under("{aggregate: seq-mean-token-mean, empty_rows: count}")
+        .gives(&[|case, options, dtype| {
+            as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Skip)
+        }]),
+        Fault::new("gradient-of-the-sum", "the loss is divided after its gradient was taken")
+            .seen("verl #3332 (e160d3b2e)")
+            .gives(&[|case, options, dtype| {
                 let options_of_sum = Options { aggregate: Aggregate::TokenSum, ..options.clone() };
                 let slopes = right(case, &options_of_sum, dtype).grad_log_probs;
                 let right = right(case, options, dtype);
                 let loss = right.loss.clone();
                 with_loss(right, loss, slopes)
             }]),
-        Fault::new("gradient-doubled", "the gradient is twice, or half, of what belongs to the loss").seen("unsloth-zoo #892 (d491423a)").gives(&[
-                |case, options, dtype| scaled(case, options, dtype, 2.0),
-                |case, options, dtype| scaled(case, options, dtype, 0.5),
-            ]),
+        Fault::new(
+            "gradient-doubled",
+            "the gradient is twice, or half, of what belongs to the loss",
+        )
+        .seen("unsloth-zoo #892 (d491423a)")
+        .gives(&[
+            |case, options, dtype| scaled(case, options, dtype, 2.0),
+            |case, options, dtype| scaled(case, options, dtype, 0.5),
+        ]),
     ]
 }
 

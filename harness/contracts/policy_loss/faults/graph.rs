@@ -7,8 +7,8 @@ use super::super::{
     Advantages, Objective, Options, PolicyLossCase, PolicyLossOutput, Ratio, reference,
 };
 use super::{gradient, right, with_loss};
-use crate::value::place::Dtype;
 use crate::numeric::tape::{Tape, Var};
+use crate::value::place::Dtype;
 
 /// The steps that lead to a token's loss.
 pub(super) struct Graph<'t> {

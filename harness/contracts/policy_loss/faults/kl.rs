@@ -11,10 +11,24 @@ type Fault = crate::contract::fault::Fault<PolicyLoss>;
 
 pub(super) fn all() -> Vec<Fault> {
     vec![
-        Fault::new("kl-term-subtracted", "the divergence from the reference is rewarded").seen("verl #179 (a65c9157b); Search-R1 4b3c094").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, -options.beta)]),
-        Fault::new("kl-coefficient-forced-to-zero", "the KL term has no part in the loss").seen("unsloth #3604 (4571ecaca3)").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, 0.0)]),
-        Fault::new("beta-applied-twice", "the KL term is scaled by `beta` twice").seen("a divergence that was scaled where it was made").under("{beta: 0.5}").gives(&[|case, options, dtype| with_beta(case, options, dtype, options.beta * options.beta)]),
-        Fault::new("kl-direction-reversed", "the divergence of the reference from the policy").seen("trlx; kl-estimate/k3-direction-reversed").under("{beta: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new("kl-term-subtracted", "the divergence from the reference is rewarded")
+            .seen("verl #179 (a65c9157b); Search-R1 4b3c094")
+            .under("{beta: 0.5}")
+            .gives(&[|case, options, dtype| with_beta(case, options, dtype, -options.beta)]),
+        Fault::new("kl-coefficient-forced-to-zero", "the KL term has no part in the loss")
+            .seen("unsloth #3604 (4571ecaca3)")
+            .under("{beta: 0.5}")
+            .gives(&[|case, options, dtype| with_beta(case, options, dtype, 0.0)]),
+        Fault::new("beta-applied-twice", "the KL term is scaled by `beta` twice")
+            .seen("a divergence that was scaled where it was made")
+            .under("{beta: 0.5}")
+            .gives(&[|case, options, dtype| {
+                with_beta(case, options, dtype, options.beta * options.beta)
+            }]),
+        Fault::new("kl-direction-reversed", "the divergence of the reference from the policy")
+            .seen("trlx; kl-estimate/k3-direction-reversed")
+            .under("{beta: 0.5}")
+            .gives(&[|case, options, dtype| {
                 let Some(reference) = case.ref_log_probs.clone() else {
                     return right(case, options, dtype);
                 };
@@ -26,22 +40,37 @@ pub(super) fn all() -> Vec<Fault> {
                 let term = term(&turned, options, dtype);
                 with_term(case, options, dtype, Term { slopes: -term.slopes, ..term })
             }]),
-        Fault::new("kl-detached", "the KL term has its value and no gradient").seen("a divergence computed for the log, without gradients").under("{beta: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new("kl-detached", "the KL term has its value and no gradient")
+            .seen("a divergence computed for the log, without gradients")
+            .under("{beta: 0.5}")
+            .gives(&[|case, options, dtype| {
                 let term = term(case, options, dtype);
                 with_term(case, options, dtype, Term { slopes: term.slopes * 0.0, ..term })
             }]),
-        Fault::new("kl-of-the-old-policy", "the divergence of the policy that sampled, which learns nothing from it").seen("a divergence taken from the rollout batch").under("{beta: 0.5}").gives(&[|case, options, dtype| {
-                let old = PolicyLossCase { log_probs: case.old_log_probs.clone(), ..case.clone() };
-                let term = term(&old, options, dtype);
-                with_term(case, options, dtype, Term { slopes: term.slopes * 0.0, ..term })
-            }]),
-        Fault::new("kl-estimator-mistaken", "another estimator than the declared one").seen("open-instruct counts `kl0` to `kl3`, others from 1").under("{beta: 0.5}").gives(&[
+        Fault::new(
+            "kl-of-the-old-policy",
+            "the divergence of the policy that sampled, which learns nothing from it",
+        )
+        .seen("a divergence taken from the rollout batch")
+        .under("{beta: 0.5}")
+        .gives(&[|case, options, dtype| {
+            let old = PolicyLossCase { log_probs: case.old_log_probs.clone(), ..case.clone() };
+            let term = term(&old, options, dtype);
+            with_term(case, options, dtype, Term { slopes: term.slopes * 0.0, ..term })
+        }]),
+        Fault::new("kl-estimator-mistaken", "another estimator than the declared one")
+            .seen("open-instruct counts `kl0` to `kl3`, others from 1")
+            .under("{beta: 0.5}")
+            .gives(&[
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::K1),
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::K2),
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::Abs),
                 |case, options, dtype| estimated(case, options, dtype, KlEstimator::K3),
             ]),
-        Fault::new("kl-gradient-of-k2", "the value is right, the gradient is that of d²/2").seen("verl's `k3+` where `k3` is declared").under("{beta: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new("kl-gradient-of-k2", "the value is right, the gradient is that of d²/2")
+            .seen("verl's `k3+` where `k3` is declared")
+            .under("{beta: 0.5}")
+            .gives(&[|case, options, dtype| {
                 let k2 = Options {
                     kl_estimator: KlEstimator::K2,
                     kl_clamp: None,
@@ -52,38 +81,77 @@ pub(super) fn all() -> Vec<Fault> {
                 let term = term(case, options, dtype);
                 with_term(case, options, dtype, Term { slopes, ..term })
             }]),
-        Fault::new("kl-aggregated-as-token-mean", "the KL term is the mean over all tokens, whatever is declared for the loss").seen("a metric's mean used for the loss").under("{beta: 0.5, aggregate: seq-mean-token-sum}").gives(&[|case, options, dtype| {
-                let mean = Options { aggregate: Aggregate::TokenMean, ..options.clone() };
-                with_term(case, options, dtype, term(case, &mean, dtype))
-            }]),
-        Fault::new("kl-diluted-by-padding", "the KL term is divided by the number of all places, masked ones too").seen("`.mean()` after the multiplication by the mask").under("{beta: 0.5}").gives(&[|case, options, dtype| {
-                let share = tokens(&case.mask) as f64 / case.mask.len() as f64;
-                let Term { value, slopes } = term(case, options, dtype);
-                let term = Term { value: value * share, slopes: slopes * share };
-                with_term(case, options, dtype, term)
-            }]),
-        Fault::new("kl-clamp-ignored", "the divergence of a token is not clamped, although that is declared").seen("TRL's convention where slime's is declared").under("{beta: 0.5, kl_clamp: [0, 0.5]}").gives(&[|case, options, dtype| {
-                let free = Options { kl_clamp: None, ..options.clone() };
-                with_term(case, options, dtype, term(case, &free, dtype))
-            }]),
-        Fault::new("kl-clamp-keeps-its-gradient", "the derivative flows on where the divergence is clamped").seen("verl's `k3+` where `k3` is declared; verl #1779").under("{beta: 0.5, kl_clamp: [0, 0.5]}").gives(&[|case, options, dtype| {
-                let free = Options { kl_clamp: None, ..options.clone() };
-                let slopes = term(case, &free, dtype).slopes;
-                with_term(case, options, dtype, Term { slopes, ..term(case, options, dtype) })
-            }]),
-        Fault::new("kl-log-ratio-clamp-ignored", "the log-ratio to the reference is not clamped, although that is declared").seen("TRL's convention where NeMo-RL's is declared").under("{beta: 0.5, kl_log_ratio_clamp: 1}").gives(&[|case, options, dtype| {
-                let free = Options { kl_log_ratio_clamp: None, ..options.clone() };
-                with_term(case, options, dtype, term(case, &free, dtype))
-            }]),
-        Fault::new("kl-clamped-undeclared", "the divergence of a token is clamped to ±10, the log-ratio to ±20 first").seen("verl's and OpenRLHF's convention where TRL's is declared").under("{beta: 0.5}").gives(&[|case, options, dtype| {
-                let clamped = Options {
-                    kl_clamp: options.kl_clamp.or(Some([-10.0, 10.0])),
-                    kl_log_ratio_clamp: options.kl_log_ratio_clamp.or(Some(20.0)),
-                    ..options.clone()
-                };
-                with_term(case, options, dtype, term(case, &clamped, dtype))
-            }]),
-        Fault::new("kl-reported-scaled", "the metric `kl` is scaled by `beta`").seen("the summand logged for the divergence").under("{beta: 0.5}").gives(&[|case, options, dtype| {
+        Fault::new(
+            "kl-aggregated-as-token-mean",
+            "the KL term is the mean over all tokens, whatever is declared for the loss",
+        )
+        .seen("a metric's mean used for the loss")
+        .under("{beta: 0.5, aggregate: seq-mean-token-sum}")
+        .gives(&[|case, options, dtype| {
+            let mean = Options { aggregate: Aggregate::TokenMean, ..options.clone() };
+            with_term(case, options, dtype, term(case, &mean, dtype))
+        }]),
+        Fault::new(
+            "kl-diluted-by-padding",
+            "the KL term is divided by the number of all places, masked ones too",
+        )
+        .seen("`.mean()` after the multiplication by the mask")
+        .under("{beta: 0.5}")
+        .gives(&[|case, options, dtype| {
+            let share = tokens(&case.mask) as f64 / case.mask.len() as f64;
+            let Term { value, slopes } = term(case, options, dtype);
+            let term = Term { value: value * share, slopes: slopes * share };
+            with_term(case, options, dtype, term)
+        }]),
+        Fault::new(
+            "kl-clamp-ignored",
+            "the divergence of a token is not clamped, although that is declared",
+        )
+        .seen("TRL's convention where slime's is declared")
+        .under("{beta: 0.5, kl_clamp: [0, 0.5]}")
+        .gives(&[|case, options, dtype| {
+            let free = Options { kl_clamp: None, ..options.clone() };
+            with_term(case, options, dtype, term(case, &free, dtype))
+        }]),
+        Fault::new(
+            "kl-clamp-keeps-its-gradient",
+            "the derivative flows on where the divergence is clamped",
+        )
+        .seen("verl's `k3+` where `k3` is declared; verl #1779")
+        .under("{beta: 0.5, kl_clamp: [0, 0.5]}")
+        .gives(&[|case, options, dtype| {
+            let free = Options { kl_clamp: None, ..options.clone() };
+            let slopes = term(case, &free, dtype).slopes;
+            with_term(case, options, dtype, Term { slopes, ..term(case, options, dtype) })
+        }]),
+        Fault::new(
+            "kl-log-ratio-clamp-ignored",
+            "the log-ratio to the reference is not clamped, although that is declared",
+        )
+        .seen("TRL's convention where NeMo-RL's is declared")
+        .under("{beta: 0.5, kl_log_ratio_clamp: 1}")
+        .gives(&[|case, options, dtype| {
+            let free = Options { kl_log_ratio_clamp: None, ..options.clone() };
+            with_term(case, options, dtype, term(case, &free, dtype))
+        }]),
+        Fault::new(
+            "kl-clamped-undeclared",
+            "the divergence of a token is clamped to ±10, the log-ratio to ±20 first",
+        )
+        .seen("verl's and OpenRLHF's convention where TRL's is declared")
+        .under("{beta: 0.5}")
+        .gives(&[|case, options, dtype| {
+            let clamped = Options {
+                kl_clamp: options.kl_clamp.or(Some([-10.0, 10.0])),
+                kl_log_ratio_clamp: options.kl_log_ratio_clamp.or(Some(20.0)),
+                ..options.clone()
+            };
+            with_term(case, options, dtype, term(case, &clamped, dtype))
+        }]),
+        Fault::new("kl-reported-scaled", "the metric `kl` is scaled by `beta`")
+            .seen("the summand logged for the divergence")
+            .under("{beta: 0.5}")
+            .gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 PolicyLossOutput { kl: right.kl.map(|kl| kl * options.beta), ..right }
             }]),

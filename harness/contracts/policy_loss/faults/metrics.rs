@@ -16,58 +16,106 @@ pub(super) fn all() -> Vec<Fault> {
 
 fn clip_fraction() -> Vec<Fault> {
     vec![
-        Fault::new("clip-fraction-counts-the-unclipped", "`clip_fraction` counts exactly the tokens beyond the bounds that are not clipped").seen("trl #3032, #3145 (dee37342a)").gives(&[|case, options, dtype| {
-                counted(case, options, dtype, |ratio, a, (lo, hi)| {
-                    (a > 0.0 && ratio < lo) || (a < 0.0 && ratio > hi)
-                })
-            }]),
-        Fault::new("clip-fraction-ignores-the-sign", "`clip_fraction` counts every token beyond the bounds").seen("trl #3175 (5b586da3c)").gives(&[|case, options, dtype| {
-                counted(case, options, dtype, |ratio, _, (lo, hi)| ratio < lo || ratio > hi)
-            }]),
-        Fault::new("clip-fraction-after-the-minimum", "`clip_fraction` compares what is already clipped, and is always 0").seen("verl #972 (88db55407)").gives(&[|case, options, dtype| counted(case, options, dtype, |_, _, _| false)]),
-        Fault::new("clip-fraction-counts-zero-advantages", "`clip_fraction` counts tokens without an advantage as if it were positive").seen("`A >= 0` for `A > 0`").gives(&[|case, options, dtype| {
-                counted(case, options, dtype, |ratio, a, (lo, hi)| {
-                    (a >= 0.0 && ratio > hi) || (a < 0.0 && ratio < lo)
-                })
-            }]),
-        Fault::new("clip-fraction-counts-the-dual-clip", "`clip_fraction` also counts the tokens that `dual_clip` stops").seen("one fraction for verl's two").under("{dual_clip: 3}").gives(&[|case, options, dtype| {
-                let c = options.dual().unwrap_or(f64::INFINITY);
-                counted(case, options, dtype, |ratio, a, (lo, hi)| {
-                    (a > 0.0 && ratio > hi) || (a < 0.0 && (ratio < lo || ratio > c))
-                })
-            }]),
-        Fault::new("clip-fraction-diluted-by-padding", "`clip_fraction` is a share of all places, masked ones too").seen("`.mean()` after the multiplication by the mask").gives(&[|case, options, dtype| {
-                let right = right(case, options, dtype);
-                let share = tokens(&case.mask) as f64 / case.mask.len() as f64;
-                PolicyLossOutput { clip_fraction: right.clip_fraction.map(|f| f * share), ..right }
-            }]),
+        Fault::new(
+            "clip-fraction-counts-the-unclipped",
+            "`clip_fraction` counts exactly the tokens beyond the bounds that are not clipped",
+        )
+        .seen("trl #3032, #3145 (dee37342a)")
+        .gives(&[|case, options, dtype| {
+            counted(case, options, dtype, |ratio, a, (lo, hi)| {
+                (a > 0.0 && ratio < lo) || (a < 0.0 && ratio > hi)
+            })
+        }]),
+        Fault::new(
+            "clip-fraction-ignores-the-sign",
+            "`clip_fraction` counts every token beyond the bounds",
+        )
+        .seen("trl #3175 (5b586da3c)")
+        .gives(&[|case, options, dtype| {
+            counted(case, options, dtype, |ratio, _, (lo, hi)| ratio < lo || ratio > hi)
+        }]),
+        Fault::new(
+            "clip-fraction-after-the-minimum",
+            "`clip_fraction` compares what is already clipped, and is always 0",
+        )
+        .seen("verl #972 (88db55407)")
+        .gives(&[|case, options, dtype| counted(case, options, dtype, |_, _, _| false)]),
+        Fault::new(
+            "clip-fraction-counts-zero-advantages",
+            "`clip_fraction` counts tokens without an advantage as if it were positive",
+        )
+        .seen("`A >= 0` for `A > 0`")
+        .gives(&[|case, options, dtype| {
+            counted(case, options, dtype, |ratio, a, (lo, hi)| {
+                (a >= 0.0 && ratio > hi) || (a < 0.0 && ratio < lo)
+            })
+        }]),
+        Fault::new(
+            "clip-fraction-counts-the-dual-clip",
+            "`clip_fraction` also counts the tokens that `dual_clip` stops",
+        )
+        .seen("one fraction for verl's two")
+        .under("{dual_clip: 3}")
+        .gives(&[|case, options, dtype| {
+            let c = options.dual().unwrap_or(f64::INFINITY);
+            counted(case, options, dtype, |ratio, a, (lo, hi)| {
+                (a > 0.0 && ratio > hi) || (a < 0.0 && (ratio < lo || ratio > c))
+            })
+        }]),
+        Fault::new(
+            "clip-fraction-diluted-by-padding",
+            "`clip_fraction` is a share of all places, masked ones too",
+        )
+        .seen("`.mean()` after the multiplication by the mask")
+        .gives(&[|case, options, dtype| {
+            let right = right(case, options, dtype);
+            let share = tokens(&case.mask) as f64 / case.mask.len() as f64;
+            PolicyLossOutput { clip_fraction: right.clip_fraction.map(|f| f * share), ..right }
+        }]),
     ]
 }
 
 fn approx_kl() -> Vec<Fault> {
     vec![
-        Fault::new("approx-kl-sign-flipped", "`approx_kl` is the divergence with the other sign").seen("trl #168 (a757ac436)").gives(&[|case, options, dtype| {
+        Fault::new("approx-kl-sign-flipped", "`approx_kl` is the divergence with the other sign")
+            .seen("trl #168 (a757ac436)")
+            .gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 PolicyLossOutput { approx_kl: right.approx_kl.map(|kl| -kl), ..right }
             }]),
-        Fault::new("approx-kl-averages-the-ratio", "`approx_kl` is the mean of the ratio with the other sign: -1 on the policy").seen("OpenRLHF feeb0283, 3a9815c5").gives(&[|case, options, dtype| {
-                let right = right(case, options, dtype);
-                let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
-                let ratios: f64 =
-                    kept.map(|(at, _)| (case.log_probs[at] - case.old_log_probs[at]).exp()).sum();
-                let mean = -ratios / tokens(&case.mask).max(1) as f64;
-                PolicyLossOutput { approx_kl: Some(Array0::from_elem((), mean)), ..right }
-            }]),
-        Fault::new("approx-kl-diluted-by-padding", "`approx_kl` is a mean over all places, masked ones too").seen("trlx").gives(&[|case, options, dtype| {
-                let right = right(case, options, dtype);
-                let share = tokens(&case.mask) as f64 / case.mask.len() as f64;
-                PolicyLossOutput { approx_kl: right.approx_kl.map(|kl| kl * share), ..right }
-            }]),
-        Fault::new("approx-kl-of-another-definition", "`approx_kl` is the mean of another estimator than the declared one").seen("TRL's ½x² where verl's -x is declared").gives(&[
-                |case, options, dtype| defined(case, options, dtype, ApproxKl::K2),
-                |case, options, dtype| defined(case, options, dtype, ApproxKl::K3),
-                |case, options, dtype| defined(case, options, dtype, ApproxKl::K1),
-            ]),
+        Fault::new(
+            "approx-kl-averages-the-ratio",
+            "`approx_kl` is the mean of the ratio with the other sign: -1 on the policy",
+        )
+        .seen("OpenRLHF feeb0283, 3a9815c5")
+        .gives(&[|case, options, dtype| {
+            let right = right(case, options, dtype);
+            let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
+            let ratios: f64 =
+                kept.map(|(at, _)| (case.log_probs[at] - case.old_log_probs[at]).exp()).sum();
+            let mean = -ratios / tokens(&case.mask).max(1) as f64;
+            PolicyLossOutput { approx_kl: Some(Array0::from_elem((), mean)), ..right }
+        }]),
+        Fault::new(
+            "approx-kl-diluted-by-padding",
+            "`approx_kl` is a mean over all places, masked ones too",
+        )
+        .seen("trlx")
+        .gives(&[|case, options, dtype| {
+            let right = right(case, options, dtype);
+            let share = tokens(&case.mask) as f64 / case.mask.len() as f64;
+            PolicyLossOutput { approx_kl: right.approx_kl.map(|kl| kl * share), ..right }
+        }]),
+        Fault::new(
+            "approx-kl-of-another-definition",
+            "`approx_kl` is the mean of another estimator than the declared one",
+        )
+        .seen("TRL's ½x² where verl's -x is declared")
+        .gives(&[
+            |case, options, dtype| defined(case, options, dtype, ApproxKl::K2),
+            |case, options, dtype| defined(case, options, dtype, ApproxKl::K3),
+            |case, options, dtype| defined(case, options, dtype, ApproxKl::K1),
+        ]),
     ]
 }
 

@@ -13,20 +13,23 @@
 //! ### Bugs it has caught
 //! The minimum of the paper's objective, kept when its sign was turned into a loss.
 
-use super::super::{Advantages, Objective, Options, PolicyLoss, Ratio};
+use super::super::{Advantages, Objective, PolicyLoss, Ratio};
 use super::weights;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::ProbabilityRatio, &["minimum-for-maximum", "maximum-left-out"], check).under(|options| { options.objective == Objective::PpoClip
-        && options.ratio == Ratio::Token
-        && options.dual().is_none()
-        && options.log_ratio_clamp.is_none()
-        && options.beta == 0.0 });
+    Rule::new(Pitfall::ProbabilityRatio, &["minimum-for-maximum", "maximum-left-out"], check)
+        .under(|options| {
+            options.objective == Objective::PpoClip
+                && options.ratio == Ratio::Token
+                && options.dual().is_none()
+                && options.log_ratio_clamp.is_none()
+                && options.beta == 0.0
+        });
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let case = probe.case;

@@ -14,23 +14,27 @@
 //! trl #3145: counted exactly the others. trl #3175: both sides whatever the sign. verl #972:
 //! compared after the minimum, always 0.
 
-use super::super::{Advantages, Options, PolicyLoss};
-use crate::contract::probe::broken;
+use super::super::{Advantages, PolicyLoss};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::ProbabilityRatio, &[
-    "clip-fraction-counts-the-unclipped",
-    "clip-fraction-ignores-the-sign",
-    "clip-fraction-after-the-minimum",
-    "clip-fraction-counts-zero-advantages",
-    "clip-fraction-counts-the-dual-clip",
-    "clip-fraction-diluted-by-padding",
-], check).under(|options| options.counts_clipped());
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::ProbabilityRatio,
+    &[
+        "clip-fraction-counts-the-unclipped",
+        "clip-fraction-ignores-the-sign",
+        "clip-fraction-after-the-minimum",
+        "clip-fraction-counts-zero-advantages",
+        "clip-fraction-counts-the-dual-clip",
+        "clip-fraction-diluted-by-padding",
+    ],
+    check,
+)
+.under(|options| options.counts_clipped());
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let case = probe.case;

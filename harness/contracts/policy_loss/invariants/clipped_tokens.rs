@@ -14,28 +14,35 @@
 //! trl #3145, #3175: fractions that counted the tokens which are not clipped, or either side
 //! whatever the sign.
 
-use super::super::{Advantages, Objective, Options, PolicyLoss, Ratio};
+use super::super::{Advantages, Objective, PolicyLoss, Ratio};
 use super::{gradient, weights};
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::ProbabilityRatio, &[
-    "minimum-for-maximum",
-    "clipping-ignored",
-    "maximum-left-out",
-    "clipped-tokens-keep-their-gradient",
-    "lower-bound-ignored",
-    "upper-bound-ignored",
-    "dual-clip-for-every-sign",
-    "dual-clip-ignored",
-    "ratio-detached",
-    "old-log-probs-are-current",
-], check).under(|options| options.objective == Objective::PpoClip && options.ratio == Ratio::Token && options.beta == 0.0).needs_gradient();
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::ProbabilityRatio,
+    &[
+        "minimum-for-maximum",
+        "clipping-ignored",
+        "maximum-left-out",
+        "clipped-tokens-keep-their-gradient",
+        "lower-bound-ignored",
+        "upper-bound-ignored",
+        "dual-clip-for-every-sign",
+        "dual-clip-ignored",
+        "ratio-detached",
+        "old-log-probs-are-current",
+    ],
+    check,
+)
+.under(|options| {
+    options.objective == Objective::PpoClip && options.ratio == Ratio::Token && options.beta == 0.0
+})
+.needs_gradient();
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

@@ -13,17 +13,18 @@
 //! ### Bugs it has caught
 //! NeMo-RL #166, OpenRLHF 0fdee11b, verl e9bcd2ba0: 0/0, or a constant 0 that requires no gradient.
 
-use super::super::{Options, PolicyLoss};
-use crate::contract::probe::broken;
+use super::super::PolicyLoss;
 use crate::contract::component::Gradients;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::EmptyMask;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::StabilityConstant, &["empty-mask-returns-a-constant"], check).under(|options| options.empty_mask == EmptyMask::Zero);
+    Rule::new(Pitfall::StabilityConstant, &["empty-mask-returns-a-constant"], check)
+        .under(|options| options.empty_mask == EmptyMask::Zero);
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if probe.case.mask.iter().any(|kept| *kept) {

@@ -16,23 +16,26 @@
 
 use super::super::{Options, PolicyLoss};
 use super::loss_bound;
-use crate::numeric::aggregate::Aggregate;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::contract::rows::Rows;
+use crate::contract::stage::Pitfall;
+use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::EmptyRows;
-use crate::value::text::pair;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::Aggregation, &[
-    "empty-row-divides-by-zero",
-    "empty-rows-counted",
-    "empty-rows-skipped",
-    "denominator-counts-dropped-tokens",
-], check);
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &[
+        "empty-row-divides-by-zero",
+        "empty-rows-counted",
+        "empty-rows-skipped",
+        "denominator-counts-dropped-tokens",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {

@@ -14,18 +14,24 @@
 //! ### Bugs it has caught
 //! Ratios of the old policy to the new one; the minimum of the paper kept in a loss.
 
-use super::super::{Advantages, Objective, Options, PolicyLoss, Ratio};
+use super::super::{Advantages, Objective, PolicyLoss, Ratio};
 use super::loss_bound;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["objective-sign-flipped", "ratio-inverted", "advantages-without-their-sign"], check).under(|options| { options.beta == 0.0
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["objective-sign-flipped", "ratio-inverted", "advantages-without-their-sign"],
+    check,
+)
+.under(|options| {
+    options.beta == 0.0
         && (options.objective == Objective::Reinforce
-            || options.objective == Objective::PpoClip && options.ratio == Ratio::Token) });
+            || options.objective == Objective::PpoClip && options.ratio == Ratio::Token)
+});
 
 /// How much a log-probability is raised; exact in every format.
 const STEP: f64 = 0.125;

@@ -14,17 +14,22 @@
 //! unsloth-zoo #343: a weight that was not detached added a gradient of its own, with the sign of
 //! the log-probability.
 
-use super::super::{Advantages, Options, PolicyLoss};
+use super::super::{Advantages, PolicyLoss};
 use super::gradient;
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["objective-sign-flipped", "ratio-inverted", "weight-keeps-its-gradient"], check).under(|options| options.beta == 0.0).needs_gradient();
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["objective-sign-flipped", "ratio-inverted", "weight-keeps-its-gradient"],
+    check,
+)
+.under(|options| options.beta == 0.0)
+.needs_gradient();
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

@@ -13,16 +13,17 @@
 //! ### Bugs it has caught
 //! verl #179, Search-R1 4b3c094: the term was subtracted.
 
-use super::super::{Options, PolicyLoss};
+use super::super::PolicyLoss;
 use super::{at_the_reference, loss_bound};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["kl-term-subtracted"], check).under(|options| options.beta > 0.0 && options.kl_has_a_minimum());
+    Rule::new(Pitfall::LogSpaceSign, &["kl-term-subtracted"], check)
+        .under(|options| options.beta > 0.0 && options.kl_has_a_minimum());
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {

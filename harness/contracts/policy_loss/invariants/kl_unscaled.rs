@@ -13,17 +13,23 @@
 //! ### Bugs it has caught
 //! Divergences logged after they were multiplied by beta.
 
-use super::super::{Options, PolicyLoss};
+use super::super::PolicyLoss;
 use super::{at_the_reference, loss_bound};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::Configuration, &["kl-reported-scaled", "kl-coefficient-forced-to-zero", "beta-applied-twice"], check).under(|options| options.beta > 0.0 && options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0));
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::Configuration,
+    &["kl-reported-scaled", "kl-coefficient-forced-to-zero", "beta-applied-twice"],
+    check,
+)
+.under(|options| {
+    options.beta > 0.0 && options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0)
+});
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {

@@ -13,17 +13,21 @@
 //! ### Bugs it has caught
 //! Advantages whitened a second time, or clipped by a default that was meant for rewards.
 
-use super::super::{Options, PolicyLoss, PolicyLossCase};
+use super::super::{PolicyLoss, PolicyLossCase};
 use super::loss_bound;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["advantages-clipped", "advantages-normalised-again"], check).under(|options| options.beta == 0.0);
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["advantages-clipped", "advantages-normalised-again"],
+    check,
+)
+.under(|options| options.beta == 0.0);
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {

@@ -13,17 +13,18 @@
 //! ### Bugs it has caught
 //! Objectives without an importance ratio where one is declared.
 
-use super::super::{Objective, Options, PolicyLoss, PolicyLossCase};
+use super::super::{Objective, PolicyLoss, PolicyLossCase};
 use super::loss_bound;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["ratio-of-logarithms"], check).under(|options| options.objective == Objective::PpoClip);
+    Rule::new(Pitfall::LogSpaceSign, &["ratio-of-logarithms"], check)
+        .under(|options| options.objective == Objective::PpoClip);
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let case = probe.case;

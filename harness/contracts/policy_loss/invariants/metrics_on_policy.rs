@@ -13,17 +13,18 @@
 //! ### Bugs it has caught
 //! OpenRLHF feeb0283: the mean of the ratio, -1 on the policy.
 
-use super::super::{Options, PolicyLoss};
+use super::super::PolicyLoss;
 use super::on_policy;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["approx-kl-averages-the-ratio"], check).under(|options| options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0));
+    Rule::new(Pitfall::LogSpaceSign, &["approx-kl-averages-the-ratio"], check)
+        .under(|options| options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0));
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {

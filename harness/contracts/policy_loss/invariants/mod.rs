@@ -11,7 +11,14 @@ use crate::numeric::tolerance::Expected;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<PolicyLoss>> {
-    let mut all = laws::universal_and(&[("finite", &["empty-row-divides-by-zero", "empty-mask-returns-a-constant", "masked-after-the-arithmetic"])]);
+    let mut all = laws::universal_and(&[(
+        "finite",
+        &[
+            "empty-row-divides-by-zero",
+            "empty-mask-returns-a-constant",
+            "masked-after-the-arithmetic",
+        ],
+    )]);
     all.extend([
         laws::oracle::law().catching(&[
             "objective-sign-flipped",

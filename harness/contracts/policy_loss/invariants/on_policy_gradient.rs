@@ -14,27 +14,34 @@
 //! unsloth #5230: right loss, gradient exactly 0. verl #3332: loss divided after the gradient was
 //! taken.
 
-use super::super::{Advantages, KlEstimator, Objective, Options, PolicyLoss};
+use super::super::{Advantages, KlEstimator, Objective, PolicyLoss};
 use super::{gradient, on_policy, weights};
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::GradientFlow, &[
-    "ratio-detached",
-    "fused-path-zero-gradient",
-    "gradient-of-the-sum",
-    "gradient-doubled",
-    "weight-keeps-its-gradient",
-    "reinforce-with-the-probability",
-], check).under(|options| { let (_, hi) = options.bounds();
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::GradientFlow,
+    &[
+        "ratio-detached",
+        "fused-path-zero-gradient",
+        "gradient-of-the-sum",
+        "gradient-doubled",
+        "weight-keeps-its-gradient",
+        "reinforce-with-the-probability",
+    ],
+    check,
+)
+.under(|options| {
+    let (_, hi) = options.bounds();
     let clamped = options.kl_clamp.is_some() && options.beta > 0.0;
-    (options.objective != Objective::Cispo || hi >= 1.0) && !clamped }).needs_gradient();
+    (options.objective != Objective::Cispo || hi >= 1.0) && !clamped
+})
+.needs_gradient();
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let weights = weights(probe.case, probe.options)?;

@@ -14,31 +14,35 @@
 //! unsloth-zoo #870: a sum of exponentials, T on the policy, stood for a ratio of 1. trl #2881:
 //! the mean of means where the token mean was promised.
 
-use super::super::{Advantages, Objective, Options, PolicyLoss};
+use super::super::{Advantages, Objective, PolicyLoss};
 use super::{loss_bound, on_policy, weights};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::Aggregation, &[
-    "objective-sign-flipped",
-    "sum-of-exponentials-as-ratio",
-    "sequence-mean-called-token-mean",
-    "token-sum-divided-by-length",
-    "token-mean-divided-twice",
-    "tokens-and-rows-summed",
-    "norm-by-another-length",
-    "norm-not-by-rows",
-    "denominator-counts-dropped-tokens",
-    "advantages-cross-rows-when-square",
-    "advantages-passed-as-mask",
-    "advantages-normalised-again",
-    "advantages-without-their-sign",
-], check).under(|options| options.objective == Objective::PpoClip && options.kl_has_a_minimum());
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &[
+        "objective-sign-flipped",
+        "sum-of-exponentials-as-ratio",
+        "sequence-mean-called-token-mean",
+        "token-sum-divided-by-length",
+        "token-mean-divided-twice",
+        "tokens-and-rows-summed",
+        "norm-by-another-length",
+        "norm-not-by-rows",
+        "denominator-counts-dropped-tokens",
+        "advantages-cross-rows-when-square",
+        "advantages-passed-as-mask",
+        "advantages-normalised-again",
+        "advantages-without-their-sign",
+    ],
+    check,
+)
+.under(|options| options.objective == Objective::PpoClip && options.kl_has_a_minimum());
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let weights = weights(probe.case, probe.options)?;

@@ -13,17 +13,22 @@
 //! ### Bugs it has caught
 //! unsloth #3604: one loss type sets the coefficient to 0. verl #179: pushed away.
 
-use super::super::{Options, PolicyLoss, PolicyLossCase};
+use super::super::{PolicyLoss, PolicyLossCase};
 use super::{gradient, weights};
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::ReferenceDrift, &["kl-term-subtracted", "kl-coefficient-forced-to-zero", "kl-detached", "kl-of-the-old-policy"], check).under(|options| options.beta > 0.0 && options.kl_has_a_minimum()).needs_gradient();
+pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
+    Pitfall::ReferenceDrift,
+    &["kl-term-subtracted", "kl-coefficient-forced-to-zero", "kl-detached", "kl-of-the-old-policy"],
+    check,
+)
+.under(|options| options.beta > 0.0 && options.kl_has_a_minimum())
+.needs_gradient();
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     weights(probe.case, probe.options)?;

@@ -14,16 +14,16 @@
 //! understand-r1-zero 14046dc and verl #3741: a norm that is not divided by the rows. NeMo-RL #86:
 //! sums where means are promised.
 
-use super::super::{Options, PolicyLoss};
+use super::super::PolicyLoss;
 use super::loss_bound;
-use crate::numeric::aggregate::Aggregate;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::contract::rows::Rows;
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
+use crate::numeric::aggregate::Aggregate;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<PolicyLoss> =
     Rule::new(Pitfall::Aggregation, &["tokens-and-rows-summed", "norm-not-by-rows"], check);

@@ -13,18 +13,20 @@
 //! ### Bugs it has caught
 //! 0 · inf: a gradient of NaN at a ratio that overflows, whatever the advantage.
 
-use super::super::{KlEstimator, Options, PolicyLoss, PolicyLossCase};
+use super::super::{KlEstimator, PolicyLoss, PolicyLossCase};
 use super::{at_the_reference, loss_bound};
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<PolicyLoss> =
-    Rule::new(Pitfall::ProbabilityRatio, &["exponential-overflows"], check).under(|options| options.beta == 0.0 || options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0));
+    Rule::new(Pitfall::ProbabilityRatio, &["exponential-overflows"], check).under(|options| {
+        options.beta == 0.0 || options.kl_clamp.is_none_or(|[lo, hi]| lo <= 0.0 && hi >= 0.0)
+    });
 
 fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     if !probe.case.mask.iter().any(|kept| *kept) {

@@ -13,15 +13,18 @@
 //! ### Bugs it has caught
 //! Bonuses for the first index, samplers that never draw the last one.
 
-use super::super::{Options, PolicyUpdate, generate, trials};
-use crate::contract::probe::broken;
+use super::super::{PolicyUpdate, generate, trials};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyUpdate> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["sign-flipped", "advantage-of-another-arm", "last-arm-never-sampled", "first-arm-privileged"], check);
+pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["sign-flipped", "advantage-of-another-arm", "last-arm-never-sampled", "first-arm-privileged"],
+    check,
+);
 
 /// How much a logit must gain on another one at least.
 const LEAST: f64 = 0.01;

@@ -16,14 +16,18 @@
 //! Options without effect; references that share their weights with the policy.
 
 use super::super::{Options, PolicyUpdate, divergence, generate, trials};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyUpdate> =
-    Rule::new(Pitfall::ReferenceDrift, &["beta-ignored", "kl-sign-flipped", "reference-shared-with-the-policy"], check).under(|options| options.beta > 0.0);
+pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
+    Pitfall::ReferenceDrift,
+    &["beta-ignored", "kl-sign-flipped", "reference-shared-with-the-policy"],
+    check,
+)
+.under(|options| options.beta > 0.0);
 
 /// The large `beta`, in units of the difference of the rewards.
 const LARGE: f64 = 4.0;

@@ -15,21 +15,24 @@
 //! ### Bugs it has caught
 //! Entropy bonuses and weight decay left at their defaults, gradients that miss the normaliser.
 
-use super::super::{Options, PolicyUpdate, generate, softmax, trials};
-use crate::contract::probe::broken;
+use super::super::{PolicyUpdate, generate, softmax, trials};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyUpdate> =
-    Rule::new(Pitfall::AdvantageNormalisation, &[
-    "entropy-bonus-undeclared",
-    "logits-decay",
-    "gradient-detached-from-the-normaliser",
-    "first-arm-privileged",
-    "another-reference",
-], check);
+pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &[
+        "entropy-bonus-undeclared",
+        "logits-decay",
+        "gradient-detached-from-the-normaliser",
+        "first-arm-privileged",
+        "another-reference",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let case = probe.case;

@@ -16,23 +16,26 @@
 //! LLaMA-Factory #7576: scores of other rows. Greedy decoding in rollouts, which never tries what
 //! is better.
 
-use super::super::{Options, PolicyUpdate, expected_reward, generate, trials};
-use crate::contract::probe::broken;
+use super::super::{PolicyUpdate, expected_reward, generate, trials};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<PolicyUpdate> =
-    Rule::new(Pitfall::LogSpaceSign, &[
-    "sign-flipped",
-    "reward-ignored",
-    "advantage-of-another-arm",
-    "magnitude-of-the-advantage",
-    "update-of-a-copy",
-    "most-likely-arm-sampled",
-    "last-arm-never-sampled",
-], check);
+pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &[
+        "sign-flipped",
+        "reward-ignored",
+        "advantage-of-another-arm",
+        "magnitude-of-the-advantage",
+        "update-of-a-copy",
+        "most-likely-arm-sampled",
+        "last-arm-never-sampled",
+    ],
+    check,
+);
 
 /// The share of the difference of the rewards by which the expected reward rises at least.
 const LEAST: f64 = 0.01;

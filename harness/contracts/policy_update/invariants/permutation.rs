@@ -16,11 +16,11 @@
 
 use ndarray::Axis;
 
-use super::super::{Options, PolicyUpdate, PolicyUpdateCase, generate, softmax, trials};
-use crate::contract::probe::broken;
+use super::super::{PolicyUpdate, PolicyUpdateCase, generate, softmax, trials};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::pair;
 
 pub(super) const RULE: Rule<PolicyUpdate> =

@@ -13,20 +13,23 @@
 //! ### Bugs it has caught
 //! trl #6443: reference values computed again with the trained weights.
 
-use super::super::{Options, PolicyUpdate};
-use crate::contract::probe::broken;
+use super::super::PolicyUpdate;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::{Number, apart};
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<PolicyUpdate> =
-    Rule::new(Pitfall::ReferenceDrift, &[
-    "reference-recomputed-from-the-policy",
-    "reference-shared-with-the-policy",
-    "another-reference",
-], check);
+pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
+    Pitfall::ReferenceDrift,
+    &[
+        "reference-recomputed-from-the-policy",
+        "reference-shared-with-the-policy",
+        "another-reference",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, PolicyUpdate>) -> Outcome {
     let returned = probe.output()?;

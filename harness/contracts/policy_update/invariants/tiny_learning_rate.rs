@@ -15,11 +15,11 @@
 
 use ndarray::arr0;
 
-use super::super::{Options, PolicyUpdate, PolicyUpdateCase, generate, trials};
-use crate::contract::probe::broken;
+use super::super::{PolicyUpdate, PolicyUpdateCase, generate, trials};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<PolicyUpdate> =

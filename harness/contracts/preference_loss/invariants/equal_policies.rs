@@ -13,14 +13,18 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a loss of -ln 2 at the start.
 
-use super::super::{Kind, Options, PreferenceLoss};
+use super::super::{Kind, PreferenceLoss};
 use super::{equal, losses};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "ipo-target-doubled", "reference-ignored", "sum-for-the-mean"], check).under(|options| options.margin == 0.0);
+pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["sign-flipped", "ipo-target-doubled", "reference-ignored", "sum-for-the-mean"],
+    check,
+)
+.under(|options| options.margin == 0.0);
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let options = probe.options;

@@ -13,16 +13,20 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a step that prefers the rejected side.
 
-use super::super::{Options, PreferenceLoss};
+use super::super::PreferenceLoss;
 use super::{falls, losses};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::pair;
 
-pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "chosen-and-rejected-inputs-swapped"], check).under(|options| falls(options));
+pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["sign-flipped", "chosen-and-rejected-inputs-swapped"],
+    check,
+)
+.under(|options| falls(options));
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let (options, dtype) = (probe.options, probe.place.dtype);

@@ -13,11 +13,11 @@
 //! ### Bugs it has caught
 //! log(sigmoid(z)) for logsigmoid(z).
 
-use super::super::{Options, PreferenceLoss};
-use crate::contract::probe::broken;
+use super::super::PreferenceLoss;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::number;
 
 pub(super) const RULE: Rule<PreferenceLoss> =

@@ -13,17 +13,18 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: the sign. A rejected side that was computed without gradient.
 
-use super::super::{Options, PreferenceLoss};
+use super::super::PreferenceLoss;
 use super::falls;
-use crate::contract::probe::broken;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::pair;
 
 pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::GradientFlow, &["rejected-side-detached", "sign-flipped"], check).needs_gradient();
+    Rule::new(Pitfall::GradientFlow, &["rejected-side-detached", "sign-flipped"], check)
+        .needs_gradient();
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let returned = probe.gradient_output()?;

@@ -15,18 +15,21 @@
 
 use ndarray::Array1;
 
-use super::super::{Options, PreferenceLoss};
+use super::super::PreferenceLoss;
 use super::equal;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &[
-    "chosen-and-rejected-outputs-swapped",
-    "rewards-without-beta",
-    "rewards-without-the-reference",
-], check);
+pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &[
+        "chosen-and-rejected-outputs-swapped",
+        "rewards-without-beta",
+        "rewards-without-the-reference",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let returned = probe.output()?;
@@ -49,7 +52,11 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
         let Some(found) = found else { continue };
         checked = true;
         if found.dim() != expected.dim() {
-            crate::contract::probe::broken!("{name} has shape {:?}, expected {:?}", found.shape(), expected.shape());
+            crate::contract::probe::broken!(
+                "{name} has shape {:?}, expected {:?}",
+                found.shape(),
+                expected.shape()
+            );
         }
         let allowed = probe.bounds(name);
         equal(&found.clone().into_dyn(), &expected.into_dyn(), &allowed, name)?;

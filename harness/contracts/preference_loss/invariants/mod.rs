@@ -4,12 +4,12 @@ use ndarray::{Array1, ArrayD};
 
 use super::{Kind, Options, PreferenceLoss, PreferenceLossOutput, Reduction};
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{Outcome, Stop};
-use crate::laws::compare::outputs;
-use crate::value::text::pair;
-use crate::numeric::tolerance::apart;
-use crate::laws;
 use crate::contract::probe::broken;
+use crate::contract::probe::{Outcome, Stop};
+use crate::laws;
+use crate::laws::compare::outputs;
+use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<PreferenceLoss>> {

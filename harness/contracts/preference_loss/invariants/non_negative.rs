@@ -13,16 +13,17 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: + log σ for - log σ.
 
-use super::super::{Kind, Options, PreferenceLoss};
+use super::super::{Kind, PreferenceLoss};
 use super::losses;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "hinge-not-clamped"], check).under(|options| options.kind != Kind::Robust || options.label_smoothing == 0.0);
+    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "hinge-not-clamped"], check)
+        .under(|options| options.kind != Kind::Robust || options.label_smoothing == 0.0);
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let returned = probe.output()?;

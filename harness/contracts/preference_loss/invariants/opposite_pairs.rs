@@ -13,21 +13,25 @@
 //! ### Bugs it has caught
 //! β applied twice or not at all; smoothing without effect, as in TRL's sigmoid loss.
 
-use super::super::{Kind, Options, PreferenceLoss, PreferenceLossCase, oracle};
+use super::super::{Kind, PreferenceLoss, PreferenceLossCase, oracle};
 use super::{equal, losses, reduced};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::LogSpaceSign, &[
-    "beta-not-applied",
-    "label-smoothing-ignored",
-    "label-smoothing-on-the-wrong-side",
-    "robust-adds-the-other-side",
-    "reference-ignored",
-    "reference-added",
-], check).under(|options| matches!(options.kind, Kind::Sigmoid | Kind::Robust) && options.margin == 0.0);
+pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &[
+        "beta-not-applied",
+        "label-smoothing-ignored",
+        "label-smoothing-on-the-wrong-side",
+        "robust-adds-the-other-side",
+        "reference-ignored",
+        "reference-added",
+    ],
+    check,
+)
+.under(|options| matches!(options.kind, Kind::Sigmoid | Kind::Robust) && options.margin == 0.0);
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let (options, case) = (probe.options, probe.case);

@@ -12,14 +12,15 @@
 //! ### Bugs it has caught
 //! An option that is read by the trainer and not handed to the loss.
 
-use super::super::{Options, PreferenceLoss};
+use super::super::PreferenceLoss;
 use super::{equal, losses};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::Configuration, &["reference-used-although-free"], check).under(|options| options.reference_free);
+    Rule::new(Pitfall::Configuration, &["reference-used-although-free"], check)
+        .under(|options| options.reference_free);
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let options = probe.options;

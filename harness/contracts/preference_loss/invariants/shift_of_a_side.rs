@@ -13,14 +13,18 @@
 //! ### Bugs it has caught
 //! OpenRLHF #620: log-probabilities in bf16; a reference that has no part in the margin.
 
-use super::super::{Options, PreferenceLoss};
+use super::super::PreferenceLoss;
 use super::{equal, losses};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<PreferenceLoss> =
-    Rule::new(Pitfall::ProbabilityRatio, &["reference-ignored", "reference-added", "margin-in-half-precision"], check).under(|options| !options.reference_free);
+pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
+    Pitfall::ProbabilityRatio,
+    &["reference-ignored", "reference-added", "margin-in-half-precision"],
+    check,
+)
+.under(|options| !options.reference_free);
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let (options, dtype) = (probe.options, probe.place.dtype);

@@ -13,13 +13,13 @@
 //! ### Bugs it has caught
 //! Sums taken from the start of the row; returns of one row carried into the next.
 
-use super::super::{Options, Returns};
-use crate::contract::probe::broken;
+use super::super::Returns;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<Returns> =
     Rule::new(Pitfall::AdvantageNormalisation, &["summed-from-the-start"], check);

@@ -13,20 +13,23 @@
 //! ### Bugs it has caught
 //! verl #7278: the first turn gets a return of 0 because the row starts anew after the gap.
 
-use crate::contract::rows;
-use super::super::{Options, Returns, ReturnsCase};
-use crate::contract::probe::broken;
+use super::super::{Returns, ReturnsCase};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
-use crate::generate::axes;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows;
 use crate::contract::rows::Rows;
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::MaskedTokens;
-use crate::value::text::pair;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Returns> =
-    Rule::new(Pitfall::MaskingAlignment, &["return-reset-at-observation", "time-passes-at-masked-tokens"], check).under(|options| options.masked == MaskedTokens::Skip);
+pub(super) const RULE: Rule<Returns> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["return-reset-at-observation", "time-passes-at-masked-tokens"],
+    check,
+)
+.under(|options| options.masked == MaskedTokens::Skip);
 
 fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let row = probe.pick.below(probe.case.rewards.nrows());

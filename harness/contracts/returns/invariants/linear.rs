@@ -12,13 +12,13 @@
 //! ### Bugs it has caught
 //! Returns divided by the length of their row still pass; a baseline or a clamp inside does not.
 
-use super::super::{Options, Returns};
-use crate::contract::probe::broken;
+use super::super::Returns;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<Returns> =
     Rule::new(Pitfall::AdvantageNormalisation, &["rewards-clipped"], check);

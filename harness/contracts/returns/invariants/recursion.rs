@@ -15,16 +15,19 @@
 //! verl #7278: the return starts anew after a tool's output.
 
 use super::super::{Options, Returns};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::MaskedTokens;
-use crate::value::text::pair;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Returns> =
-    Rule::new(Pitfall::MaskingAlignment, &["return-reset-at-observation", "own-reward-left-out", "summed-from-the-start"], check);
+pub(super) const RULE: Rule<Returns> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["return-reset-at-observation", "own-reward-left-out", "summed-from-the-start"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let returned = probe.output()?;

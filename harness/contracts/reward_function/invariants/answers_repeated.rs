@@ -15,13 +15,14 @@
 //! there are more than ten.
 
 use super::super::probes::{Question, some};
-use super::super::{Judges, Options, RewardFunction};
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["score-for-every-answer-part"], check).under(|options| options.judges == Judges::Correctness);
+    Rule::new(Pitfall::RewardDecodingMismatch, &["score-for-every-answer-part"], check)
+        .under(|options| options.judges == Judges::Correctness);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -15,15 +15,16 @@
 //! open-r1 #566: what could not be parsed on both sides scored 1.
 
 use super::super::probes::Question;
-use super::super::{Judges, Options, RewardFunction};
-use crate::contract::probe::broken;
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{quoted, rounded};
 
 pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["blank-gold-matches-a-blank-answer"], check).under(|options| options.judges == Judges::Correctness);
+    Rule::new(Pitfall::RewardDecodingMismatch, &["blank-gold-matches-a-blank-answer"], check)
+        .under(|options| options.judges == Judges::Correctness);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

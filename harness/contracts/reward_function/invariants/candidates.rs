@@ -14,13 +14,17 @@
 //! Functions that compare with any of the matches of a pattern; word-bounded containment.
 
 use super::super::probes::{Question, some};
-use super::super::{Judges, Options, RewardFunction};
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["any-candidate-counts", "contained-anywhere"], check).under(|options| options.judges == Judges::Correctness);
+pub(super) const RULE: Rule<RewardFunction> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &["any-candidate-counts", "contained-anywhere"],
+    check,
+)
+.under(|options| options.judges == Judges::Correctness);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -15,15 +15,19 @@
 //! all scores 0.
 
 use super::super::probes::Question;
-use super::super::{Judges, Options, RewardFunction};
-use crate::contract::probe::broken;
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{quoted, rounded};
 
-pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["scores-replaced-by-zeros", "unparsable-gold-scores-full"], check).under(|options| options.judges != Judges::None);
+pub(super) const RULE: Rule<RewardFunction> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &["scores-replaced-by-zeros", "unparsable-gold-scores-full"],
+    check,
+)
+.under(|options| options.judges != Judges::None);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

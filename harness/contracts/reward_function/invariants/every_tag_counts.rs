@@ -16,13 +16,17 @@
 //! verifiers #116, #207: a missing or cross-closed tag scored full.
 
 use super::super::probes::Question;
-use super::super::{Judges, Options, RewardFunction};
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["cross-closed-tags-accepted", "opening-tags-are-enough"], check).under(|options| matches!(options.judges, Judges::Format | Judges::IncrementalFormat));
+pub(super) const RULE: Rule<RewardFunction> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["cross-closed-tags-accepted", "opening-tags-are-enough"],
+    check,
+)
+.under(|options| matches!(options.judges, Judges::Format | Judges::IncrementalFormat));
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -15,13 +15,14 @@
 
 use super::super::probes::Question;
 use super::super::template::Template;
-use super::super::{Judges, Options, RewardFunction};
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["contained-anywhere"], check).under(|options| options.judges == Judges::Correctness && Template::of(options).reasons());
+    Rule::new(Pitfall::RewardDecodingMismatch, &["contained-anywhere"], check)
+        .under(|options| options.judges == Judges::Correctness && Template::of(options).reasons());
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

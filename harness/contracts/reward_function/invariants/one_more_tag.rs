@@ -15,15 +15,16 @@
 //! GRPO tutorial: the tag count takes the whole text for a tail when the last tag is missing.
 
 use super::super::probes::{Question, differ};
-use super::super::{Judges, Options, RewardFunction};
-use crate::contract::probe::broken;
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{quoted, rounded};
 
 pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["unclosed-tag-punished"], check).under(|options| options.judges == Judges::IncrementalFormat);
+    Rule::new(Pitfall::RewardDecodingMismatch, &["unclosed-tag-punished"], check)
+        .under(|options| options.judges == Judges::IncrementalFormat);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -16,15 +16,19 @@
 
 use super::super::probes::{Question, differ};
 use super::super::template::Template;
-use super::super::{Judges, Options, RewardFunction};
-use crate::contract::probe::broken;
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{quoted, rounded};
 
-pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &["first-number-wins", "length-rewarded", "markup-breaks-the-parser"], check).under(|options| options.judges == Judges::Correctness && Template::of(options).reasons());
+pub(super) const RULE: Rule<RewardFunction> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &["first-number-wins", "length-rewarded", "markup-breaks-the-parser"],
+    check,
+)
+.under(|options| options.judges == Judges::Correctness && Template::of(options).reasons());
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -15,13 +15,17 @@
 
 use super::super::probes::Question;
 use super::super::template::Template;
-use super::super::{Judges, Options, RewardFunction};
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["multiline-dollar-accepts-a-tail", "tail-accepted"], check).under(|options| options.judges == Judges::Format && Template::of(options).closing().is_some());
+pub(super) const RULE: Rule<RewardFunction> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["multiline-dollar-accepts-a-tail", "tail-accepted"],
+    check,
+)
+.under(|options| options.judges == Judges::Format && Template::of(options).closing().is_some());
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -16,20 +16,24 @@
 //! whole text.
 
 use super::super::probes::{PLAIN, Question, differ};
-use super::super::{Judges, Options, RewardFunction};
-use crate::contract::probe::broken;
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{quoted, rounded};
 
-pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &[
-    "identity-parser",
-    "format-regex-without-dotall",
-    "every-tag-counted-again",
-    "strips-nothing",
-], check).under(|options| options.judges != Judges::None);
+pub(super) const RULE: Rule<RewardFunction> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &[
+        "identity-parser",
+        "format-regex-without-dotall",
+        "every-tag-counted-again",
+        "strips-nothing",
+    ],
+    check,
+)
+.under(|options| options.judges != Judges::None);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -17,21 +17,25 @@
 //! parsed makes every answer right.
 
 use super::super::probes::Question;
-use super::super::{Judges, Options, RewardFunction};
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::RewardDecodingMismatch, &[
-    "substring-partial-credit",
-    "prefix-is-enough",
-    "unparsable-gold-scores-full",
-    "scores-replaced-by-zeros",
-    "gold-taken-for-a-pattern",
-    "contained-anywhere",
-    "sign-lost",
-], check).under(|options| options.judges == Judges::Correctness);
+pub(super) const RULE: Rule<RewardFunction> = Rule::new(
+    Pitfall::RewardDecodingMismatch,
+    &[
+        "substring-partial-credit",
+        "prefix-is-enough",
+        "unparsable-gold-scores-full",
+        "scores-replaced-by-zeros",
+        "gold-taken-for-a-pattern",
+        "contained-anywhere",
+        "sign-lost",
+    ],
+    check,
+)
+.under(|options| options.judges == Judges::Correctness);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

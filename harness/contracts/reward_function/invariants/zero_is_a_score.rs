@@ -15,15 +15,16 @@
 //! OpenRLHF #1219: `scores or rewards` took the second where the first was 0.
 
 use super::super::probes::Question;
-use super::super::{Judges, Options, RewardFunction};
-use crate::contract::probe::broken;
+use super::super::{Judges, RewardFunction};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{quoted, rounded};
 
 pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["zero-score-is-falsy"], check).under(|options| options.judges == Judges::Correctness);
+    Rule::new(Pitfall::AdvantageNormalisation, &["zero-score-is-falsy"], check)
+        .under(|options| options.judges == Judges::Correctness);
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -13,13 +13,13 @@
 //! ### Bugs it has caught
 //! trl #137, in the recursion over completions: the value of the state before the token's own.
 
-use super::super::{Options, RolloutGae};
-use crate::contract::probe::broken;
+use super::super::RolloutGae;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<RolloutGae> =
     Rule::new(Pitfall::AdvantageNormalisation, &["recursion-from-the-start"], check);

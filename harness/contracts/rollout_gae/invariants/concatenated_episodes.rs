@@ -13,19 +13,21 @@
 //! ### Bugs it has caught
 //! SB3 #105, CleanRL #494: the next episode leads into the one before.
 
-use crate::contract::rows;
-use super::super::{Options, RolloutGae, RolloutGaeCase};
-use crate::contract::probe::broken;
+use super::super::{RolloutGae, RolloutGaeCase};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
-use crate::generate::axes;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::rows;
 use crate::contract::rows::Rows;
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<RolloutGae> =
-    Rule::new(Pitfall::MaskingAlignment, &["done-flag-shifted", "beginnings-read-as-ends", "lambda-term-crosses-episodes"], check);
+pub(super) const RULE: Rule<RolloutGae> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["done-flag-shifted", "beginnings-read-as-ends", "lambda-term-crosses-episodes"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let ends = probe.case.ends(probe.options);

@@ -14,15 +14,18 @@
 //! SB3 #105: an end read one step late gives two TD errors of the size of the value.
 
 use super::super::{Options, RolloutGae};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<RolloutGae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["done-flag-shifted", "cut-taken-for-an-end", "last-reward-dropped", "dones-ignored"], check);
+pub(super) const RULE: Rule<RolloutGae> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["done-flag-shifted", "cut-taken-for-an-end", "last-reward-dropped", "dones-ignored"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let Options { gamma, lam, .. } = *probe.options;

@@ -13,23 +13,26 @@
 //! ### Bugs it has caught
 //! SB3 #105: flags read one step off. CleanRL #494: one term of two was cut.
 
-use super::super::{Options, RolloutGae};
-use crate::contract::probe::broken;
+use super::super::RolloutGae;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<RolloutGae> =
-    Rule::new(Pitfall::MaskingAlignment, &[
-    "done-flag-shifted",
-    "beginnings-read-as-ends",
-    "lambda-term-crosses-episodes",
-    "carry-crosses-episodes",
-    "value-crosses-episodes",
-    "dones-ignored",
-], check);
+pub(super) const RULE: Rule<RolloutGae> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &[
+        "done-flag-shifted",
+        "beginnings-read-as-ends",
+        "lambda-term-crosses-episodes",
+        "carry-crosses-episodes",
+        "value-crosses-episodes",
+        "dones-ignored",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let ends = probe.case.ends(probe.options);

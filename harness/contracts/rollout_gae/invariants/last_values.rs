@@ -13,16 +13,20 @@
 //! ### Bugs it has caught
 //! SB3 #183: the last stored value stood for the one that follows.
 
-use super::super::{Options, RolloutGae};
-use crate::contract::probe::broken;
+use super::super::RolloutGae;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<RolloutGae> =
-    Rule::new(Pitfall::MaskingAlignment, &["bootstrap-with-the-last-stored-value", "last-done-ignored", "cut-taken-for-an-end"], check).under(|options| options.gamma > 0.0);
+pub(super) const RULE: Rule<RolloutGae> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["bootstrap-with-the-last-stored-value", "last-done-ignored", "cut-taken-for-an-end"],
+    check,
+)
+.under(|options| options.gamma > 0.0);
 
 fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let mut changed = probe.case.clone();

@@ -12,13 +12,13 @@
 //! ### Bugs it has caught
 //! Rewards and TD errors clipped by a default that nobody asked for.
 
-use super::super::{Options, RolloutGae};
-use crate::contract::probe::broken;
+use super::super::RolloutGae;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<RolloutGae> =
     Rule::new(Pitfall::AdvantageNormalisation, &["td-error-clipped"], check);

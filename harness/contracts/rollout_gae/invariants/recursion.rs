@@ -15,23 +15,26 @@
 //! CleanRL #494: c stood before one of the two terms only.
 
 use super::super::{Options, RolloutGae};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::{Number, apart};
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<RolloutGae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &[
-    "lambda-term-crosses-episodes",
-    "carry-crosses-episodes",
-    "value-crosses-episodes",
-    "returns-without-lambda",
-    "carry-decays-without-gamma",
-    "last-reward-dropped",
-    "last-step-left-out",
-], check);
+pub(super) const RULE: Rule<RolloutGae> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &[
+        "lambda-term-crosses-episodes",
+        "carry-crosses-episodes",
+        "value-crosses-episodes",
+        "returns-without-lambda",
+        "carry-decays-without-gamma",
+        "last-reward-dropped",
+        "last-step-left-out",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let returned = probe.output()?;

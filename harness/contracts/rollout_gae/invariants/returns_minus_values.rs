@@ -13,16 +13,19 @@
 //! ### Bugs it has caught
 //! CleanRL #337: returns made of the advantages of the round before.
 
-use super::super::{Options, RolloutGae};
-use crate::contract::probe::broken;
+use super::super::RolloutGae;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::{Number, apart};
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<RolloutGae> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["returns-from-stale-advantages", "returns-without-lambda"], check);
+pub(super) const RULE: Rule<RolloutGae> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["returns-from-stale-advantages", "returns-without-lambda"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     let returned = probe.output()?;

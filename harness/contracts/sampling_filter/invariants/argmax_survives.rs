@@ -13,22 +13,25 @@
 //! ### Bugs it has caught
 //! transformers #19839: with a top-p of 0 nothing was exempt, and all was taken away.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::rows;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &[
-    "top-p-zero-empties-the-support",
-    "least-likely-kept",
-    "filter-fills-with-a-number",
-    "filter-mask-in-sorted-order",
-    "top-k-takes-its-last",
-], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &[
+        "top-p-zero-empties-the-support",
+        "least-likely-kept",
+        "filter-fills-with-a-number",
+        "filter-mask-in-sorted-order",
+        "top-k-takes-its-last",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;

@@ -15,20 +15,24 @@
 //! transformers #19143: normalised before the filter. Nuclei of the whole distribution behind a
 //! top-k.
 
+use super::super::SamplingFilter;
 use super::super::oracle::Row;
-use super::super::{Options, SamplingFilter};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &[
-    "top-p-of-the-full-distribution",
-    "raw-probabilities-returned",
-    "filter-fills-with-a-number",
-    "top-k-without-effect",
-], check).under(|options| options.top_k.is_some());
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &[
+        "top-p-of-the-full-distribution",
+        "raw-probabilities-returned",
+        "filter-fills-with-a-number",
+        "top-k-without-effect",
+    ],
+    check,
+)
+.under(|options| options.top_k.is_some());
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(k) = probe.options.top_k else { return Err(Stop::Vacuous) };

@@ -13,16 +13,19 @@
 //! ### Bugs it has caught
 //! Temperatures clamped to a least value that nobody declared; temperatures that multiply.
 
+use super::super::SamplingFilter;
 use super::super::generate::{DOMINANT, lead};
-use super::super::{Options, SamplingFilter};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &["temperature-clamped", "temperature-multiplied", "maximum-not-subtracted"], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &["temperature-clamped", "temperature-multiplied", "maximum-not-subtracted"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;

@@ -15,24 +15,27 @@
 //! vLLM #9453, NeMo-RL #69, #902: probabilities before temperature and filters stood for those
 //! that were sampled from.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::{SAFETY, apart};
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &[
-    "raw-probabilities-returned",
-    "temperature-not-applied",
-    "temperature-multiplied",
-    "temperature-applied-twice",
-    "temperature-clamped",
-    "logits-in-half-precision",
-], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &[
+        "raw-probabilities-returned",
+        "temperature-not-applied",
+        "temperature-multiplied",
+        "temperature-applied-twice",
+        "temperature-clamped",
+        "logits-in-half-precision",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.finite_output()?;

@@ -17,31 +17,34 @@
 //! transformers #18976, #18983: the shifted sum was compared with >, which keeps a token too many
 //! where the mass is top-p exactly.
 
+use super::super::SamplingFilter;
 use super::super::oracle::Row;
-use super::super::{Options, SamplingFilter};
 use super::{rows, seen};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &[
-    "nucleus-keeps-one-extra",
-    "crossing-token-dropped",
-    "raw-probabilities-returned",
-    "top-k-keeps-one-extra",
-    "top-k-takes-its-last",
-    "top-k-without-effect",
-    "top-p-without-effect",
-    "min-p-without-effect",
-    "top-p-of-the-full-distribution",
-    "min-keep-ignored",
-    "min-p-absolute",
-    "nucleus-in-vocabulary-order",
-    "filter-fills-with-a-number",
-    "dust-on-every-token",
-], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &[
+        "nucleus-keeps-one-extra",
+        "crossing-token-dropped",
+        "raw-probabilities-returned",
+        "top-k-keeps-one-extra",
+        "top-k-takes-its-last",
+        "top-k-without-effect",
+        "top-p-without-effect",
+        "min-p-without-effect",
+        "top-p-of-the-full-distribution",
+        "min-keep-ignored",
+        "min-p-absolute",
+        "nucleus-in-vocabulary-order",
+        "filter-fills-with-a-number",
+        "dust-on-every-token",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.finite_output()?;

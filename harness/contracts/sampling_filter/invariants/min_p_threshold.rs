@@ -13,16 +13,20 @@
 //! ### Bugs it has caught
 //! Probabilities compared with min_p itself, or with a maximum over the whole batch.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &["min-p-absolute", "min-p-of-the-batch-maximum", "min-p-without-effect"], check).under(|options| options.min_p.is_some() && options.top_k.is_none() && options.top_p.is_none());
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &["min-p-absolute", "min-p-of-the-batch-maximum", "min-p-without-effect"],
+    check,
+)
+.under(|options| options.min_p.is_some() && options.top_k.is_none() && options.top_p.is_none());
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(least) = probe.options.min_p else { return Err(Stop::Vacuous) };

@@ -6,15 +6,18 @@ use super::oracle::Row;
 use super::{Options, SamplingFilter, SamplingFilterCase};
 use crate::contract::invariant::Invariant;
 use crate::contract::probe::Outcome;
+use crate::contract::probe::broken;
+use crate::laws;
+use crate::numeric::tolerance::apart;
 use crate::value::place::Dtype;
 use crate::value::text::pair;
-use crate::numeric::tolerance::apart;
-use crate::laws;
-use crate::contract::probe::broken;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<SamplingFilter>> {
-    let mut all = laws::universal_and(&[("finite", &["maximum-not-subtracted", "minus-infinity-gives-nan", "top-p-zero-empties-the-support"])]);
+    let mut all = laws::universal_and(&[(
+        "finite",
+        &["maximum-not-subtracted", "minus-infinity-gives-nan", "top-p-zero-empties-the-support"],
+    )]);
     all.extend([
         laws::oracle::law().catching(&[
             "filtered-but-not-renormalised",

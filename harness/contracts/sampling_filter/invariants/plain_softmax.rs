@@ -14,23 +14,26 @@
 //! verl #4162, SGLang #2178: log-probabilities without the temperature. Ours: a softmax along the
 //! rows.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::rows;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &[
-    "temperature-not-applied",
-    "temperature-multiplied",
-    "temperature-applied-twice",
-    "softmax-over-the-rows",
-    "maximum-not-subtracted",
-], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &[
+        "temperature-not-applied",
+        "temperature-multiplied",
+        "temperature-applied-twice",
+        "softmax-over-the-rows",
+        "maximum-not-subtracted",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;

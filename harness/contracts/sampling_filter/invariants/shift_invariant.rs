@@ -13,14 +13,17 @@
 //! ### Bugs it has caught
 //! exp without the maximum taken off; logits multiplied by the mask of a filter.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::StabilityConstant, &["maximum-not-subtracted", "filter-fills-with-a-number", "softmax-over-the-rows"], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["maximum-not-subtracted", "filter-fills-with-a-number", "softmax-over-the-rows"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let before = probe.finite_output()?;

@@ -14,22 +14,26 @@
 //! transformers #18976, #18983, #18984: three tokens for two where the mass of two is top-p
 //! exactly. transformers #19839: none for a top-p of 0.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &[
-    "nucleus-keeps-one-extra",
-    "crossing-token-dropped",
-    "top-p-without-effect",
-    "least-likely-kept",
-    "nucleus-in-vocabulary-order",
-], check).under(|options| options.top_p.is_some() && options.top_k.is_none() && options.min_p.is_none());
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &[
+        "nucleus-keeps-one-extra",
+        "crossing-token-dropped",
+        "top-p-without-effect",
+        "least-likely-kept",
+        "nucleus-in-vocabulary-order",
+    ],
+    check,
+)
+.under(|options| options.top_p.is_some() && options.top_k.is_none() && options.min_p.is_none());
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(p) = probe.options.top_p else { return Err(Stop::Vacuous) };

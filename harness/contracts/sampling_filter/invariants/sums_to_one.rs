@@ -14,17 +14,20 @@
 //! ### Bugs it has caught
 //! transformers #19143: the filters after the log-softmax, so that the rest sums to less than one.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::rows;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::{Number, apart};
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &["filtered-but-not-renormalised", "softmax-over-the-rows", "dust-on-every-token"], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &["filtered-but-not-renormalised", "softmax-over-the-rows", "dust-on-every-token"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let returned = probe.output()?;

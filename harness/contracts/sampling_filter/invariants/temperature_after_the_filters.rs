@@ -17,13 +17,14 @@
 use super::super::oracle::Row;
 use super::super::{Options, Order, SamplingFilter};
 use super::seen;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Configuration, &["temperature-before-the-filters"], check).under(|options| options.order == Order::FiltersFirst);
+    Rule::new(Pitfall::Configuration, &["temperature-before-the-filters"], check)
+        .under(|options| options.order == Order::FiltersFirst);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     if !probe.reads("temperature") {

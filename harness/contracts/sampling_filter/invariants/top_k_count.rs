@@ -15,15 +15,19 @@
 //! Thresholds taken from the element after the k-th, and comparisons that take the k-th itself
 //! away.
 
-use super::super::{Options, SamplingFilter};
+use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Sampling, &["top-k-keeps-one-extra", "top-k-takes-its-last", "top-k-without-effect"], check).under(|options| options.top_k.is_some() && options.top_p.is_none() && options.min_p.is_none());
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Sampling,
+    &["top-k-keeps-one-extra", "top-k-takes-its-last", "top-k-without-effect"],
+    check,
+)
+.under(|options| options.top_k.is_some() && options.top_p.is_none() && options.min_p.is_none());
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let Some(k) = probe.options.top_k else { return Err(Stop::Vacuous) };

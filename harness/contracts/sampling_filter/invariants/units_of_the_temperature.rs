@@ -17,11 +17,15 @@
 use super::super::{Options, Order, SamplingFilter};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::Configuration, &["temperature-after-the-filters", "temperature-multiplied", "temperature-clamped"], check).under(|options| options.order == Order::TemperatureFirst);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::Configuration,
+    &["temperature-after-the-filters", "temperature-multiplied", "temperature-clamped"],
+    check,
+)
+.under(|options| options.order == Order::TemperatureFirst);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     if !probe.reads("temperature") {

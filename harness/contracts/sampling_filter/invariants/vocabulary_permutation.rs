@@ -15,14 +15,17 @@
 
 use ndarray::Axis;
 
-use super::super::{Options, SamplingFilter, SamplingFilterCase};
+use super::super::{SamplingFilter, SamplingFilterCase};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<SamplingFilter> =
-    Rule::new(Pitfall::MaskingAlignment, &["filter-mask-in-sorted-order", "nucleus-in-vocabulary-order"], check);
+pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["filter-mask-in-sorted-order", "nucleus-in-vocabulary-order"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let before = probe.finite_output()?;

@@ -14,11 +14,11 @@
 //! ### Bugs it has caught
 //! Probabilities clamped from below before the logarithm.
 
-use super::super::{Options, SamplingFilter};
-use crate::contract::probe::broken;
+use super::super::SamplingFilter;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<SamplingFilter> =

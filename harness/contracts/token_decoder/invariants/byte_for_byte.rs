@@ -13,30 +13,33 @@
 //! ### Bugs it has caught
 //! `clean_up_tokenization_spaces`, on for years, takes the space before a full stop out.
 
-use super::super::{Options, TokenDecoder, oracle};
-use crate::contract::probe::broken;
+use super::super::{TokenDecoder, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::found_for;
 
-pub(super) const RULE: Rule<TokenDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &[
-    "token-by-token",
-    "spaces-between-tokens",
-    "pieces-for-their-bytes",
-    "spaces-tidied-up",
-    "white-space-trimmed",
-    "first-space-lost",
-    "spaces-collapsed",
-    "accents-composed",
-    "line-ends-converted",
-    "cut-at-a-nul",
-    "byte-order-mark-lost",
-    "names-taken-out-of-the-text",
-    "last-token-cut-although-no-eos",
-    "first-token-cut",
-], check);
+pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &[
+        "token-by-token",
+        "spaces-between-tokens",
+        "pieces-for-their-bytes",
+        "spaces-tidied-up",
+        "white-space-trimmed",
+        "first-space-lost",
+        "spaces-collapsed",
+        "accents-composed",
+        "line-ends-converted",
+        "cut-at-a-nul",
+        "byte-order-mark-lost",
+        "names-taken-out-of-the-text",
+        "last-token-cut-although-no-eos",
+        "first-token-cut",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let returned = probe.output()?;

@@ -15,22 +15,25 @@
 
 use ndarray::{Axis, concatenate};
 
-use super::super::{Options, TokenDecoder, TokenDecoderCase, oracle};
-use crate::contract::probe::broken;
+use super::super::{TokenDecoder, TokenDecoderCase, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::found_for;
 
-pub(super) const RULE: Rule<TokenDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &[
-    "spaces-between-tokens",
-    "white-space-trimmed",
-    "first-space-lost",
-    "cut-at-the-first-eos",
-    "last-token-cut-although-no-eos",
-    "first-token-cut",
-], check);
+pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &[
+        "spaces-between-tokens",
+        "white-space-trimmed",
+        "first-space-lost",
+        "cut-at-the-first-eos",
+        "last-token-cut-although-no-eos",
+        "first-token-cut",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let tokens = &probe.case.tokens;

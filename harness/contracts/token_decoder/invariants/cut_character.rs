@@ -13,15 +13,18 @@
 //! ### Bugs it has caught
 //! `errors="strict"` with an `except` that returns an empty text.
 
-use super::super::{Options, TokenDecoder, oracle};
-use crate::contract::probe::broken;
+use super::super::{TokenDecoder, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::quoted;
 
-pub(super) const RULE: Rule<TokenDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["malformed-loses-the-text", "letters-lost-with-replacements"], check);
+pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["malformed-loses-the-text", "letters-lost-with-replacements"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let returned = probe.output()?;

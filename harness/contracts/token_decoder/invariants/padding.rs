@@ -15,15 +15,19 @@
 
 use ndarray::{Array2, Axis, concatenate};
 
-use super::super::{Options, TokenDecoder, TokenDecoderCase};
-use crate::contract::probe::broken;
+use super::super::{TokenDecoder, TokenDecoderCase};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::found_for;
 
-pub(super) const RULE: Rule<TokenDecoder> =
-    Rule::new(Pitfall::MaskingAlignment, &["special-tokens-kept", "last-token-cut-although-no-eos", "first-token-cut"], check).under(|options| options.skip_special);
+pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["special-tokens-kept", "last-token-cut-although-no-eos", "first-token-cut"],
+    check,
+)
+.under(|options| options.skip_special);
 
 fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let tokens = &probe.case.tokens;

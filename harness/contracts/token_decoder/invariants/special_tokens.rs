@@ -15,15 +15,19 @@
 
 use ndarray::Array2;
 
-use super::super::{Options, TokenDecoder, TokenDecoderCase, oracle};
-use crate::contract::probe::broken;
+use super::super::{TokenDecoder, TokenDecoderCase, oracle};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::{found_for, quoted};
 
-pub(super) const RULE: Rule<TokenDecoder> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["special-tokens-kept", "only-pads-skipped", "cut-at-the-first-eos"], check).under(|options| options.skip_special);
+pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
+    Pitfall::DecodingStringProcessing,
+    &["special-tokens-kept", "only-pads-skipped", "cut-at-the-first-eos"],
+    check,
+)
+.under(|options| options.skip_special);
 
 fn check(probe: &mut Probe<'_, TokenDecoder>) -> Outcome {
     let tokens = &probe.case.tokens;

@@ -13,15 +13,18 @@
 //! ### Bugs it has caught
 //! Σ p·log p without the minus; entropies in bits.
 
-use super::super::{Options, TokenEntropy, vocabulary};
-use crate::contract::probe::broken;
+use super::super::{TokenEntropy, vocabulary};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenEntropy> =
-    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "logarithm-in-another-base", "softmax-over-another-axis"], check);
+pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["sign-flipped", "logarithm-in-another-base", "softmax-over-another-axis"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.output()?;

@@ -13,17 +13,19 @@
 //! ### Bugs it has caught
 //! Normalisers computed without gradient, to save memory.
 
-use super::super::{Options, TokenEntropy, positions};
-use crate::contract::probe::broken;
+use super::super::{TokenEntropy, positions};
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<TokenEntropy> =
-    Rule::new(Pitfall::GradientFlow, &["normaliser-detached", "maximum-not-subtracted"], check).under(|options| options.gradient).needs_gradient();
+    Rule::new(Pitfall::GradientFlow, &["normaliser-detached", "maximum-not-subtracted"], check)
+        .under(|options| options.gradient)
+        .needs_gradient();
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.gradient_output()?;

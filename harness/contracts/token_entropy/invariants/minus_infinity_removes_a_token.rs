@@ -15,14 +15,15 @@
 
 use ndarray::{Array3, Axis, concatenate};
 
-use super::super::{NegInf, Options, TokenEntropy, TokenEntropyCase};
+use super::super::{NegInf, TokenEntropy, TokenEntropyCase};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<TokenEntropy> =
-    Rule::new(Pitfall::StabilityConstant, &["minus-infinity-gives-nan"], check).under(|options| options.neg_inf == NegInf::Zero);
+    Rule::new(Pitfall::StabilityConstant, &["minus-infinity-gives-nan"], check)
+        .under(|options| options.neg_inf == NegInf::Zero);
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let (rows, columns, _) = probe.case.logits.dim();

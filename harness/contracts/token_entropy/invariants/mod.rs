@@ -5,14 +5,15 @@ use ndarray::{Array2, ArrayD};
 use super::TokenEntropy;
 use crate::contract::invariant::Invariant;
 use crate::contract::probe::Outcome;
-use crate::value::text::pair;
-use crate::numeric::tolerance::apart;
-use crate::laws;
 use crate::contract::probe::broken;
+use crate::laws;
+use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<TokenEntropy>> {
-    let mut all = laws::universal_and(&[("finite", &["maximum-not-subtracted", "minus-infinity-gives-nan"])]);
+    let mut all =
+        laws::universal_and(&[("finite", &["maximum-not-subtracted", "minus-infinity-gives-nan"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "temperature-not-applied",

@@ -14,15 +14,18 @@
 //! log(p + ε); exp without the maximum taken off.
 
 use super::super::generate::{DOMINANT, lead};
-use super::super::{NegInf, Options, TokenEntropy, positions, vocabulary};
-use crate::contract::probe::broken;
+use super::super::{NegInf, TokenEntropy, positions, vocabulary};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenEntropy> =
-    Rule::new(Pitfall::StabilityConstant, &["temperature-multiplied", "maximum-not-subtracted"], check);
+pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["temperature-multiplied", "maximum-not-subtracted"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.output()?;

@@ -13,17 +13,20 @@
 //! ### Bugs it has caught
 //! verl #1943, #2185: entropies left in the order by length.
 
-use super::super::{Options, TokenEntropy};
+use super::super::TokenEntropy;
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
 /// What stands in the other positions instead.
 const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
 
-pub(super) const RULE: Rule<TokenEntropy> =
-    Rule::new(Pitfall::MaskingAlignment, &["rows-left-in-sorted-order", "shifted-by-one", "softmax-over-another-axis"], check);
+pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["rows-left-in-sorted-order", "shifted-by-one", "softmax-over-another-axis"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let (rows, columns, _) = probe.case.logits.dim();

@@ -15,14 +15,17 @@
 
 use ndarray::Axis;
 
-use super::super::{Options, TokenEntropy};
+use super::super::TokenEntropy;
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<TokenEntropy> =
-    Rule::new(Pitfall::StabilityConstant, &["maximum-not-subtracted", "softmax-over-another-axis"], check);
+pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["maximum-not-subtracted", "softmax-over-another-axis"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let before = probe.finite_output()?;

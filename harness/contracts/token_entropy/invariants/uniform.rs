@@ -13,21 +13,24 @@
 //! ### Bugs it has caught
 //! Means over the vocabulary; entropies in bits; a vocabulary that was trimmed.
 
-use super::super::{NegInf, Options, TokenEntropy, positions};
-use crate::contract::probe::broken;
+use super::super::{NegInf, TokenEntropy, positions};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenEntropy> =
-    Rule::new(Pitfall::LogSpaceSign, &[
-    "logarithm-in-another-base",
-    "divided-by-its-maximum",
-    "mean-over-the-vocabulary",
-    "first-or-last-entry-left-out",
-], check);
+pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &[
+        "logarithm-in-another-base",
+        "divided-by-its-maximum",
+        "mean-over-the-vocabulary",
+        "first-or-last-entry-left-out",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let returned = probe.output()?;

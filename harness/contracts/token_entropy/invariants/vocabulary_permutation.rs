@@ -15,11 +15,11 @@
 
 use ndarray::Axis;
 
-use super::super::{Options, TokenEntropy, TokenEntropyCase, vocabulary};
+use super::super::{TokenEntropy, TokenEntropyCase, vocabulary};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
 pub(super) const RULE: Rule<TokenEntropy> =
     Rule::new(Pitfall::MaskingAlignment, &["first-or-last-entry-left-out"], check);

@@ -3,7 +3,9 @@
 use ndarray::{Array2, Array3, Axis};
 
 use crate::contracts::token_log_probs::generate::argmax;
-use crate::contracts::token_log_probs::{Options, TokenLogProbsCase, TokenLogProbsOutput, columns, position, reference, scored};
+use crate::contracts::token_log_probs::{
+    Options, TokenLogProbsCase, TokenLogProbsOutput, columns, position, reference, scored,
+};
 use crate::value::place::Dtype;
 
 /// One scored position.

@@ -18,23 +18,26 @@
 //! near 0.
 
 use super::super::generate::{DOMINANT, lead};
-use super::super::{Options, TokenLogProbs, position, scored, vocabulary};
-use crate::contract::probe::broken;
+use super::super::{TokenLogProbs, position, scored, vocabulary};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::StabilityConstant, &[
-    "most-likely-token-scored",
-    "least-likely-token-scored",
-    "logarithm-of-the-softmax",
-    "epsilon-inside-the-logarithm",
-    "probability-clamped",
-    "log-probability-clamped",
-    "logits-clamped",
-], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::StabilityConstant,
+    &[
+        "most-likely-token-scored",
+        "least-likely-token-scored",
+        "logarithm-of-the-softmax",
+        "epsilon-inside-the-logarithm",
+        "probability-clamped",
+        "log-probability-clamped",
+        "logits-clamped",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let returned = probe.output()?;

@@ -16,17 +16,22 @@
 
 use ndarray::Axis;
 
-use super::super::{Options, TokenLogProbs};
-use crate::contract::probe::broken;
+use super::super::TokenLogProbs;
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::GradientFlow, &["gradient-detached-from-the-normaliser", "gradient-of-the-normaliser-only"], check).under(|options| options.gradient).needs_gradient();
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::GradientFlow,
+    &["gradient-detached-from-the-normaliser", "gradient-of-the-normaliser-only"],
+    check,
+)
+.under(|options| options.gradient)
+.needs_gradient();
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let returned = probe.gradient_output()?;

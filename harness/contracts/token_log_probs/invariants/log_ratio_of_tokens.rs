@@ -14,25 +14,28 @@
 //! ### Bugs it has caught
 //! trl #3029 and unsloth-zoo #832: the temperature not applied.
 
-use super::super::{Options, TokenLogProbs, scored};
+use super::super::{TokenLogProbs, scored};
 use super::{another_token, with_tokens};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::Configuration, &[
-    "temperature-not-applied",
-    "temperature-multiplied",
-    "temperature-applied-twice",
-    "most-likely-token-scored",
-    "logarithm-in-another-base",
-    "averaged-over-the-vocabulary",
-    "softcap-applied",
-], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::Configuration,
+    &[
+        "temperature-not-applied",
+        "temperature-multiplied",
+        "temperature-applied-twice",
+        "most-likely-token-scored",
+        "logarithm-in-another-base",
+        "averaged-over-the-vocabulary",
+        "softcap-applied",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

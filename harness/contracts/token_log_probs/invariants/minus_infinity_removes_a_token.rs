@@ -17,14 +17,17 @@
 use ndarray::Axis;
 
 use super::super::generate::with_vocabulary;
-use super::super::{Options, TokenLogProbs, vocabulary};
+use super::super::{TokenLogProbs, vocabulary};
 use super::{another_token, unchanged, with_tokens};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::StabilityConstant, &["minus-infinity-replaced-by-a-number", "minus-infinity-gives-nan"], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["minus-infinity-replaced-by-a-number", "minus-infinity-gives-nan"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

@@ -5,14 +5,17 @@ use ndarray::ArrayD;
 use super::{Options, TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput};
 use crate::contract::invariant::Invariant;
 use crate::contract::probe::Outcome;
-use crate::value::text::rounded;
-use crate::numeric::tolerance::apart;
-use crate::laws;
 use crate::contract::probe::broken;
+use crate::laws;
+use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<TokenLogProbs>> {
-    let mut all = laws::universal_and(&[("finite", &["maximum-not-subtracted", "logarithm-of-the-softmax", "minus-infinity-gives-nan"])]);
+    let mut all = laws::universal_and(&[(
+        "finite",
+        &["maximum-not-subtracted", "logarithm-of-the-softmax", "minus-infinity-gives-nan"],
+    )]);
     all.extend([
         laws::oracle::law().catching(&[
             "temperature-not-applied",

@@ -14,15 +14,18 @@
 //! ### Bugs it has caught
 //! Cross-entropy (the negative log-probability, as PyTorch gives it) taken for its negative.
 
-use super::super::{Options, TokenLogProbs};
-use crate::contract::probe::broken;
+use super::super::TokenLogProbs;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "probability-for-log-probability", "logit-not-normalised"], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["sign-flipped", "probability-for-log-probability", "logit-not-normalised"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let returned = probe.output()?;

@@ -14,12 +14,12 @@
 //! trl #2058 and #5905: logits not shifted against the tokens. open-instruct #1549: shifted twice.
 
 use super::super::{Options, TokenLogProbs, TokenLogProbsCase, scored, vocabulary};
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 /// At most this many positions are kept, one after the other.
 const POSITIONS: usize = 3;
@@ -27,17 +27,20 @@ const POSITIONS: usize = 3;
 /// What stands in the other positions instead.
 const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::MaskingAlignment, &[
-    "logits-not-shifted",
-    "shifted-twice",
-    "shifted-although-not-declared",
-    "softmax-over-another-axis",
-    "tokens-of-another-row",
-    "normaliser-of-another-position",
-    "rows-and-columns-swapped",
-    "running-sum-over-the-row",
-], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &[
+        "logits-not-shifted",
+        "shifted-twice",
+        "shifted-although-not-declared",
+        "softmax-over-another-axis",
+        "tokens-of-another-row",
+        "normaliser-of-another-position",
+        "rows-and-columns-swapped",
+        "running-sum-over-the-row",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

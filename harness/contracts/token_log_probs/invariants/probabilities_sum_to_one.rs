@@ -15,27 +15,30 @@
 //! Vocabulary-parallel log-softmax without the reduction over shards.
 
 use super::super::generate::argmax;
-use super::super::{Options, TokenLogProbs, position, scored, vocabulary};
+use super::super::{TokenLogProbs, position, scored, vocabulary};
 use super::with_tokens;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 /// The largest vocabulary that is gone through token by token.
 const LARGEST: usize = 8;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::LogSpaceSign, &[
-    "softmax-over-another-axis",
-    "normaliser-without-the-scored-token",
-    "normalised-over-the-most-likely-tokens",
-    "normalised-within-a-shard",
-    "logarithm-in-another-base",
-    "temperature-applied-to-the-log-probabilities",
-], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &[
+        "softmax-over-another-axis",
+        "normaliser-without-the-scored-token",
+        "normalised-over-the-most-likely-tokens",
+        "normalised-within-a-shard",
+        "logarithm-in-another-base",
+        "temperature-applied-to-the-log-probabilities",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

@@ -16,19 +16,22 @@
 
 use ndarray::{Array2, Axis};
 
-use super::super::{Options, TokenLogProbs, position};
+use super::super::{TokenLogProbs, position};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::StabilityConstant, &[
-    "logit-not-normalised",
-    "softmax-over-another-axis",
-    "normaliser-of-another-position",
-    "logits-clamped",
-], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::StabilityConstant,
+    &[
+        "logit-not-normalised",
+        "softmax-over-another-axis",
+        "normaliser-of-another-position",
+        "logits-clamped",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let before = probe.finite_output()?;

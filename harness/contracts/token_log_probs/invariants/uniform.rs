@@ -14,21 +14,24 @@
 //! ### Bugs it has caught
 //! Logarithms to base 2; sums and means over the vocabulary.
 
-use super::super::{Options, TokenLogProbs, position, scored};
-use crate::contract::probe::broken;
+use super::super::{TokenLogProbs, position, scored};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::LogSpaceSign, &[
-    "logarithm-in-another-base",
-    "normaliser-without-the-scored-token",
-    "first-or-last-entry-left-out",
-    "minus-infinity-replaced-by-a-number",
-], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &[
+        "logarithm-in-another-base",
+        "normaliser-without-the-scored-token",
+        "first-or-last-entry-left-out",
+        "minus-infinity-replaced-by-a-number",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let returned = probe.output()?;

@@ -14,14 +14,17 @@
 //! Ids off by one; a normaliser over all entries but the last.
 
 use super::super::generate::with_vocabulary;
-use super::super::{Options, TokenLogProbs, vocabulary};
+use super::super::{TokenLogProbs, vocabulary};
 use super::unchanged;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 
-pub(super) const RULE: Rule<TokenLogProbs> =
-    Rule::new(Pitfall::MaskingAlignment, &["token-ids-off-by-one", "first-or-last-entry-left-out", "normalised-within-a-shard"], check);
+pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
+    Pitfall::MaskingAlignment,
+    &["token-ids-off-by-one", "first-or-last-entry-left-out", "normalised-within-a-shard"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let before = probe.finite_output()?;

@@ -14,16 +14,19 @@
 //! ### Bugs it has caught
 //! slime counts |V - V_old| > c; trlx took means of masked arrays.
 
-use super::super::{Options, ValueLoss, is_empty};
-use crate::contract::probe::broken;
+use super::super::{ValueLoss, is_empty};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<ValueLoss> =
-    Rule::new(Pitfall::Aggregation, &["moved-values-counted-as-clipped", "clip-fraction-over-padding"], check);
+pub(super) const RULE: Rule<ValueLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &["moved-values-counted-as-clipped", "clip-fraction-over-padding"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let returned = probe.output()?;

@@ -16,23 +16,26 @@
 
 use super::super::{Options, ValueLoss};
 use super::mapped;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<ValueLoss> =
-    Rule::new(Pitfall::Aggregation, &[
-    "half-factor-lost",
-    "factor-applied-twice",
-    "mean-over-padding",
-    "sum-for-mean",
-    "rows-without-tokens-counted",
-    "rows-without-tokens-skipped",
-    "normalised-by-the-width",
-], check);
+pub(super) const RULE: Rule<ValueLoss> = Rule::new(
+    Pitfall::Aggregation,
+    &[
+        "half-factor-lost",
+        "factor-applied-twice",
+        "mean-over-padding",
+        "sum-for-mean",
+        "rows-without-tokens-counted",
+        "rows-without-tokens-skipped",
+        "normalised-by-the-width",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let Options { aggregate, empty_rows, norm_length, factor, .. } = *probe.options;

@@ -13,14 +13,14 @@
 //! ### Bugs it has caught
 //! No real one yet; clip ranges that reach to one side only break it.
 
-use super::super::{Options, ValueLoss, is_empty};
+use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<ValueLoss> =
     Rule::new(Pitfall::ProbabilityRatio, &["clipped-from-above-only"], check);

@@ -13,17 +13,19 @@
 //! ### Bugs it has caught
 //! Straight-through clamps; clips that are declared and have no effect.
 
-use super::super::{Errors, Options, ValueLoss};
-use crate::contract::probe::broken;
+use super::super::{Errors, ValueLoss};
 use crate::contract::Contract;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::{number, pair};
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::{number, pair};
 
 pub(super) const RULE: Rule<ValueLoss> =
-    Rule::new(Pitfall::GradientFlow, &["gradient-through-the-clip", "clip-without-effect"], check).under(|options| options.clip.is_some()).needs_gradient();
+    Rule::new(Pitfall::GradientFlow, &["gradient-through-the-clip", "clip-without-effect"], check)
+        .under(|options| options.clip.is_some())
+        .needs_gradient();
 
 fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let returned = probe.gradient_output()?;

@@ -7,7 +7,8 @@ use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
-    let mut all = laws::universal_and(&[("finite", &["masked-after-the-arithmetic", "no-token-gives-nan"])]);
+    let mut all =
+        laws::universal_and(&[("finite", &["masked-after-the-arithmetic", "no-token-gives-nan"])]);
     all.extend([
         laws::oracle::law().catching(&[
             "half-factor-lost",

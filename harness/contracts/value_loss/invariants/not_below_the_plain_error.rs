@@ -13,16 +13,17 @@
 //! ### Bugs it has caught
 //! `min` carried over from the policy loss.
 
-use super::super::{Options, ValueLoss, is_empty};
+use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::value::text::pair;
 
 pub(super) const RULE: Rule<ValueLoss> =
-    Rule::new(Pitfall::ProbabilityRatio, &["smaller-error", "clipped-error-only"], check).under(|options| options.clip.is_some());
+    Rule::new(Pitfall::ProbabilityRatio, &["smaller-error", "clipped-error-only"], check)
+        .under(|options| options.clip.is_some());
 
 fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     if is_empty(probe.case) {

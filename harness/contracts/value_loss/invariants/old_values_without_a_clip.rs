@@ -12,17 +12,18 @@
 //! ### Bugs it has caught
 //! Defaults of 0.2 and 0.5 where no clip is declared.
 
-use super::super::{Options, ValueLoss, is_empty};
+use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
 pub(super) const RULE: Rule<ValueLoss> =
-    Rule::new(Pitfall::Configuration, &["clip-although-null"], check).under(|options| options.clip.is_none());
+    Rule::new(Pitfall::Configuration, &["clip-although-null"], check)
+        .under(|options| options.clip.is_none());
 
 fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     if is_empty(probe.case) {

@@ -13,17 +13,20 @@
 //! ### Bugs it has caught
 //! Clip bounds carried over from the policy loss.
 
-use super::super::{Options, ValueLoss, is_empty};
+use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<ValueLoss> =
-    Rule::new(Pitfall::ProbabilityRatio, &["clip-relative-to-the-old-value", "sign-of-the-return-flipped"], check);
+pub(super) const RULE: Rule<ValueLoss> = Rule::new(
+    Pitfall::ProbabilityRatio,
+    &["clip-relative-to-the-old-value", "sign-of-the-return-flipped"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     if is_empty(probe.case) {

@@ -13,14 +13,14 @@
 //! ### Bugs it has caught
 //! Returns of the wrong sign; a critic regressed on something else than the returns.
 
-use super::super::{Options, ValueLoss, is_empty};
+use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::rounded;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::rounded;
 
 pub(super) const RULE: Rule<ValueLoss> =
     Rule::new(Pitfall::LogSpaceSign, &["sign-of-the-return-flipped"], check);

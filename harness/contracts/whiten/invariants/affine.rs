@@ -13,17 +13,20 @@
 //! ### Bugs it has caught
 //! slime #2235: each shard of the columns got an affine map of its own.
 
-use super::super::{Options, Whiten};
+use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["statistics-per-shard", "rows-by-themselves"], check);
+pub(super) const RULE: Rule<Whiten> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["statistics-per-shard", "rows-by-themselves"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;

@@ -14,21 +14,26 @@
 //! ### Bugs it has caught
 //! A missing ε; a variance made of squares that falls below 0.
 
-use super::super::{Options, Whiten};
+use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::place::{Dtype, Place};
-use crate::value::text::{number, rounded};
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::place::Dtype;
+use crate::value::text::{number, rounded};
 
 /// What a token of a set without signal may get.
 const LARGEST: f64 = 0.05;
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::StabilityConstant, &["epsilon-missing", "variance-of-squares-unguarded", "mean-never-subtracted"], check).under(|options| options.shift_mean).at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
+pub(super) const RULE: Rule<Whiten> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["epsilon-missing", "variance-of-squares-unguarded", "mean-never-subtracted"],
+    check,
+)
+.under(|options| options.shift_mean)
+.at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;

@@ -14,25 +14,28 @@
 //! torchtune's `shift_mean` has the opposite sense of verl's; trlx took the mean of the padded
 //! matrix.
 
-use super::super::{Options, Whiten};
+use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::AdvantageNormalisation, &[
-    "statistics-over-padding",
-    "mean-added-back",
-    "mean-not-added-back",
-    "mean-never-subtracted",
-    "mean-of-row-means",
-    "mean-over-std-precedence",
-    "batch-for-row",
-], check);
+pub(super) const RULE: Rule<Whiten> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &[
+        "statistics-over-padding",
+        "mean-added-back",
+        "mean-not-added-back",
+        "mean-never-subtracted",
+        "mean-of-row-means",
+        "mean-over-std-precedence",
+        "batch-for-row",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;

@@ -8,7 +8,15 @@ use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<Whiten>> {
-    let mut all = laws::universal_and(&[("finite", &["one-token-unbiased-deviation", "epsilon-missing", "variance-of-squares-unguarded", "masked-after-the-arithmetic"])]);
+    let mut all = laws::universal_and(&[(
+        "finite",
+        &[
+            "one-token-unbiased-deviation",
+            "epsilon-missing",
+            "variance-of-squares-unguarded",
+            "masked-after-the-arithmetic",
+        ],
+    )]);
     all.extend([
         laws::oracle::law().catching(&[
             "pads-not-zeroed-again",

@@ -13,16 +13,15 @@
 //! ### Bugs it has caught
 //! Sign errors, `mean - v` for `v - mean`.
 
-use super::super::{Options, Whiten};
+use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
+use crate::contract::stage::Pitfall;
 use crate::value::text::rounded;
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check);
+pub(super) const RULE: Rule<Whiten> = Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check);
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;

@@ -14,17 +14,20 @@
 //! ### Bugs it has caught
 //! Divisions by the variance, or by nothing.
 
-use super::super::{Options, Whiten, protected, statistics};
+use super::super::{Whiten, protected, statistics};
 use super::whole_sets;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::StabilityConstant, &["not-divided", "divided-by-the-variance", "epsilon-outside-the-root"], check);
+pub(super) const RULE: Rule<Whiten> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["not-divided", "divided-by-the-variance", "epsilon-outside-the-root"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let sets = whole_sets(probe.case, probe.options)?;

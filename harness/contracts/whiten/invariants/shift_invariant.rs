@@ -13,17 +13,20 @@
 //! ### Bugs it has caught
 //! Values divided and never shifted; `v - mean/σ` for `(v - mean)/σ`.
 
-use super::super::{Options, Whiten};
+use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::AdvantageNormalisation, &["mean-never-subtracted", "mean-over-std-precedence"], check);
+pub(super) const RULE: Rule<Whiten> = Rule::new(
+    Pitfall::AdvantageNormalisation,
+    &["mean-never-subtracted", "mean-over-std-precedence"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let sets = whole_sets(probe.case, probe.options)?;

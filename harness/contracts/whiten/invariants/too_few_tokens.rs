@@ -13,16 +13,20 @@
 //! ### Bugs it has caught
 //! ROLL #475: no token is guarded, one is not.
 
-use super::super::{Options, Whiten, is_few, sets};
-use crate::contract::probe::broken;
+use super::super::{Whiten, is_few, sets};
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::stage::Pitfall;
 use crate::numeric::conventions::EmptyMask;
 use crate::value::text::{number, rounded};
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::StabilityConstant, &["one-token-unbiased-deviation", "one-token-keeps-its-value", "one-token-gives-zero"], check).under(|options| matches!(options.empty_mask, EmptyMask::Zero | EmptyMask::Nan));
+pub(super) const RULE: Rule<Whiten> = Rule::new(
+    Pitfall::StabilityConstant,
+    &["one-token-unbiased-deviation", "one-token-keeps-its-value", "one-token-gives-zero"],
+    check,
+)
+.under(|options| matches!(options.empty_mask, EmptyMask::Zero | EmptyMask::Nan));
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;

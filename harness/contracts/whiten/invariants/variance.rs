@@ -13,23 +13,26 @@
 //! ### Bugs it has caught
 //! Biased variances for unbiased ones; an ε that swallows the values.
 
-use super::super::{Options, Whiten, protected, statistics};
+use super::super::{Whiten, protected, statistics};
 use super::whole_sets;
-use crate::contract::probe::broken;
 use crate::contract::invariant::Rule;
-use crate::contract::stage::Pitfall;
+use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::value::text::pair;
+use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::apart;
+use crate::value::text::pair;
 
-pub(super) const RULE: Rule<Whiten> =
-    Rule::new(Pitfall::StabilityConstant, &[
-    "biased-for-unbiased-variance",
-    "epsilon-swallows-the-variance",
-    "not-divided",
-    "divided-by-the-variance",
-    "statistics-per-shard",
-], check);
+pub(super) const RULE: Rule<Whiten> = Rule::new(
+    Pitfall::StabilityConstant,
+    &[
+        "biased-for-unbiased-variance",
+        "epsilon-swallows-the-variance",
+        "not-divided",
+        "divided-by-the-variance",
+        "statistics-per-shard",
+    ],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;

@@ -1,10 +1,6 @@
 //! Which contract a function of a training repository looks like, by its name and its parameters.
 
-use crate::contract::Contract;
-use crate::contract::options::Options;
 use crate::contracts;
-use crate::contracts::Visit;
-use crate::value::record::Record;
 
 /// One parameter of a function.
 #[derive(Clone, Debug)]
@@ -178,7 +174,7 @@ pub(super) fn guess(function: &str, parameters: &[Parameter]) -> Option<Guess> {
 }
 
 fn fit(look: &Look, parameters: &[Parameter]) -> Option<Guess> {
-    let names = contracts::visit(look.contract, ContractNames)?;
+    let names = names_of(look.contract)?;
     let mut arguments: Vec<(String, &'static str)> = Vec::new();
     for Parameter { name, required } in parameters {
         let ours = names.ours(name, look).filter(|ours| arguments.iter().all(|(_, o)| o != ours));
@@ -231,18 +227,13 @@ impl Names {
     }
 }
 
-/// Collects the names of a contract.
-pub(super) struct ContractNames;
-
-impl Visit for ContractNames {
-    type Output = Names;
-
-    fn visit<C: Contract>(self) -> Names {
-        Names {
-            inputs: C::Case::fields().iter().map(|field| field.name).collect(),
-            options: C::Options::docs().iter().map(|doc| doc.name).collect(),
-        }
-    }
+/// The names of a contract.
+pub(super) fn names_of(contract: &str) -> Option<Names> {
+    let contract = contracts::find(contract)?;
+    Some(Names {
+        inputs: contract.inputs().iter().map(|field| field.name).collect(),
+        options: contract.option_docs().iter().map(|doc| doc.name).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -297,7 +288,7 @@ mod tests {
     #[test]
     fn every_look_is_of_a_contract_and_of_its_inputs() {
         for look in LOOKS {
-            let names = contracts::visit(look.contract, ContractNames).expect(look.contract);
+            let names = names_of(look.contract).expect(look.contract);
             for input in look.inputs {
                 assert!(names.inputs.contains(input), "{}: {input}", look.contract);
             }

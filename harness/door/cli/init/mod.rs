@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Done, output};
-use crate::value::error::Error;
 use crate::report::ExitCode;
+use crate::value::error::Error;
 use files::{File, Outcome};
 use kind::Kind;
 

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use super::scan::{Function, Parameter};
 use super::search_path;
 use crate::door::cli::init::guess;
-use crate::door::cli::init::guess::{ContractNames, Form, GROUP_SIZE, Guess};
+use crate::door::cli::init::guess::{Form, GROUP_SIZE, Guess, names_of};
 use crate::door::cli::init::template::fill;
-use crate::contracts;
 use crate::value::yaml;
 
 /// One entry of a manifest.
@@ -77,7 +76,7 @@ pub(super) fn example() -> Component {
 
 /// A reward function in the signature of TRL or of verl, which need no adapter.
 fn reward(function: &Function) -> Option<Component> {
-    contracts::visit(REWARDS, ContractNames)?;
+    names_of(REWARDS)?;
     let takes = |name: &str| function.parameters.iter().any(|parameter| parameter.name == name);
     let named = function.name.to_lowercase();
     let trl = ["prompts", "completions", "completion_ids"];
@@ -171,7 +170,7 @@ fn direct(function: &Function) -> String {
 
 /// What the defaults of its parameters and its name say about its conventions.
 fn options(function: &Function, guess: &Guess) -> Vec<(&'static str, String)> {
-    let names = contracts::visit(guess.contract, ContractNames).expect("it was guessed");
+    let names = names_of(guess.contract).expect("it was guessed");
     let mut options = Vec::new();
     for (theirs, ours) in &guess.arguments {
         let parameter = function.parameters.iter().find(|one| one.name == *theirs);
@@ -211,7 +210,7 @@ fn adapter(function: &Function, guess: &Guess) -> Option<String> {
         Form::OneGroup => include_str!("adapters/one_group.py"),
     };
     let mut ours: Vec<&str> = guess.arguments.iter().map(|(_, ours)| *ours).collect();
-    let names = contracts::visit(guess.contract, ContractNames).expect("it was guessed");
+    let names = names_of(guess.contract).expect("it was guessed");
     let is_input = |name: &str| names.inputs.contains(&name);
     if let Form::EqualGroups | Form::OneGroup = guess.form {
         ours.retain(|name| *name != GROUP_SIZE);

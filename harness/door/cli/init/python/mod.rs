@@ -6,13 +6,13 @@ mod scan;
 use std::path::{Path, PathBuf};
 
 use super::files::File;
-use super::guess::{ContractNames, Names};
+use super::guess::{Names, names_of};
 use super::template::{fill, indent};
 use super::workflow;
 use super::{Plan, repository};
 use crate::contracts;
-use crate::value::error::Error;
 use crate::files::manifest::Manifest;
+use crate::value::error::Error;
 use crate::value::yaml;
 use component::Component;
 use scan::{Function, Scan};
@@ -81,7 +81,7 @@ fn manifest(dir: &Path, filled: &Component, others: &[Component]) -> Result<Stri
 }
 
 fn manifest_text(filled: &Component, others: &[Component]) -> String {
-    let names = contracts::visit(filled.contract, ContractNames);
+    let names = names_of(filled.contract);
     let Names { inputs, options } = names.expect("the contract was found by its name");
     let comment = |other: &Component| format!("  # also found: {}\n", other.looks());
     let others: String = others.iter().map(comment).collect();
