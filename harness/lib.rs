@@ -6,14 +6,14 @@
 //!
 //! # Words
 //!
-//! - A [contract](contract::Contract) is a kind of component: its inputs, outputs, options and
+//! - A [contract](author::Contract) is a kind of component: its inputs, outputs, options and
 //!   invariants. [`contracts`] has them all.
-//! - A [component](component::Component) is one implementation: a Rust function, a function on
+//! - A [component](author::Component) is one implementation: a Rust function, a function on
 //!   tensors, a Python function, a process.
-//! - A case is one input. It is generated, or read from a [case file](case_file::CaseFile).
+//! - A case is one input. It is generated, or read from a case file.
 //! - A [place](place::Place) is a device and a dtype: `cpu/f32`.
-//! - An [invariant](invariant::Invariant) is something that must hold; the oracle is the definition
-//!   in plain f64; a [fault](fault::Fault) is a known wrong behaviour.
+//! - An [invariant](author::Invariant) is something that must hold; the oracle is the definition
+//!   in plain f64; a [fault](author::Fault) is a known wrong behaviour.
 //! - A [finding](report::Finding) is an invariant that a component breaks, on its smallest case,
 //!   with the faults that it behaves like.
 //!
@@ -23,7 +23,7 @@
 //! use shakedown::contracts::group_advantage::{Baseline, GroupAdvantage, Options, Scale};
 //!
 //! // REINFORCE without a baseline: the advantage is the reward.
-//! shakedown::engine::check::<GroupAdvantage>(|case| case.rewards.clone())
+//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
 //!     .options(Options { baseline: Baseline::None, scale: Scale::None, ..Options::default() })
 //! #   .without_corpora()
 //!     .run();
@@ -34,7 +34,7 @@
 //! ```should_panic
 //! # use shakedown::contracts::group_advantage::GroupAdvantage;
 //! // The same where GRPO is declared: not zero-sum, not shift-invariant.
-//! shakedown::engine::check::<GroupAdvantage>(|case| case.rewards.clone())
+//! shakedown::check::<GroupAdvantage>(|case| case.rewards.clone())
 //! #   .without_corpora()
 //!     .run();
 //! ```
@@ -47,9 +47,10 @@
 //!
 //! # Features
 //!
-//! `cli` (default): the command. `fuzz` (default): `shakedown fuzz`, with libFuzzer inside, which
-//! takes a C++ compiler. `snapshots` (default): `Suite::snapshots`, with insta. `tch`:
-//! functions on tensors, with gradients by autograd; links libtorch.
+//! `cli` (default): the command. `snapshots` (default): `Suite::snapshots`, with insta. `init`:
+//! `shakedown init`. `fuzz`: `shakedown fuzz`, with libFuzzer inside, which takes a C++ compiler.
+//! `tch`: functions on tensors, with gradients by autograd; links libtorch. A test suite needs none
+//! of them: `default-features = false`.
 //!
 //! # What it does not do
 //!
@@ -57,6 +58,8 @@
 
 #![deny(unsafe_code)] // with a reason where C++ is called: `tests/tidy.rs` has the list
 
+// What is hidden here is for our own tests and fuzz targets, and may change any day: the public
+// doors are below.
 #[doc(hidden)]
 pub mod contract;
 pub mod contracts;
@@ -82,11 +85,17 @@ pub mod report;
 pub mod value;
 
 pub use door::check::{Check, check, check_component};
+#[doc(inline)]
+pub use door::fuzz;
 pub use door::strategy::cases;
 pub use door::suite::Suite;
+#[doc(inline)]
+pub use files::batch;
 #[cfg(feature = "tch")]
+#[doc(inline)]
 pub use host::tensor;
 pub use value::error::Error;
+#[doc(inline)]
 pub use value::place;
 
 /// What those need who write a contract: see [`own_contract`].

@@ -595,7 +595,7 @@ fn a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight(
             }
             vec![0.0; case.rewards.len()]
         };
-        let _ = shakedown::engine::check::<GroupAdvantage>(aborts).corpora(folder).report();
+        let _ = shakedown::check::<GroupAdvantage>(aborts).corpora(folder).report();
         return;
     }
     let folder = Folder::new();
@@ -610,7 +610,7 @@ fn a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight(
         seen.lock().unwrap().push(case.clone());
         vec![0.0; case.rewards.len()]
     };
-    let check = shakedown::engine::check::<GroupAdvantage>(records).corpora(folder.path("corpora"));
+    let check = shakedown::check::<GroupAdvantage>(records).corpora(folder.path("corpora"));
     check.report().unwrap();
     assert_eq!(calls.lock().unwrap()[0], last);
 }

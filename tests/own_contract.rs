@@ -280,7 +280,7 @@ fn clip(case: &RewardClipCase) -> Vec<f64> {
 
 #[test]
 fn a_right_component_passes() {
-    shakedown::engine::check::<RewardClip>(clip).without_corpora().run();
+    shakedown::check::<RewardClip>(clip).without_corpora().run();
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_wrong_component_is_found_shrunk_and_diagnosed() {
         let below = |case: &RewardClipCase| -> Vec<f64> {
             case.rewards.iter().map(|reward| reward.min(1.0)).collect()
         };
-        shakedown::engine::check::<RewardClip>(below).named("min-alone").without_corpora().run();
+        shakedown::check::<RewardClip>(below).named("min-alone").without_corpora().run();
     });
     let text = *panic.expect_err("it is wrong").downcast::<String>().expect("panics have a text");
     for part in ["min-alone", "rewards [-2]", "behaves exactly like `only-from-above`"] {
@@ -329,7 +329,7 @@ fn every_fault_is_caught_by_the_invariants_that_claim_it_and_the_reference_by_no
 fn a_finding_that_is_kept_as_a_regression_is_checked_first() {
     let corpora = tempfile::tempdir().unwrap();
     let unclipped = |case: &RewardClipCase| case.rewards.to_vec();
-    let check = || shakedown::engine::check::<RewardClip>(unclipped).corpora(corpora.path());
+    let check = || shakedown::check::<RewardClip>(unclipped).corpora(corpora.path());
     let reports = check().report().unwrap();
     assert_eq!(reports[0].status, Status::Fail);
     let finding = reports[0].findings.iter().find(|finding| finding.invariant == "oracle").unwrap();

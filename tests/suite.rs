@@ -17,7 +17,7 @@ fn centred(case: &GroupAdvantageCase) -> Vec<f64> {
 }
 
 fn main() -> ExitCode {
-    let dr_grpo = shakedown::engine::check::<GroupAdvantage>(centred)
+    let dr_grpo = shakedown::check::<GroupAdvantage>(centred)
         .named("dr-grpo")
         .options(Options { scale: Scale::None, ..Options::default() })
         .places([Place::CPU_F64])

@@ -98,7 +98,7 @@ fn decoded(case: &TokenDecoderCase, skip_special: bool) -> Vec<String> {
 
 /// What a component that is wrong is taken for.
 fn diagnosed(text: impl Fn(&[u32]) -> String + Send + Sync + 'static) -> Vec<String> {
-    let wrong = shakedown::engine::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
+    let wrong = shakedown::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
         let rows = case.tokens.rows().into_iter();
         rows.map(|row| text(&ids(row.to_vec()))).collect::<Vec<_>>()
     });
@@ -117,7 +117,7 @@ fn a_real_tokenizer_keeps_the_contract() {
     assert_eq!(vocabulary().len(), PIECES);
     for side in [Side::Right, Side::Left] {
         for (eos_is_pad, skip_special) in [(false, true), (true, true), (true, false)] {
-            shakedown::engine::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
+            shakedown::check::<TokenDecoder>(move |case: &TokenDecoderCase| {
                 decoded(case, skip_special)
             })
             .options(options(eos_is_pad, side, skip_special))

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shakedown::door::fuzz::parsers::manifest(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| shakedown::fuzz::parsers::manifest(bytes));

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(init: shakedown::door::fuzz::init(), |bytes: &[u8]| shakedown::door::fuzz::one::<shakedown::contracts::sampling_filter::SamplingFilter>(bytes));
+libfuzzer_sys::fuzz_target!(init: shakedown::fuzz::init(), |bytes: &[u8]| shakedown::fuzz::one::<shakedown::contracts::sampling_filter::SamplingFilter>(bytes));

@@ -23,7 +23,7 @@ use crate::value::place::Place;
 /// ```
 /// use shakedown::contracts::group_advantage::{GroupAdvantage, Options, Scale};
 ///
-/// shakedown::engine::check::<GroupAdvantage>(|case| {
+/// shakedown::check::<GroupAdvantage>(|case| {
 ///     // Dr. GRPO: rewards less the mean of their group.
 ///     let mean = |group| {
 ///         let rows = case.groups.iter().zip(&case.rewards).filter(|(g, _)| **g == group);
@@ -181,7 +181,7 @@ impl<C: Contract> Check<C> {
     ///
     /// ```text
     /// fuzz_target!(init: shakedown::door::fuzz::init(), |bytes: &[u8]| {
-    ///     shakedown::engine::check::<GroupAdvantage>(my_trainer::grpo).fuzz(bytes);
+    ///     shakedown::check::<GroupAdvantage>(my_trainer::grpo).fuzz(bytes);
     /// });
     /// ```
     ///

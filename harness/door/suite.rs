@@ -28,7 +28,7 @@ use crate::value::place::Place;
 /// # fn ours(_: &shakedown::contracts::group_advantage::GroupAdvantageCase) -> Vec<f64> { vec![] }
 /// fn main() -> std::process::ExitCode {
 ///     shakedown::Suite::new()
-///         .with(shakedown::engine::check::<GroupAdvantage>(ours).named("grpo"))
+///         .with(shakedown::check::<GroupAdvantage>(ours).named("grpo"))
 ///         .manifest("shakedown.yaml")
 ///         .run()
 /// }

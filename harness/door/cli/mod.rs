@@ -7,6 +7,7 @@ mod explain;
 mod files;
 #[cfg(feature = "fuzz")]
 mod fuzz;
+#[cfg(feature = "init")]
 mod init;
 mod merge;
 mod replay;
@@ -50,6 +51,9 @@ enum Verb {
     /// Search for cases that break an invariant, guided by what the components do
     #[cfg(feature = "fuzz")]
     Fuzz(fuzz::FuzzArguments),
+    #[cfg(not(feature = "fuzz"))]
+    #[command(hide = true)]
+    Fuzz(Anything),
     /// Say of kept cases whether each is fixed, still failing, or stale
     Replay {
         /// Case files, or folders of them
@@ -101,7 +105,11 @@ enum Verb {
         ids: Vec<String>,
     },
     /// Write a suite or a manifest, and CI jobs, into a training repository
+    #[cfg(feature = "init")]
     Init(init::Arguments),
+    #[cfg(not(feature = "init"))]
+    #[command(hide = true)]
+    Init(Anything),
     /// Put JSON reports together: those of all shards make the report of the whole run
     MergeReports {
         /// JSON reports: all shards of a run in any order, or runs of different components
@@ -200,6 +208,23 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a time such as 500ms, 30s, 5m or 1h".to_owned())
 }
 
+/// Whatever stands behind a verb that was left out.
+#[cfg(not(all(feature = "fuzz", feature = "init")))]
+#[derive(Args)]
+struct Anything {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _anything: Vec<String>,
+}
+
+/// A verb that this build does not have.
+#[cfg(not(all(feature = "fuzz", feature = "init")))]
+fn left_out(verb: &str) -> Done {
+    let how = format!(
+        "`cargo install … --features {verb}`, or `cargo run --features {verb} -- {verb} …`"
+    );
+    Err(Error::new(format!("this shakedown was built without `{verb}`: {how}")).into())
+}
+
 /// Standard output, colours taken out where it is no terminal or `NO_COLOR` is set.
 fn output() -> (Box<dyn Write>, Paint) {
     let stdout = anstream::stdout();
@@ -215,10 +240,15 @@ pub fn main() -> ExitCode {
         Verb::MergeReports { reports, files } => merge::run(&reports, &files),
         #[cfg(feature = "fuzz")]
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
+        #[cfg(not(feature = "fuzz"))]
+        Verb::Fuzz(_) => left_out("fuzz"),
         Verb::CheckBatch(arguments) => check_batch::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),
+        #[cfg(feature = "init")]
         Verb::Init(arguments) => init::run(&arguments),
+        #[cfg(not(feature = "init"))]
+        Verb::Init(_) => left_out("init"),
         Verb::Replay { cases, manifest, prune } => replay::run(&cases, manifest.as_deref(), prune),
         Verb::Shrink { case, manifest, output } => {
             replay::shrink(&case, manifest.as_deref(), output.as_deref())
