@@ -117,6 +117,12 @@ pub const RENAMED: [(&str, &str); 4] = [
     ("in-time", "within-time-limit"),
 ];
 
+/// What to say of a name that was written before its invariant was renamed.
+pub(crate) fn renamed(id: &str) -> Option<String> {
+    let (_, now) = RENAMED.iter().find(|(before, _)| *before == id)?;
+    Some(format!("`{id}` is called `{now}` now"))
+}
+
 /// A contract with its lists, which are made once.
 struct Typed<C> {
     invariants: Vec<AnyInvariant>,

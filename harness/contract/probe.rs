@@ -446,14 +446,15 @@ where
     where
         G: Definition<Case: AnyRecord, Output: AnyRecord, Options: AnyOptions>,
     {
-        let (place, tolerance) = (self.place, self.tolerance);
+        let (place, tolerance, pick) = (self.place, self.tolerance, self.pick.clone());
         let case: Shared = Arc::new(case);
         let options: Arc<dyn AnyOptions> = Arc::new(options);
         let mut seen = Seen { probe: self, call, stopped: None, of: PhantomData::<fn(G)> };
         let (mut memo, mut calls) = (Memo::default(), 0);
-        let any = AnyProbe::new(
+        let mut any = AnyProbe::new(
             contract, &case, &options, place, tolerance, &mut seen, &mut memo, &mut calls,
         );
+        any.pick = pick;
         let outcome = check(&mut Probe::of(any));
         seen.stopped.map_or(outcome, Err)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arbitrary::Unstructured;
 
 use crate::contract::component::Component;
+use crate::contract::erased::renamed;
 use crate::contract::options::Options as _;
 use crate::contract::{Contract, erased};
 use crate::door::fuzz;
@@ -117,7 +118,8 @@ impl<C: Contract> Check<C> {
     }
 
     #[track_caller]
-    fn known_invariant(&self, id: &str) -> String {
+    fn known_invariant(&mut self, id: &str) -> String {
+        self.plan.subject.outdated.extend(renamed(id));
         let invariant = self.plan.subject.contract.invariant_called(id);
         invariant.map_or_else(|message| panic!("{message}"), |invariant| invariant.id.to_owned())
     }
@@ -180,7 +182,7 @@ impl<C: Contract> Check<C> {
     /// your own, so that the fuzzer sees which of your branches ran:
     ///
     /// ```text
-    /// fuzz_target!(init: shakedown::door::fuzz::init(), |bytes: &[u8]| {
+    /// fuzz_target!(init: shakedown::fuzz::init(), |bytes: &[u8]| {
     ///     shakedown::check::<GroupAdvantage>(my_trainer::grpo).fuzz(bytes);
     /// });
     /// ```

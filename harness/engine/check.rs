@@ -147,6 +147,7 @@ fn run_over(
 /// says why there is nothing to check.
 pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Vec<Progress>) {
     let mut report = blank_report(subject.contract, &subject.name, place);
+    report.warnings.extend(subject.outdated.iter().cloned());
     match subject.component.prepare(place) {
         Ok(None) => {
             let checked = select(subject, place, &mut report);

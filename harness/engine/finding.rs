@@ -42,6 +42,7 @@ pub(crate) fn write(
         diagnosis: diagnosis.iter().map(|diagnosis| diagnosis.fault.clone()).collect(),
         options: Arc::clone(&subject.options),
         case,
+        outdated: None,
     };
     let case_file = match &subject.corpora {
         None => None,

@@ -60,6 +60,8 @@ pub struct Subject {
     pub corpora: Option<PathBuf>,
     /// The manifest that declares it, for the commands that a report ends with.
     pub manifest: Option<PathBuf>,
+    /// What is out of date in its declaration.
+    pub outdated: Vec<String>,
     /// Cases to begin with.
     pub first: Vec<Shared>,
     /// The component itself.
@@ -83,6 +85,7 @@ impl Subject {
             only: Vec::new(),
             corpora: None,
             manifest: None,
+            outdated: Vec::new(),
             first: Vec::new(),
             component: Journaled::new(component),
         }
@@ -95,6 +98,7 @@ impl Subject {
             tolerance: declared.tolerance,
             skip: declared.skip.clone(),
             known: declared.known.clone(),
+            outdated: declared.outdated.clone(),
             corpora: Some(manifest.corpora().to_owned()),
             manifest: Some(manifest.path().to_owned()),
             ..Subject::new(declared.contract, &*declared.name, manifest.component(declared))

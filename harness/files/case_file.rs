@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::contract::erased::AnyContract;
+use crate::contract::erased::{AnyContract, renamed};
 use crate::contract::options::AnyOptions;
 use crate::contracts;
 use crate::files::atomic::write_atomically;
@@ -36,6 +36,8 @@ pub struct CaseFile {
     pub options: Arc<dyn AnyOptions>,
     /// The inputs.
     pub case: Shared,
+    /// What is out of date in the file.
+    pub outdated: Option<String>,
 }
 
 /// The part of a case file that is the same for every contract.
@@ -158,6 +160,7 @@ impl CaseFile {
             return Err(document.wrong(&steps, format!("options.{name}: {why}")));
         }
         let Head { mut invariant, component, place, why, link, diagnosis, .. } = head;
+        let outdated = invariant.as_deref().and_then(renamed);
         if let Some(id) = &mut invariant {
             *id = contract
                 .invariant_called(id)
@@ -167,7 +170,18 @@ impl CaseFile {
         }
         let make = |get: Source<'_, Value>| contract.case(get);
         let case = yaml::record_at(document, &[Step::Key("case")], &contract.inputs(), make)?;
-        Ok(CaseFile { contract, invariant, component, place, why, link, diagnosis, options, case })
+        Ok(CaseFile {
+            contract,
+            invariant,
+            component,
+            place,
+            why,
+            link,
+            diagnosis,
+            options,
+            case,
+            outdated,
+        })
     }
 
     /// The text of the file.

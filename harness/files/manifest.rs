@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::contract::component;
-use crate::contract::erased::AnyContract;
+use crate::contract::erased::{AnyContract, renamed};
 use crate::contract::options::AnyOptions;
 use crate::contracts;
 use crate::files::location::Location;
@@ -51,6 +51,8 @@ pub struct Declared {
     pub skip: BTreeMap<String, String>,
     /// Invariants expected to fail, with the reason.
     pub known: BTreeMap<String, String>,
+    /// What is out of date in the declaration.
+    pub outdated: Vec<String>,
     index: usize,
     line: usize,
 }
@@ -264,7 +266,11 @@ impl Manifest {
     }
 
     /// Invariants of the contract, each with a reason.
-    fn reasons(&self, declared: &Declared, key: &str) -> Result<BTreeMap<String, String>, Error> {
+    fn reasons(
+        &self,
+        declared: &mut Declared,
+        key: &str,
+    ) -> Result<BTreeMap<String, String>, Error> {
         let reasons: BTreeMap<String, String> = self.part(declared, key)?;
         let mut known = BTreeMap::new();
         for (id, reason) in reasons {
@@ -277,7 +283,9 @@ impl Manifest {
                 let why = format!("expected the reason why `{id}` is listed, found nothing");
                 return Err(wrong(why));
             }
-            known.insert(invariant.id.to_owned(), reason);
+            let invariant = invariant.id.to_owned();
+            declared.outdated.extend(renamed(&id).map(|how| format!("{key}: {how}")));
+            known.insert(invariant, reason);
         }
         Ok(known)
     }
@@ -350,6 +358,7 @@ fn declared(
         options: contract.default_options(),
         skip: BTreeMap::new(),
         known: BTreeMap::new(),
+        outdated: Vec::new(),
         index,
         line,
     })

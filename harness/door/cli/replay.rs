@@ -75,7 +75,7 @@ fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 
 pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
-    let file = CaseFile::read(path)?;
+    let file = read(path)?;
     let wrong = |why: &str| Error::new(why).at(path);
     let invariant =
         invariant_of(&file).ok_or_else(|| wrong("the case names no invariant to shrink for"))?;
@@ -103,6 +103,15 @@ pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) ->
     writeln!(to, "{shown}")?;
     writeln!(to, "written to {} after {} candidates", written.display(), shrunk.tried)?;
     Ok(ExitCode::AllHold)
+}
+
+/// Reads a case file, and says what is out of date in it.
+fn read(path: &Path) -> Result<CaseFile, Error> {
+    let file = CaseFile::read(path)?;
+    if let Some(outdated) = &file.outdated {
+        eprintln!("warning: {}: {outdated}", path.display());
+    }
+    Ok(file)
 }
 
 /// What became of a kept case.
@@ -164,7 +173,7 @@ fn invariant_of(file: &CaseFile) -> Option<&'static AnyInvariant> {
 
 /// What became of a kept case, for each component that it speaks about.
 fn verdicts(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<(String, Verdict)>, Stopped> {
-    let file = CaseFile::read(path)?;
+    let file = read(path)?;
     let mut verdicts = Vec::new();
     for (mut subject, place) in subjects(&file, manifest)? {
         let who = format!("{} · {place}", subject.name);

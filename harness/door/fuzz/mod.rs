@@ -109,6 +109,7 @@ fn crash(
         diagnosis: Vec::new(),
         options: Arc::clone(&subject.options),
         case,
+        outdated: None,
     };
     let kept = subject.corpora.as_ref().map(|corpora| {
         let folder = found_folder(corpora, subject.contract.id());

@@ -178,7 +178,7 @@ fn options_text(declared: &str) -> String {
 
 /// What is rounded to f32 is compared as f32.
 fn places(is_f32: bool) -> &'static str {
-    if is_f32 { "        .places([shakedown::value::place::Place::CPU_F32])" } else { "" }
+    if is_f32 { "        .places([shakedown::place::Place::CPU_F32])" } else { "" }
 }
 
 fn imports(module: &str, names: &[&str]) -> String {
