@@ -102,7 +102,7 @@ pub use value::place;
 pub mod author {
     pub use crate::contract::class::Class;
     pub use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
-    pub use crate::contract::cuts::{Cuts, along_axes};
+    pub use crate::contract::cuts::Cuts;
     pub use crate::contract::definition::Definition;
     pub use crate::contract::doc::Doc;
     pub use crate::contract::fault::{Fault, Function};
@@ -111,7 +111,7 @@ pub mod author {
     pub use crate::contract::invariant::{bytes, dashed};
     pub use crate::contract::options::{OptionDoc, Options, RowInfluence, SharedOptions, options};
     pub use crate::contract::probe::{Answer, AnyProbe, Outcome, Probe, Stop, broken};
-    pub use crate::contract::rows::{self, Masked, Rows};
+    pub use crate::contract::rows::{self, Masked, Rows, along_axes};
     pub use crate::contract::stage::{Pitfall, Stage};
     pub use crate::contract::{Contract, Parts};
     pub use crate::generate::axes::Axes;

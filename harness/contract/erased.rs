@@ -14,7 +14,9 @@ use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::AnyDefinition;
 use crate::contract::doc::Doc;
-use crate::contract::fault::{AnyFault, misbehaviours};
+use crate::contract::fault::{
+    AnyFault, AnyFunction, Behaviour, Conventions, Fault, Variant, misbehaviours,
+};
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::{AnyOptions, OptionDoc, Options};
 use crate::contract::stage::Stage;
@@ -140,12 +142,45 @@ pub fn of<C: Contract>() -> &'static dyn AnyContract {
         return *contract;
     }
     let invariants = (C::PARTS.invariants)().into_iter().map(AnyInvariant::from).collect();
-    let mut faults: Vec<AnyFault> = (C::PARTS.faults)().into_iter().map(AnyFault::from).collect();
+    let mut faults: Vec<AnyFault> = (C::PARTS.faults)().into_iter().map(any_fault).collect();
     faults.extend(misbehaviours(&C::Output::fields()));
     let classes = (C::PARTS.classes)().into_iter().map(AnyClass::from).collect();
     let typed = Typed::<C> { invariants, faults, classes, of: PhantomData };
     // As many as there are contracts, for as long as the program lives.
     *known().get_or_insert_default().entry(id).or_insert_with(|| Box::leak(Box::new(typed)))
+}
+
+/// A fault of the contract `C`, its types known at run time only.
+fn any_fault<C: Contract>(fault: Fault<C>) -> AnyFault {
+    let Fault { id, summary, source, options, variants } = fault;
+    let behaviour = Behaviour::Gives(variants.into_iter().map(any_function).collect());
+    AnyFault { id, summary, source, options, behaviour }
+}
+
+fn any_function<C: Contract>(variant: Variant<C>) -> AnyFunction {
+    let as_if = match variant {
+        Variant::AsIf(other) => Some(other),
+        Variant::Gives(_) | Variant::On(_) => None,
+    };
+    let function = move |case: &C::Case, options: &C::Options, dtype| match variant {
+        Variant::Gives(function) => function(case, options, dtype),
+        Variant::AsIf(other) => (C::PARTS.reference)(case, &other(options.clone()), dtype),
+        Variant::On(change) => {
+            let mut changed = case.clone();
+            change(&mut changed, options);
+            (C::PARTS.reference)(&changed, options, dtype)
+        }
+    };
+    AnyFunction {
+        function: Box::new(move |case, options, dtype| {
+            let mut output = function(case.typed(), options.typed(), dtype);
+            round(&mut output, dtype);
+            Arc::new(output)
+        }),
+        as_if: as_if.map(|other| -> Conventions {
+            Box::new(move |options| Arc::new(other(options.typed::<C::Options>().clone())))
+        }),
+    }
 }
 
 fn shared<R: AnyRecord>(records: Vec<R>) -> Vec<Shared> {

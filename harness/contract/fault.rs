@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::contract::Contract;
 use crate::contract::definition::Definition;
 use crate::contract::options::AnyOptions;
 use crate::value::place::Dtype;
-use crate::value::record::{AnyRecord, Field, Shared, is_float, round};
+use crate::value::record::{AnyRecord, Field, Shared, is_float};
 
 /// A known wrong behaviour.
 ///
@@ -127,12 +126,13 @@ pub enum Behaviour {
 
 /// A wrong implementation of any contract.
 pub struct AnyFunction {
-    function: Box<dyn Fn(&dyn AnyRecord, &dyn AnyOptions, Dtype) -> Shared + Send + Sync>,
-    as_if: Option<Conventions>,
+    pub(crate) function:
+        Box<dyn Fn(&dyn AnyRecord, &dyn AnyOptions, Dtype) -> Shared + Send + Sync>,
+    pub(crate) as_if: Option<Conventions>,
 }
 
 /// Other options in place of some.
-type Conventions = Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + Send + Sync>;
+pub(crate) type Conventions = Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + Send + Sync>;
 
 impl AnyFunction {
     /// What it gives for a case, rounded to the dtype.
@@ -153,40 +153,6 @@ impl AnyFault {
             Behaviour::Gives(variants) => variants,
             Behaviour::Misbehaves(_) => &[],
         }
-    }
-}
-
-impl<C: Contract> From<Fault<C>> for AnyFault {
-    fn from(fault: Fault<C>) -> Self {
-        let Fault { id, summary, source, options, variants } = fault;
-        let behaviour = Behaviour::Gives(variants.into_iter().map(any_function).collect());
-        AnyFault { id, summary, source, options, behaviour }
-    }
-}
-
-fn any_function<C: Contract>(variant: Variant<C>) -> AnyFunction {
-    let as_if = match variant {
-        Variant::AsIf(other) => Some(other),
-        Variant::Gives(_) | Variant::On(_) => None,
-    };
-    let function = move |case: &C::Case, options: &C::Options, dtype| match variant {
-        Variant::Gives(function) => function(case, options, dtype),
-        Variant::AsIf(other) => (C::PARTS.reference)(case, &other(options.clone()), dtype),
-        Variant::On(change) => {
-            let mut changed = case.clone();
-            change(&mut changed, options);
-            (C::PARTS.reference)(&changed, options, dtype)
-        }
-    };
-    AnyFunction {
-        function: Box::new(move |case, options, dtype| {
-            let mut output = function(case.typed(), options.typed(), dtype);
-            round(&mut output, dtype);
-            Arc::new(output)
-        }),
-        as_if: as_if.map(|other| -> Conventions {
-            Box::new(move |options| Arc::new(other(options.typed::<C::Options>().clone())))
-        }),
     }
 }
 

@@ -1,14 +1,19 @@
 //! What laws ask of a contract: axes that its arrays share, independent rows, a mask.
 
+use std::marker::PhantomData;
+use std::sync::Arc;
+
 use ndarray::{Array2, Axis, Slice};
 
 use crate::contract::Contract;
+use crate::contract::cuts::{Cuts, Pair};
+use crate::contract::options::{AnyOptions, RowInfluence};
 use crate::generate::axes::{self, from_fields};
 use crate::generate::measure::Measure;
 use crate::generate::pick::Pick;
 use crate::numeric::conventions::MaskedValues;
 use crate::value::place::Dtype;
-use crate::value::record::{AnyRecord, Record, round};
+use crate::value::record::{AnyRecord, Record, Shared, round};
 
 /// Whether the arrays of a case agree in their axes, each of length 1 at least where it may not be
 /// empty.
@@ -154,3 +159,57 @@ pub trait Masked: Contract {
 
 /// What stands under a mask where anything may.
 const ANY: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+
+/// Along the axes that the arrays share, rows first, and those by whole parts.
+pub fn along_axes<C: Rows>() -> &'static dyn Cuts {
+    &AlongAxes::<C>(PhantomData)
+}
+
+struct AlongAxes<C>(PhantomData<fn(C)>);
+
+impl<C: Rows> Cuts for AlongAxes<C> {
+    fn axes(&self) -> Vec<char> {
+        C::AXES.letters(&C::Case::fields())
+    }
+
+    fn units(&self, case: &dyn AnyRecord, axis: char) -> Vec<Vec<usize>> {
+        let case = case.typed();
+        if axis == C::AXES.row() {
+            C::parts(case)
+        } else {
+            (0..length::<C>(case, axis)).map(|at| vec![at]).collect()
+        }
+    }
+
+    fn take(&self, case: &dyn AnyRecord, axis: char, kept: &[usize]) -> Shared {
+        let case = case.typed();
+        let taken = if axis == C::AXES.row() {
+            C::take(case, kept)
+        } else {
+            select::<C, _>(case, axis, kept)
+        };
+        Arc::new(taken)
+    }
+
+    fn parts(&self, case: &dyn AnyRecord, options: &dyn AnyOptions) -> Option<Vec<Vec<usize>>> {
+        let independent =
+            C::independent(options.typed()) && options.rows() == RowInfluence::Independent;
+        independent.then(|| C::parts(case.typed()))
+    }
+
+    fn part(&self, case: &dyn AnyRecord, output: &dyn AnyRecord, rows: &[usize]) -> Option<Pair> {
+        let case: &C::Case = case.typed();
+        let count = C::rows(case);
+        let mut all = true;
+        output.each(&mut |name, value| {
+            if let Some(value) = value {
+                let axis = C::AXES.position(name, C::AXES.row());
+                all &= axis.is_some_and(|axis| value.shape().get(axis.index()) == Some(&count));
+            }
+        });
+        let output: &C::Output = output.typed();
+        all.then(|| -> Pair {
+            (Arc::new(C::take(case, rows)), Arc::new(select::<C, _>(output, C::AXES.row(), rows)))
+        })
+    }
+}

@@ -23,7 +23,7 @@ use super::group_advantage::{self, GroupAdvantage, GroupAdvantageCase, members};
 use crate::contract::Contract;
 use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::contract::cuts::along_axes;
+use crate::contract::rows::along_axes;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows;

@@ -20,7 +20,7 @@ use ndarray::{Array2, Ix2};
 use crate::contract::Contract;
 use crate::contract::Parts;
 use crate::contract::cuts::Cuts;
-use crate::contract::cuts::along_axes;
+use crate::contract::rows::along_axes;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows;
