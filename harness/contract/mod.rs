@@ -10,6 +10,7 @@ pub mod erased;
 pub mod fault;
 pub mod invariant;
 pub mod options;
+pub(crate) mod prelude;
 pub mod probe;
 pub mod rows;
 pub mod stage;

@@ -1,10 +1,11 @@
 //! Probes: what an invariant gets to see of a component, and what it says of it.
 
+use std::fmt::Display;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use ndarray::ArrayD;
+use ndarray::{Array, ArrayD, ArrayViewD, Dimension};
 
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::definition::{AnyDefinition, Definition};
@@ -266,28 +267,6 @@ impl<'a> AnyProbe<'a> {
             }
         }
     }
-
-    /// Breaks the invariant at the first place where two arrays are further apart than allowed:
-    /// `what[1, 0] is 2, expected 1 ± 3.6e-6`. Infinitely far is never checked, and two NaN are
-    /// the same.
-    ///
-    /// # Errors
-    /// The invariant is broken.
-    pub fn close(
-        &self,
-        what: &str,
-        found: &ArrayD<f64>,
-        expected: &ArrayD<f64>,
-        allowed: &ArrayD<f64>,
-    ) -> Outcome {
-        if let Some(Difference { index, left, right, allowed }) =
-            difference(found, expected, allowed)
-        {
-            let [found, expected] = pair(left, right);
-            broken!("{what}{index} is {found}, expected {expected} ± {allowed:.1e}");
-        }
-        Ok(())
-    }
 }
 
 /// What a typed call gave: as [`Returned`], shared with the other invariants.
@@ -416,20 +395,6 @@ where
         self.any.bounds_in(expected, field)
     }
 
-    /// See [`AnyProbe::close`].
-    ///
-    /// # Errors
-    /// The invariant is broken.
-    pub fn close(
-        &self,
-        what: &str,
-        found: &ArrayD<f64>,
-        expected: &ArrayD<f64>,
-        allowed: &ArrayD<f64>,
-    ) -> Outcome {
-        self.any.close(what, found, expected, allowed)
-    }
-
     /// Checks what must hold of another contract on this component seen as one of it: `call` gives
     /// what it returns for a case of the other contract.
     ///
@@ -491,6 +456,76 @@ where
 fn answer<D: Definition<Output: AnyRecord>>(returned: Arc<Returned>) -> Answer<D> {
     let output = record::shared(&returned.output);
     Answer { output, returned }
+}
+
+/// Breaks the invariant where a number is further from another than allowed: `the loss is 2,
+/// expected 1 ± 3.6e-6`. NaN is near nothing, not even NaN.
+///
+/// # Errors
+/// The invariant is broken.
+pub fn near(what: impl Display, found: f64, expected: f64, allowed: f64) -> Outcome {
+    if apart(found, expected, allowed) {
+        let [found, expected] = pair(found, expected);
+        broken!("{what} is {found}, expected {expected} ± {allowed:.1e}");
+    }
+    Ok(())
+}
+
+/// The same for arrays, at the first place where they are too far apart: `returns[1, 0] is 2,
+/// expected 1 ± 3.6e-6`.
+///
+/// # Errors
+/// The invariant is broken.
+pub fn close<D: Dimension, A: Dimension>(
+    what: impl Display,
+    found: &Array<f64, D>,
+    expected: &Array<f64, D>,
+    allowed: &Array<f64, A>,
+) -> Outcome {
+    all_close(&what, "expected", [found.view().into_dyn(), expected.view().into_dyn()], allowed)
+}
+
+/// The same for what another case must not change: `with other pads, returns[1, 0] is 2, before
+/// it was 1 ± 3.6e-6`.
+///
+/// # Errors
+/// The invariant is broken.
+pub fn unchanged<D: Dimension, A: Dimension>(
+    what: impl Display,
+    after: &Array<f64, D>,
+    before: &Array<f64, D>,
+    allowed: &Array<f64, A>,
+) -> Outcome {
+    all_close(&what, "before it was", [after.view().into_dyn(), before.view().into_dyn()], allowed)
+}
+
+fn all_close<A: Dimension>(
+    what: &dyn Display,
+    expectation: &str,
+    [found, expected]: [ArrayViewD<'_, f64>; 2],
+    allowed: &Array<f64, A>,
+) -> Outcome {
+    assert!(found.shape() == expected.shape() && found.shape() == allowed.shape());
+    for (((at, found), expected), allowed) in found.indexed_iter().zip(expected).zip(allowed) {
+        if apart(*found, *expected, *allowed) {
+            let ([found, expected], at) = (pair(*found, *expected), index(&at));
+            broken!("{what}{at} is {found}, {expectation} {expected} ± {allowed:.1e}");
+        }
+    }
+    Ok(())
+}
+
+/// How far numbers may be apart where some of them are checked: infinitely far elsewhere.
+pub fn only<const N: usize>(
+    allowed: ArrayD<f64>,
+    checked: impl Fn([usize; N]) -> bool,
+) -> ArrayD<f64> {
+    let mut allowed = allowed;
+    for (at, allowed) in allowed.indexed_iter_mut() {
+        let at = std::array::from_fn(|axis| at[axis]);
+        *allowed = if checked(at) { *allowed } else { f64::INFINITY };
+    }
+    allowed
 }
 
 /// Two numbers at the same place that are further apart than allowed.

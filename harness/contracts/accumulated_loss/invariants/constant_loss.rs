@@ -15,16 +15,9 @@
 //! transformers #35438: the count of one sub-step. unsloth-zoo #1023: divided once more.
 //! LLaMA-Factory #10705: a window that is shorter than configured.
 
-use super::super::{AccumulatedLoss, Options};
 use super::{bound, number, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::aggregate::Aggregate;
-use crate::numeric::conventions::EmptyRows;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::{AccumulatedLoss, Options};
 
 pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     Pitfall::Aggregation,

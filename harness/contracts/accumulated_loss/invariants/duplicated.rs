@@ -14,12 +14,9 @@
 //! prime-rl #816: divided by min(count, 1), which never divides. NeMo-RL #86: means of
 //! micro-batches added up.
 
-use super::super::AccumulatedLoss;
 use super::{same_loss, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::aggregate::Aggregate;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::AccumulatedLoss;
 
 pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     Pitfall::Aggregation,

@@ -16,13 +16,9 @@
 
 use ndarray::Array2;
 
-use super::super::{AccumulatedLoss, MicroBatch};
 use super::{same_loss, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::aggregate::Aggregate;
-use crate::numeric::conventions::EmptyRows;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::{AccumulatedLoss, MicroBatch};
 
 pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     Pitfall::StabilityConstant,

@@ -14,16 +14,10 @@
 //! ### Bugs it has caught
 //! open-instruct #1498: K - 1 gradients discarded. verl #3332: scaled after the backward pass.
 
-use super::super::{AccumulatedLoss, gradient_field};
 use super::constant_loss::is_mean;
 use super::with_tokens;
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::{AccumulatedLoss, gradient_field};
 
 pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     Pitfall::GradientFlow,

@@ -14,13 +14,10 @@
 //! trl #1987: an ignore index that is not honoured. trl #5594: masked after the arithmetic, so that
 //! NaN survives times 0.
 
-use super::super::AccumulatedLoss;
-use super::super::generate::POISON;
 use super::{same_loss, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::MaskedValues;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::AccumulatedLoss;
+use crate::contracts::accumulated_loss::generate::POISON;
 
 pub(super) const RULE: Rule<AccumulatedLoss> =
     Rule::new(Pitfall::MaskingAlignment, &["mask-ignored"], check);

@@ -1,13 +1,10 @@
 //! What must hold of `accumulated-loss`: the laws that apply, and one file for each of its own.
 
-use super::{AccumulatedLoss, AccumulatedLossCase, AccumulatedLossOutput, tokens};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::{
+    AccumulatedLoss, AccumulatedLossCase, AccumulatedLossOutput, Options, tokens,
+};
 use crate::laws;
-use crate::numeric::conventions::EmptyMask;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<AccumulatedLoss>> {
@@ -23,14 +20,14 @@ pub(super) fn all() -> Vec<Invariant<AccumulatedLoss>> {
             "gradient-zeroed-each-micro-batch",
             "divided-after-backward",
         ]),
-        laws::refuses::law(|options: &super::Options| options.empty_mask == EmptyMask::Refuse)
+        laws::refuses::law(|options: &Options| options.empty_mask == EmptyMask::Refuse)
             .catching(&["epsilon-in-the-denominator"]),
     ]);
     all.extend(own());
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     AccumulatedLoss;
     partition,
     constant_loss,
@@ -60,11 +57,7 @@ fn same_loss(
     let allowed =
         factor * bound(&probe.bounds("loss")) + bound(&probe.bounds_in(&expected, "loss"));
     let (found, expected) = (number(&after), factor * number(&before.output));
-    if apart(found, expected, allowed) {
-        let [found, expected] = pair(found, expected);
-        broken!("{what}, the loss is {found}, expected {expected} ± {allowed:.1e}");
-    }
-    Ok(())
+    near(format_args!("{what}, the loss"), found, expected, allowed)
 }
 
 /// The loss as a number.

@@ -14,11 +14,9 @@
 //! verl #2259: the reported value is overwritten by each micro-batch. transformers #35438: divided
 //! by the count of one of them.
 
-use super::super::{AccumulatedLoss, AccumulatedLossCase};
 use super::{same_loss, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase};
 
 pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     Pitfall::Aggregation,
@@ -31,7 +29,7 @@ fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {
     let parts = &probe.case.micro_batches;
     let order = probe.pick.shuffled(parts.len());
     let micro_batches: Vec<_> = order.iter().map(|place| parts[*place].clone()).collect();
-    if micro_batches.iter().zip(parts).all(|(new, old)| crate::value::record::same_bits(new, old)) {
+    if micro_batches.iter().zip(parts).all(|(new, old)| same_bits(new, old)) {
         return Err(Stop::Vacuous);
     }
     let what = format!("with the micro-batches in the order {order:?}");

@@ -15,12 +15,10 @@
 
 use ndarray::{Axis, Slice};
 
-use super::super::AccumulatedLoss;
-use super::super::generate::taken;
 use super::{same_loss, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::AccumulatedLoss;
+use crate::contracts::accumulated_loss::generate::taken;
 
 pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     Pitfall::MaskingAlignment,

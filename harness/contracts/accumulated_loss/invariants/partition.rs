@@ -17,17 +17,12 @@
 
 use ndarray::Axis;
 
-use super::super::generate::taken;
-use super::super::{AccumulatedLoss, AccumulatedLossCase, gradient_field, joined};
 use super::{same_loss, with_tokens};
-use crate::contract::Contract;
-use crate::contract::component::Gradients;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::accumulated_loss::generate::taken;
+use crate::contracts::accumulated_loss::{
+    AccumulatedLoss, AccumulatedLossCase, gradient_field, joined,
+};
 
 pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     Pitfall::Aggregation,

@@ -13,14 +13,10 @@
 //! ### Bugs it has caught
 //! The `split` of the GRPO tutorial: the whole text is the answer where there is no tag.
 
-use super::super::AnswerExtractor;
-use super::super::oracle::{Reading, answer, readings};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::answer_extractor::AnswerExtractor;
+use crate::contracts::answer_extractor::oracle::{Reading, answer, readings};
 use crate::numeric::tolerance::Wanted;
-use crate::value::text::{found_for, quoted};
 
 pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
     Pitfall::RewardDecodingMismatch,

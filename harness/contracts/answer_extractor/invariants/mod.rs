@@ -1,12 +1,9 @@
 //! What must hold of `answer-extractor`: the laws that apply, and one file for each of its own.
 
-use super::oracle::{Reading, answer, readings};
-use super::{AnswerExtractor, AnswerExtractorCase};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::prelude::*;
+use crate::contracts::answer_extractor::oracle::{Reading, answer, readings};
+use crate::contracts::answer_extractor::{AnswerExtractor, AnswerExtractorCase};
 use crate::laws;
-use crate::value::text::{found_for, quoted};
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<AnswerExtractor>> {
@@ -29,7 +26,7 @@ pub(super) fn all() -> Vec<Invariant<AnswerExtractor>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     AnswerExtractor;
     recovered,
     piece_of_the_text,

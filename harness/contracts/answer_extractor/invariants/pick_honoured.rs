@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! TinyZero 5f94a68, verifiers #196: the first answer for the last.
 
-use super::super::oracle::{answer, settled};
-use super::super::{AnswerExtractor, AnswerExtractorCase, Which};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{found_for, quoted};
+use crate::contract::prelude::*;
+use crate::contracts::answer_extractor::oracle::{answer, settled};
+use crate::contracts::answer_extractor::{AnswerExtractor, AnswerExtractorCase, Which};
 
 pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
     Pitfall::Configuration,

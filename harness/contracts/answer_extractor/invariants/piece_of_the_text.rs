@@ -13,13 +13,10 @@
 //! ### Bugs it has caught
 //! verifiers #196: the printed form of an object for its text.
 
-use super::super::AnswerExtractor;
-use super::super::oracle::settled;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, quoted_or_null};
+use crate::contract::prelude::*;
+use crate::contracts::answer_extractor::AnswerExtractor;
+use crate::contracts::answer_extractor::oracle::settled;
+use crate::value::text::quoted_or_null;
 
 pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
     Pitfall::DecodingStringProcessing,

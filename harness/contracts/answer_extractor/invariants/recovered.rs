@@ -15,13 +15,9 @@
 //! open-instruct #1530: -5 becomes 5, while -5.0 stays. Search-R1: one tag is not enough. torchtune
 //! extract_tags: a list for its element.
 
-use super::super::oracle::{answer, settled};
-use super::super::{AnswerExtractor, AnswerExtractorCase};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{found_for, quoted};
+use crate::contract::prelude::*;
+use crate::contracts::answer_extractor::oracle::{answer, settled};
+use crate::contracts::answer_extractor::{AnswerExtractor, AnswerExtractorCase};
 
 pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
     Pitfall::DecodingStringProcessing,

@@ -14,10 +14,8 @@
 //! ### Bugs it has caught
 //! torchtune #2604: an XML parser for prose. TinyZero 1c17832: the last line is taken first.
 
-use super::super::AnswerExtractor;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::answer_extractor::AnswerExtractor;
 
 pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
     Pitfall::DecodingStringProcessing,

@@ -14,10 +14,8 @@
 //! ### Bugs it has caught
 //! TinyZero 1c17832: a trailing line end leaves an empty last line to search.
 
-use super::super::AnswerExtractor;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::answer_extractor::AnswerExtractor;
 
 pub(super) const RULE: Rule<AnswerExtractor> = Rule::new(
     Pitfall::DecodingStringProcessing,

@@ -14,12 +14,8 @@
 //! ### Bugs it has caught
 //! vLLM #3016: the length of the stop string cut off whether or not it is there.
 
-use super::super::{CompletionDecoder, Think, oracle};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::found_for;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::{CompletionDecoder, Think, oracle};
 
 pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! `skip_special_tokens=True` with `<answer>` among the special tokens.
 
-use super::super::{CompletionDecoder, oracle};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::quoted;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::{CompletionDecoder, oracle};
 
 pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
     Pitfall::RewardDecodingMismatch,

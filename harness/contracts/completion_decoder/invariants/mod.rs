@@ -1,7 +1,7 @@
 //! What must hold of `completion-decoder`: the laws that apply, and one file for each of its own.
 
-use super::CompletionDecoder;
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::CompletionDecoder;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -22,7 +22,7 @@ pub(super) fn all() -> Vec<Invariant<CompletionDecoder>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     CompletionDecoder;
     no_artefacts,
     kept_markers,

@@ -14,12 +14,8 @@
 //! AReaL #846: one of several stop tokens removed. Padding on the left that only a right strip was
 //! written for.
 
-use super::super::CompletionDecoder;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::quoted;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::CompletionDecoder;
 
 pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,

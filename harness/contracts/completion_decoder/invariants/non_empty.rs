@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! ROLL a0ea3540: a tag of reasoning anywhere blanks the text. Texts blanked for want of a marker.
 
-use super::super::{CompletionDecoder, oracle};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::{CompletionDecoder, oracle};
 use crate::numeric::tolerance::is_white;
-use crate::value::text::quoted;
 
 pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,

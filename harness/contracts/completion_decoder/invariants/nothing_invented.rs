@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! Closing tags added to truncated completions; letters made small.
 
-use super::super::CompletionDecoder;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::quoted;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::CompletionDecoder;
 
 pub(super) const RULE: Rule<CompletionDecoder> =
     Rule::new(Pitfall::DecodingStringProcessing, &["lower-case"], check);

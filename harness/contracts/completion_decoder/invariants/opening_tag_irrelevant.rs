@@ -14,12 +14,8 @@
 //! ROLL a0ea3540: a completion with the opening tag gave an empty text, one without gave the
 //! answer.
 
-use super::super::{CompletionDecoder, Options, Think};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::found_for;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::{CompletionDecoder, Options, Think};
 
 pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,
@@ -47,7 +43,7 @@ fn check(probe: &mut Probe<'_, CompletionDecoder>) -> Outcome {
         if after != before {
             broken!(
                 "for the completion {}, texts[{row}] is {} as without the opening tag",
-                crate::value::text::quoted(&in_the_completion.completions[row]),
+                quoted(&in_the_completion.completions[row]),
                 found_for(Some(after), Some(before)),
             );
         }

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Texts blanked for want of a tag; `encode('ascii', 'ignore')`; white space collapsed.
 
-use super::super::{CompletionDecoder, Options, Think};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::{CompletionDecoder, Options, Think};
 use crate::numeric::tolerance::Wanted;
-use crate::value::text::found_for;
 
 pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,

@@ -14,12 +14,8 @@
 //! `<think>.*?</think>` without DOTALL leaves every block of more than one line; tags replaced and
 //! their content left.
 
-use super::super::{CompletionDecoder, Options, Think};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::quoted;
+use crate::contract::prelude::*;
+use crate::contracts::completion_decoder::{CompletionDecoder, Options, Think};
 
 pub(super) const RULE: Rule<CompletionDecoder> = Rule::new(
     Pitfall::RewardDecodingMismatch,

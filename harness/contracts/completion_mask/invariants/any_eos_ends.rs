@@ -14,11 +14,9 @@
 //! ### Bugs it has caught
 //! trl #7039: the token compared with the first id only.
 
-use super::super::CompletionMask;
 use super::expect_same;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::CompletionMask;
 use crate::value::text::one_line;
 
 pub(super) const RULE: Rule<CompletionMask> =

@@ -14,11 +14,9 @@
 //! Masks by token value (OpenRLHF de254567): true wherever no pad stands. Lengths that end at the
 //! last eos of a row.
 
-use super::super::CompletionMask;
 use super::{expect_same, rows};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::CompletionMask;
 use crate::value::text::one_line;
 
 pub(super) const RULE: Rule<CompletionMask> = Rule::new(

@@ -15,11 +15,9 @@
 //! trl #976, #3200, #2793: where the pad is an end the last token of every completion is lost.
 //! trlx #401: the end left out.
 
-use super::super::CompletionMask;
 use super::{expect_flag, rows};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::CompletionMask;
 
 pub(super) const RULE: Rule<CompletionMask> = Rule::new(
     Pitfall::MaskingAlignment,

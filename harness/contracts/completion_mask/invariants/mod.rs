@@ -2,12 +2,9 @@
 
 use ndarray::Array2;
 
-use super::{CompletionMask, CompletionMaskCase, Options};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::Outcome;
-use crate::contract::probe::broken;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::{CompletionMask, CompletionMaskCase, Options};
 use crate::laws;
-use crate::value::text::number;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<CompletionMask>> {
@@ -22,7 +19,7 @@ pub(super) fn all() -> Vec<Invariant<CompletionMask>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     CompletionMask;
     zero_or_one,
     prefix,

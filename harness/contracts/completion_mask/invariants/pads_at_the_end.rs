@@ -17,11 +17,9 @@
 
 use ndarray::Array2;
 
-use super::super::{CompletionMask, CompletionMaskCase, Unfinished};
 use super::{expect_flag, expect_kept, rows};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::{CompletionMask, CompletionMaskCase, Unfinished};
 
 pub(super) const RULE: Rule<CompletionMask> = Rule::new(
     Pitfall::MaskingAlignment,

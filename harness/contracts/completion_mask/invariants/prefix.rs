@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! OpenRLHF de254567, 9d8b3fda and 01b8a23d: holes at the pads and ends inside a completion.
 
-use super::super::CompletionMask;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::number;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::CompletionMask;
 
 pub(super) const RULE: Rule<CompletionMask> = Rule::new(
     Pitfall::MaskingAlignment,

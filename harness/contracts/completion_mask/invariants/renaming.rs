@@ -14,12 +14,10 @@
 //! ### Bugs it has caught
 //! Ids compared in bf16, in which neighbours of a large id are equal to it; 0 taken for the pad.
 
-use super::super::CompletionMask;
-use super::super::generate::lookalikes;
 use super::expect_same;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::CompletionMask;
+use crate::contracts::completion_mask::generate::lookalikes;
 use crate::value::text::one_line;
 
 pub(super) const RULE: Rule<CompletionMask> = Rule::new(

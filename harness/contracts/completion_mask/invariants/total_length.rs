@@ -14,14 +14,10 @@
 //! ### Bugs it has caught
 //! trlx #401 and trl #2793: each completion one token short.
 
-use super::super::CompletionMask;
-use super::super::oracle::length;
 use super::rows;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::number;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::CompletionMask;
+use crate::contracts::completion_mask::oracle::length;
 
 pub(super) const RULE: Rule<CompletionMask> = Rule::new(
     Pitfall::Aggregation,

@@ -15,11 +15,9 @@
 //! verl #3805: a row that was cut off and then filled up is all true. trlx #420: a row that is
 //! filled up behind its end counts as cut off.
 
-use super::super::{CompletionMask, Options, Unfinished};
 use super::{expect_flag, rows};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::{CompletionMask, Options, Unfinished};
 
 pub(super) const RULE: Rule<CompletionMask> = Rule::new(
     Pitfall::Configuration,

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! `1 − cumsum(eos)` that is not clamped, and goes below 0 behind the second end.
 
-use super::super::CompletionMask;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::number;
+use crate::contract::prelude::*;
+use crate::contracts::completion_mask::CompletionMask;
 
 pub(super) const RULE: Rule<CompletionMask> =
     Rule::new(Pitfall::MaskingAlignment, &["negative-behind-the-second-eos"], check);

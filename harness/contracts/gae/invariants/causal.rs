@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! trl #137: the value of the state before the token's own.
 
-use super::super::Gae;
 use super::tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::Gae;
 
 pub(super) const RULE: Rule<Gae> = Rule::new(
     Pitfall::AdvantageNormalisation,
@@ -52,18 +47,10 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
         if field == "advantages" && probe.options.whiten {
             continue;
         }
-        let bounds = 2.0 * probe.bounds(field);
-        for at in later.iter().map(|later| [row, *later]) {
-            if apart(after[at], before[at], bounds[at]) {
-                let [found, expected] = pair(after[at], before[at]);
-                broken!(
-                    "with another reward and value at token {token} of row {row}, {field}[{row}, \
-                     {}] is {found}, before it was {expected} ± {:.1e}",
-                    at[1],
-                    bounds[at]
-                );
-            }
-        }
+        let is_later = |[r, t]: [usize; 2]| r == row && later.contains(&t);
+        let allowed = only(2.0 * probe.bounds(field), is_later);
+        let what = "with another reward and value at token";
+        unchanged(format_args!("{what} {token} of row {row}, {field}"), after, before, &allowed)?;
     }
     Ok(())
 }

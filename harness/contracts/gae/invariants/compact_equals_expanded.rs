@@ -14,17 +14,9 @@
 //! ### Bugs it has caught
 //! verl #7278, in the recursion for returns: the first turn gets 0 because the row starts anew.
 
-use super::super::{Gae, GaeCase};
 use super::tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows;
-use crate::contract::rows::Rows;
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::MaskedTokens;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::{Gae, GaeCase};
 
 pub(super) const RULE: Rule<Gae> = Rule::new(
     Pitfall::MaskingAlignment,

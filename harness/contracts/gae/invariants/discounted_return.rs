@@ -13,15 +13,9 @@
 //! ### Bugs it has caught
 //! verl #7278, in the recursion for returns: it starts anew after a tool's output.
 
-use super::super::{Gae, Options};
 use super::tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::MaskedTokens;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::{Gae, Options};
 
 pub(super) const RULE: Rule<Gae> =
     Rule::new(Pitfall::AdvantageNormalisation, &["next-value-not-discounted"], check)

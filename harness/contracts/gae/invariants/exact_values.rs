@@ -13,15 +13,10 @@
 //! ### Bugs it has caught
 //! trl #137: `values[start - 1 : end - 1]` beside `log_probs[start : end]`.
 
-use super::super::{Gae, Options};
 use super::tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::gae::{Gae, Options};
 use crate::generate::masks::has_hole;
-use crate::numeric::conventions::MaskedTokens;
-use crate::numeric::tolerance::apart;
 
 pub(super) const RULE: Rule<Gae> = Rule::new(
     Pitfall::MaskingAlignment,
@@ -61,13 +56,10 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     for (token, slack) in tokens.iter().zip(slack) {
         let found = after.advantages[[row, *token]];
         let allowed = bounds[[row, *token]] + slack;
-        if apart(found, 0.0, allowed) {
-            broken!(
-                "with the rewards ahead as values of row {row}, advantages[{row}, {token}] is {}, \
-                 expected 0 ± {allowed:.1e}",
-                crate::value::text::rounded(found)
-            );
-        }
+        let what = format_args!(
+            "with the rewards ahead as values of row {row}, advantages[{row}, {token}]"
+        );
+        near(what, found, 0.0, allowed)?;
     }
     Ok(())
 }

@@ -15,13 +15,8 @@
 
 use ndarray::{Array2, ArrayD};
 
-use super::super::{Gae, GaeOutput};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::{Gae, GaeOutput};
 
 pub(super) const RULE: Rule<Gae> =
     Rule::new(Pitfall::AdvantageNormalisation, &["td-error-clipped", "whitened-unasked"], check);
@@ -59,32 +54,14 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
         for (at, _) in probe.case.mask.indexed_iter().filter(|(_, kept)| **kept) {
             let single = field(&before.output)[at];
             let added = field(&parts[0])[at] + field(&parts[1])[at];
-            let index = [at.0, at.1];
-            let doubled = twice.as_ref().map(|twice| field(twice)[at]);
-            for (what, found, expected, allowed) in [
-                (
-                    "with twice the rewards and values",
-                    doubled,
-                    2.0 * single,
-                    4.0 * bounds[&index[..]],
-                ),
-                (
-                    "of rewards and values apart, added,",
-                    Some(added),
-                    single,
-                    parts_bounds[&index[..]],
-                ),
-            ] {
-                let Some(found) = found.filter(|found| apart(*found, expected, allowed)) else {
-                    continue;
-                };
-                let [found, expected] = pair(found, expected);
-                broken!(
-                    "{what} {name}[{}, {}] is {found}, expected {expected} ± {allowed:.1e}",
-                    at.0,
-                    at.1
-                );
+            let index = format!("{name}[{}, {}]", at.0, at.1);
+            let [bound, parts_bound] = [&bounds, &parts_bounds].map(|bounds| bounds[[at.0, at.1]]);
+            if let Some(twice) = &twice {
+                let what = format_args!("with twice the rewards and values {index}");
+                near(what, field(twice)[at], 2.0 * single, 4.0 * bound)?;
             }
+            let what = format_args!("of rewards and values apart, added, {index}");
+            near(what, added, single, parts_bound)?;
         }
     }
     Ok(())

@@ -1,9 +1,8 @@
 //! What must hold of `gae`: the laws that apply, and one file for each of its own.
 
-use super::{Gae, GaeCase, Options};
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::gae::{Gae, GaeCase, Options};
 use crate::laws;
-use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<Gae>> {
@@ -38,7 +37,7 @@ fn tokens(case: &GaeCase) -> Vec<Vec<usize>> {
     (0..case.mask.nrows()).map(columns).collect()
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     Gae;
     row_end,
     recursion,

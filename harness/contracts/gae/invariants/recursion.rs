@@ -15,15 +15,9 @@
 //! CleanRL #494: the λ part of the bracket without the factor of the other part. trl #137: values
 //! of the step before.
 
-use super::super::{Gae, Options};
 use super::tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::MaskedTokens;
-use crate::numeric::tolerance::{Number, apart};
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::{Gae, Options};
 
 pub(super) const RULE: Rule<Gae> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -13,14 +13,10 @@
 //! ### Bugs it has caught
 //! CleanRL #337: returns made of the advantages of the round before.
 
-use super::super::Gae;
-use super::super::oracle::whitened;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::{Number, SAFETY, apart};
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::Gae;
+use crate::contracts::gae::oracle::whitened;
+use crate::numeric::tolerance::SAFETY;
 
 pub(super) const RULE: Rule<Gae> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! SB3 #183: the last stored value once more, for the value that follows it.
 
-use super::super::Gae;
 use super::tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::Gae;
 
 pub(super) const RULE: Rule<Gae> = Rule::new(
     Pitfall::MaskingAlignment,

@@ -13,15 +13,9 @@
 //! ### Bugs it has caught
 //! Configurations whose λ never reached the function that takes it.
 
-use super::super::Gae;
 use super::tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::MaskedTokens;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::gae::Gae;
 
 pub(super) const RULE: Rule<Gae> = Rule::new(Pitfall::Configuration, &["lambda-fixed"], check)
     .under(|options| options.lam == 0.0 && !options.whiten);

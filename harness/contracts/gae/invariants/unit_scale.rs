@@ -14,13 +14,8 @@
 //! trlx: mean and deviation of the padded matrix. NeMo-RL and OpenRLHF divide by the biased
 //! deviation, which must be declared as what it is.
 
-use super::super::Gae;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::gae::Gae;
 
 pub(super) const RULE: Rule<Gae> = Rule::new(
     Pitfall::AdvantageNormalisation,
@@ -84,15 +79,6 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     // numbers move by, and the variance by about twice that.
     let squares = bounds.iter().map(|bound| bound * bound).sum::<f64>() / (count - 1.0);
     let of_variance = 2.1 * squares.sqrt() + squares + NEGLIGIBLE;
-    for (what, found, expected, allowed) in
-        [("mean", mean, 0.0, of_mean), ("variance", variance, 1.0, of_variance)]
-    {
-        if apart(found, expected, allowed) {
-            broken!(
-                "the {what} of the advantages is {}, expected {expected} ± {allowed:.1e}",
-                rounded(found)
-            );
-        }
-    }
-    Ok(())
+    near("the mean of the advantages", mean, 0.0, of_mean)?;
+    near("the variance of the advantages", variance, 1.0, of_variance)
 }

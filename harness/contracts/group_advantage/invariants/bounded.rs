@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Residues divided by a tiny ε; sums for means.
 
-use super::super::{Baseline, GroupAdvantage, Scale};
 use super::several;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{Baseline, GroupAdvantage, Scale};
 
 pub(super) const RULE: Rule<GroupAdvantage> =
     Rule::new(Pitfall::AdvantageNormalisation, &["sum-for-mean"], check)

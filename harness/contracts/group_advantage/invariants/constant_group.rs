@@ -15,15 +15,10 @@
 //! A missing ε gives NaN, ε = 1e-8 at f32 a residue, an early return on a deviation of 0 the raw
 //! reward.
 
-use super::super::{Baseline, GroupAdvantage};
 use super::several;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::place::Dtype;
-use crate::value::text::{number as number_text, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{Baseline, GroupAdvantage};
+use crate::value::text::number as number_text;
 
 /// Larger groups leave larger residues.
 const LARGEST_GROUP: usize = 16;

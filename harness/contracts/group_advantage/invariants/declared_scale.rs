@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! Stability constants of 0.1 and 1, where TRL adds 1e-4; missing square roots.
 
-use super::super::{Baseline, EpsilonMode, GroupAdvantage, Scale};
 use super::{deviation, several};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::{pair, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{Baseline, EpsilonMode, GroupAdvantage, Scale};
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::StabilityConstant,

@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! Statistics over the batch where a group is meant; group numbers that are never read.
 
-use super::super::{GroupAdvantage, Scale, members};
-use super::unchanged_everywhere;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{GroupAdvantage, Scale, members};
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::AdvantageNormalisation,
@@ -41,7 +38,6 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let after = probe.call(&case)?;
     let mut allowed = 2.0 * probe.bounds("advantages");
     changed.iter().for_each(|row| allowed[[*row]] = f64::INFINITY);
-    unchanged_everywhere(&before.output, &after, &allowed, |row| {
-        format!("with other rewards in rows {changed:?}, advantages[{row}]")
-    })
+    let what = format_args!("with other rewards in rows {changed:?}, advantages");
+    close(what, &after.advantages, &before.output.advantages, &allowed)
 }

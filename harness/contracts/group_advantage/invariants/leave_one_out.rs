@@ -14,14 +14,9 @@
 //! ### Bugs it has caught
 //! Baselines that hold the own reward, or divide the sum of the others by G.
 
-use super::super::{Baseline, GroupAdvantage, Scale};
 use super::several;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{Baseline, GroupAdvantage, Scale};
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -1,14 +1,10 @@
 //! What must hold of `group-advantage`: the laws that apply, and one file for each of its own.
 
-use ndarray::{Array1, ArrayD};
+use ndarray::Array1;
 
-use super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput, members};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Stop};
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, members};
 use crate::laws;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {
@@ -22,7 +18,7 @@ pub(super) fn all() -> Vec<Invariant<GroupAdvantage>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     GroupAdvantage;
     zero_sum,
     constant_group,
@@ -59,38 +55,4 @@ fn deviation(values: &Array1<f64>, rows: &[usize], ddof: u8) -> f64 {
     let mean = rows.iter().map(|row| values[*row]).sum::<f64>() / rows.len() as f64;
     let squares: f64 = rows.iter().map(|row| (values[*row] - mean).powi(2)).sum();
     (squares / (rows.len() as f64 - f64::from(ddof))).sqrt()
-}
-
-/// Every advantage is what it was before, but for groups of one.
-fn unchanged(
-    case: &GroupAdvantageCase,
-    before: &GroupAdvantageOutput,
-    after: &GroupAdvantageOutput,
-    allowed: &ArrayD<f64>,
-    describe: impl Fn(usize) -> String,
-) -> Outcome {
-    let groups = several(case)?;
-    let grouped = |row: usize| groups.iter().any(|(_, rows)| rows.contains(&row));
-    let mut allowed = allowed.clone();
-    for (row, allowed) in allowed.iter_mut().enumerate() {
-        *allowed = if grouped(row) { *allowed } else { f64::INFINITY };
-    }
-    unchanged_everywhere(before, after, &allowed, describe)
-}
-
-/// Every advantage is what it was before; infinitely far is never checked.
-fn unchanged_everywhere(
-    before: &GroupAdvantageOutput,
-    after: &GroupAdvantageOutput,
-    allowed: &ArrayD<f64>,
-    describe: impl Fn(usize) -> String,
-) -> Outcome {
-    for (row, (from, to)) in before.advantages.iter().zip(&after.advantages).enumerate() {
-        let allowed = allowed[[row]];
-        if apart(*to, *from, allowed) {
-            let [found, expected] = pair(*to, *from);
-            broken!("{} is {found}, expected {expected} ± {allowed:.1e}", describe(row));
-        }
-    }
-    Ok(())
 }

@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! Advantages cut off at zero, which turn GRPO into rejection sampling.
 
-use super::super::{GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput};
-use super::unchanged_everywhere;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 
 pub(super) const RULE: Rule<GroupAdvantage> =
     Rule::new(Pitfall::AdvantageNormalisation, &["negative-advantages-dropped"], check);
@@ -26,9 +23,7 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;
     let negated = GroupAdvantageCase { rewards: -&probe.case.rewards, ..probe.case.clone() };
     let after = probe.call(&negated)?;
-    let back = GroupAdvantageOutput { advantages: -&after.advantages };
     let allowed = 2.0 * probe.bounds("advantages");
-    unchanged_everywhere(&before.output, &back, &allowed, |row| {
-        format!("with all rewards negated, -advantages[{row}]")
-    })
+    let what = "with all rewards negated, -advantages";
+    close(what, &-after.advantages, &before.output.advantages, &allowed)
 }

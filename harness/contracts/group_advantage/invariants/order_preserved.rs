@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Sign errors, `mean - r` for `r - mean`; rows left in sorted order (verl #1943).
 
-use super::super::{GroupAdvantage, Scale};
 use super::several;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{GroupAdvantage, Scale};
 
 pub(super) const RULE: Rule<GroupAdvantage> =
     Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check)

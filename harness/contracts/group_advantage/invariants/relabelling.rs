@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! Rows returned in the order of their group numbers.
 
-use super::super::{GroupAdvantage, Layout, members};
-use super::unchanged_everywhere;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{GroupAdvantage, Layout, members};
 
 pub(super) const RULE: Rule<GroupAdvantage> =
     Rule::new(Pitfall::AdvantageNormalisation, &["rows-in-group-order"], check)
@@ -34,7 +31,6 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     }
     let after = probe.call(&relabelled)?;
     let allowed = 2.0 * probe.bounds("advantages");
-    unchanged_everywhere(&before.output, &after, &allowed, |row| {
-        format!("with groups numbered {}, advantages[{row}]", relabelled.groups)
-    })
+    let what = format_args!("with groups numbered {}, advantages", relabelled.groups);
+    close(what, &after.advantages, &before.output.advantages, &allowed)
 }

@@ -15,14 +15,9 @@
 //! ### Bugs it has caught
 //! Divisions by the variance; `std` missing where it is declared.
 
-use super::super::{EpsilonMode, GroupAdvantage, Options, Scale};
 use super::{deviation, several};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::{pair, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{EpsilonMode, GroupAdvantage, Options, Scale};
 
 pub(super) const RULE: Rule<GroupAdvantage> =
     Rule::new(Pitfall::AdvantageNormalisation, &["divided-by-the-variance", "not-divided"], check)

@@ -14,11 +14,9 @@
 //! ### Bugs it has caught
 //! prime-rl #390 and Search-R1 9ec2fa9 are not shift-invariant.
 
-use super::super::{Baseline, GroupAdvantage};
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use super::several;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{Baseline, GroupAdvantage};
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::AdvantageNormalisation,
@@ -47,9 +45,14 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         };
         let moved = probe.expected_of(&shifted);
         let allowed = probe.bounds("advantages") + probe.bounds_in(&moved, "advantages");
-        return unchanged(probe.case, &before.output, &after, &allowed, |row| {
-            format!("with {amount} added to every reward, advantages[{row}]")
-        });
+        let groups = several(probe.case)?;
+        let grouped = |[row]: [usize; 1]| groups.iter().any(|(_, rows)| rows.contains(&row));
+        return close(
+            format_args!("with {amount} added to every reward, advantages"),
+            &after.advantages,
+            &before.output.advantages,
+            &only(allowed, grouped),
+        );
     }
     Err(Stop::Vacuous)
 }

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Rewards truncated to integers; ROLL 9c6ce5c0 (scores replaced by zeros).
 
-use super::super::GroupAdvantage;
 use super::several;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::GroupAdvantage;
 
 pub(super) const RULE: Rule<GroupAdvantage> =
     Rule::new(Pitfall::AdvantageNormalisation, &["rewards-truncated-to-integers"], check);

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! SB3 #1028: a deviation with ddof 1 over a single row.
 
-use super::super::{Baseline, GroupAdvantage, Singleton, members};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{Baseline, GroupAdvantage, Singleton, members};
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::AdvantageNormalisation,

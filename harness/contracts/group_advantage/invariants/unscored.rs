@@ -13,14 +13,8 @@
 //! ### Bugs it has caught
 //! trl #5773, #5775, #5902: a row of None summed to 0.
 
-use super::super::{GroupAdvantage, Layout, Unscored};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows::Rows;
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{GroupAdvantage, Layout, Unscored};
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -15,14 +15,9 @@
 //! prime-rl #390: `r - mean/std` for `(r - mean)/std`. Search-R1 9ec2fa9: every row a group of
 //! its own.
 
-use super::super::{Baseline, GroupAdvantage, Scale};
 use super::several;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{Baseline, GroupAdvantage, Scale};
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::AdvantageNormalisation,

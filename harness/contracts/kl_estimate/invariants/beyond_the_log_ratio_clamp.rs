@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! verl #1779: exp(ref - policy) without a bound.
 
-use super::super::KlEstimate;
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::KlEstimate;
 
 pub(super) const RULE: Rule<KlEstimate> =
     Rule::new(Pitfall::Configuration, &["log-ratio-clamp-ignored"], check)
@@ -39,6 +36,6 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let before = probe.output()?;
     let after = probe.call(&at_the_clamp)?;
     let allowed = probe.bounds("kl") + probe.bounds_in(&probe.expected_of(&at_the_clamp), "kl");
-    let change = format!("with the log-ratios beyond ±{c} moved to ±{c}");
-    unchanged(&before.output.kl, &after.kl, &allowed, |_, _| true, &change)
+    let what = format_args!("with the log-ratios beyond ±{c} moved to ±{c}, kl");
+    close(what, &after.kl, &before.output.kl, &allowed)
 }

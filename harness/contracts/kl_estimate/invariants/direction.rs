@@ -14,12 +14,8 @@
 //! ### Bugs it has caught
 //! trlx: e^d - 1 - d on samples of the policy.
 
-use super::super::{Estimator, KlEstimate, KlEstimateCase};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::{Estimator, KlEstimate, KlEstimateCase};
 
 pub(super) const RULE: Rule<KlEstimate> =
     Rule::new(Pitfall::LogSpaceSign, &["k3-direction-reversed", "k1-direction-reversed"], check)

@@ -14,14 +14,9 @@
 //! ### Bugs it has caught
 //! trlx: k3 of the other direction, whose expectation is no KL.
 
-use super::super::{Estimator, KlEstimate};
 use super::enumerated;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::{Estimator, KlEstimate};
 
 pub(super) const RULE: Rule<KlEstimate> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -60,17 +55,12 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     }
     // The two sums here round too, which counts where the component computes in f64 as well.
     allowed += f64::EPSILON * magnitude * vocabulary.log_probs.len() as f64;
-    if apart(found, exact, allowed) {
-        broken!(
-            "over a vocabulary with policy {} and reference {} the expectation is {}, expected {} \
-             ± {allowed:.1e}",
-            list(&vocabulary.log_probs),
-            list(&vocabulary.ref_log_probs),
-            rounded(found),
-            rounded(exact),
-        );
-    }
-    Ok(())
+    let policy = list(&vocabulary.log_probs);
+    let reference = list(&vocabulary.ref_log_probs);
+    let what = format_args!(
+        "over a vocabulary with policy {policy} and reference {reference} the expectation"
+    );
+    near(what, found, exact, allowed)
 }
 
 /// The log-probabilities of a vocabulary for people.

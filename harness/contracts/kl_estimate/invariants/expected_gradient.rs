@@ -14,15 +14,9 @@
 //! ### Bugs it has caught
 //! trl #2277: k1 as a loss. NeMo-RL #2506, verl #2953, slime #1004, OpenRLHF #1101: k3 as a loss.
 
-use super::super::{Estimator, Gradient, KlEstimate};
 use super::enumerated;
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::{Estimator, Gradient, KlEstimate};
 
 pub(super) const RULE: Rule<KlEstimate> =
     Rule::new(Pitfall::GradientFlow, &["k1-as-a-loss", "k3-gradient-of-the-reversed-kl"], check)
@@ -59,15 +53,11 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let error: f64 = policy.iter().zip(&bounds).map(|(p, bound)| p * bound).sum();
     for (token, (found, exact)) in found.iter().zip(&exact).enumerate() {
         let allowed = policy[token] * (bounds[[0, token]] + error);
-        if apart(*found, *exact, allowed) {
-            broken!(
-                "over a vocabulary of {} the expected gradient by logit {token} is {}, expected \
-                 {} ± {allowed:.1e}",
-                policy.len(),
-                rounded(*found),
-                rounded(*exact),
-            );
-        }
+        let what = format_args!(
+            "over a vocabulary of {} the expected gradient by logit {token}",
+            policy.len()
+        );
+        near(what, *found, *exact, allowed)?;
     }
     Ok(())
 }

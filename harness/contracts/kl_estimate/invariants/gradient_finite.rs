@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! verl #1779: k3 at log-ratios beyond -88 with a clamp on the result only.
 
-use super::super::{Gradient, KlEstimate};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::number;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::{Gradient, KlEstimate};
 
 pub(super) const RULE: Rule<KlEstimate> =
     Rule::new(Pitfall::GradientFlow, &["k3-overflows"], check)

@@ -1,16 +1,10 @@
 //! What must hold of `kl-estimate`: the laws that apply, and one file for each of its own.
 
-use ndarray::{Array2, ArrayD};
+use ndarray::Array2;
 
-use super::{KlEstimate, KlEstimateCase};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows::Rows;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::{KlEstimate, KlEstimateCase};
 use crate::laws;
-use crate::numeric::tolerance::apart;
-use crate::value::place::Dtype;
-use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<KlEstimate>> {
@@ -40,7 +34,7 @@ pub(super) fn all() -> Vec<Invariant<KlEstimate>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     KlEstimate;
     zero_when_equal,
     non_negative,
@@ -53,24 +47,6 @@ crate::contract::invariant::invariants! {
     beyond_the_log_ratio_clamp,
     gradient_finite,
     expected_gradient,
-}
-
-/// Every estimate is what it was before, wherever `same` says so.
-fn unchanged(
-    before: &Array2<f64>,
-    after: &Array2<f64>,
-    allowed: &ArrayD<f64>,
-    same: impl Fn(usize, usize) -> bool,
-    change: &str,
-) -> Outcome {
-    for ((row, column), from) in before.indexed_iter() {
-        let (to, allowed) = (after[[row, column]], allowed[[row, column]]);
-        if same(row, column) && apart(to, *from, allowed) {
-            let [to, from] = pair(to, *from);
-            broken!("{change}, kl[{row}, {column}] is {to}, expected {from} ± {allowed:.1e}");
-        }
-    }
-    Ok(())
 }
 
 /// The largest vocabulary that is enumerated.

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! slime #2114: -β·kl in the tensor that is logged as the KL.
 
-use super::super::{Estimator, KlEstimate};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::{Estimator, KlEstimate};
 
 pub(super) const RULE: Rule<KlEstimate> =
     Rule::new(Pitfall::LogSpaceSign, &["kl-tensor-reused-in-place"], check)

@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! trl #2058: positions shifted in one of two forward passes; a mean that was broadcast.
 
-use super::super::KlEstimate;
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::KlEstimate;
 
 pub(super) const RULE: Rule<KlEstimate> = Rule::new(
     Pitfall::MaskingAlignment,
@@ -40,7 +37,7 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     }
     let before = probe.finite_output()?;
     let after = probe.call(&others)?;
-    let allowed = 2.0 * probe.bounds("kl");
-    let change = "with other numbers everywhere else";
-    unchanged(&before.output.kl, &after.kl, &allowed, |row, column| (row, column) == kept, change)
+    let allowed = only(2.0 * probe.bounds("kl"), |[row, column]| (row, column) == kept);
+    let what = "with other numbers everywhere else, kl";
+    close(what, &after.kl, &before.output.kl, &allowed)
 }

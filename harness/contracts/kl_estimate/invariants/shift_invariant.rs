@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! p·log(p/q) on samples; OpenRLHF #620: rounding before the subtraction; exp(ref)/exp(policy).
 
-use super::super::KlEstimate;
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::KlEstimate;
 
 pub(super) const RULE: Rule<KlEstimate> = Rule::new(
     Pitfall::ProbabilityRatio,
@@ -44,6 +41,6 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let before = probe.finite_output()?;
     let after = probe.call(&shifted)?;
     let allowed = 2.0 * probe.bounds("kl");
-    let change = "with both log-probabilities of a token moved alike";
-    unchanged(&before.output.kl, &after.kl, &allowed, |_, _| true, change)
+    let what = "with both log-probabilities of a token moved alike, kl";
+    close(what, &after.kl, &before.output.kl, &allowed)
 }

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! OpenRLHF #620: a difference of bf16 log-probabilities.
 
-use super::super::{Estimator, KlEstimate, oracle};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::{Estimator, KlEstimate, oracle};
 
 pub(super) const RULE: Rule<KlEstimate> =
     Rule::new(Pitfall::StabilityConstant, &["minus-one-missing", "kl-in-half-precision"], check)

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! verl #1779: no clamp; slime: a clamp on one of its estimators.
 
-use super::super::KlEstimate;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::kl_estimate::KlEstimate;
 
 pub(super) const RULE: Rule<KlEstimate> = Rule::new(
     Pitfall::Configuration,

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! A quotient by the limit for one by the buffer; integer division.
 
-use super::super::{LengthPenalty, LengthPenaltyCase, Options, Shape};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::length_penalty::{LengthPenalty, LengthPenaltyCase, Options, Shape};
 
 pub(super) const RULE: Rule<LengthPenalty> = Rule::new(
     Pitfall::Configuration,

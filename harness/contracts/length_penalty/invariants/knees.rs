@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! `<` for `<=`; a buffer behind the limit; a length without its end-of-sequence token.
 
-use super::super::{LengthPenalty, Options, Shape};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::length_penalty::{LengthPenalty, Options, Shape};
 
 pub(super) const RULE: Rule<LengthPenalty> = Rule::new(
     Pitfall::Configuration,

@@ -1,7 +1,7 @@
 //! What must hold of `length-penalty`: the laws that apply, and one file for each of its own.
 
-use super::LengthPenalty;
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::length_penalty::LengthPenalty;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<Invariant<LengthPenalty>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     LengthPenalty;
     never_rises,
     continuous,

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! A cosine that is not held at the limit rises again beyond it.
 
-use super::super::{LengthPenalty, LengthPenaltyCase, Shape};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::length_penalty::{LengthPenalty, LengthPenaltyCase, Shape};
 
 pub(super) const RULE: Rule<LengthPenalty> = Rule::new(
     Pitfall::LogSpaceSign,

@@ -14,14 +14,8 @@
 //! ### Bugs it has caught
 //! NeMo-RL #4061, AReaL #1351: excluded rows counted in mean and deviation.
 
-use super::super::{EmptyRows, OutcomeAdvantage, is_empty};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows::Rows;
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::outcome_advantage::{EmptyRows, OutcomeAdvantage, is_empty};
 
 pub(super) const RULE: Rule<OutcomeAdvantage> = Rule::new(
     Pitfall::AdvantageNormalisation,

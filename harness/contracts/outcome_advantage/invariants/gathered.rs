@@ -13,14 +13,8 @@
 //! ### Bugs it has caught
 //! Rewards read at the last token, or at the last column of a padded batch.
 
-use super::super::{OutcomeAdvantage, kept};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::record::same_bits;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::outcome_advantage::{OutcomeAdvantage, kept};
 
 pub(super) const RULE: Rule<OutcomeAdvantage> = Rule::new(
     Pitfall::MaskingAlignment,
@@ -57,18 +51,12 @@ fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let after = probe.call(&gathered)?;
     let moved = probe.expected_of(&gathered);
     let allowed = probe.bounds("advantages") + probe.bounds_in(&moved, "advantages");
-    for ((at, from), kept) in before.output.advantages.indexed_iter().zip(&probe.case.mask) {
-        let allowed = allowed[[at.0, at.1]];
-        if *kept && apart(after.advantages[at], *from, allowed) {
-            let [found, expected] = pair(after.advantages[at], *from);
-            broken!(
-                "with the rewards of each row moved to one of its tokens (token_rewards {}), \
-                 advantages[{}, {}] is {found}, before it was {expected} ± {allowed:.1e}",
-                gathered.token_rewards,
-                at.0,
-                at.1
-            );
-        }
-    }
-    Ok(())
+    let rewards = &gathered.token_rewards;
+    let what = "with the rewards of each row moved to one of its tokens";
+    unchanged(
+        format_args!("{what} (token_rewards {rewards}), advantages"),
+        &after.advantages,
+        &before.output.advantages,
+        &only(allowed, |at: [usize; 2]| probe.case.mask[at]),
+    )
 }

@@ -3,16 +3,13 @@
 
 use std::sync::OnceLock;
 
-use super::super::group_advantage::{GroupAdvantage, GroupAdvantageCase};
-use super::{
+use crate::contract::erased;
+use crate::contract::prelude::*;
+use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+use crate::contracts::outcome_advantage::{
     EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase, Unscored, is_empty, kept, outcomes,
 };
-use crate::contract::Contract;
-use crate::contract::erased;
-use crate::contract::invariant::{Invariant, Rule};
-use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::laws;
-use crate::value::record::same_bits;
 
 /// The invariants of `group-advantage` that hold here on the outcomes, each with the faults that
 /// it must catch.
@@ -66,7 +63,7 @@ pub(super) fn all() -> Vec<Invariant<OutcomeAdvantage>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     OutcomeAdvantage;
     one_for_the_row,
     gathered,

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! trl 4db63af98: with as many rows as tokens, token t of every row gets the advantage of row t.
 
-use super::super::OutcomeAdvantage;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::outcome_advantage::OutcomeAdvantage;
 
 pub(super) const RULE: Rule<OutcomeAdvantage> = Rule::new(
     Pitfall::MaskingAlignment,

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! The minimum of the paper's objective, kept when its sign was turned into a loss.
 
-use super::super::{Advantages, Objective, PolicyLoss, Ratio};
 use super::weights;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Advantages, Objective, PolicyLoss, Ratio};
 
 pub(super) const RULE: Rule<PolicyLoss> =
     Rule::new(Pitfall::ProbabilityRatio, &["minimum-for-maximum", "maximum-left-out"], check)

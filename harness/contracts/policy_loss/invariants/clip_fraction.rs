@@ -14,13 +14,8 @@
 //! trl #3145: counted exactly the others. trl #3175: both sides whatever the sign. verl #972:
 //! compared after the minimum, always 0.
 
-use super::super::{Advantages, PolicyLoss};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Advantages, PolicyLoss};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::ProbabilityRatio,

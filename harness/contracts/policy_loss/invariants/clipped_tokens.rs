@@ -14,14 +14,9 @@
 //! trl #3145, #3175: fractions that counted the tokens which are not clipped, or either side
 //! whatever the sign.
 
-use super::super::{Advantages, Objective, PolicyLoss, Ratio};
 use super::{gradient, weights};
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Advantages, Objective, PolicyLoss, Ratio};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::ProbabilityRatio,

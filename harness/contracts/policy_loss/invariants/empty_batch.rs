@@ -13,14 +13,8 @@
 //! ### Bugs it has caught
 //! NeMo-RL #166, OpenRLHF 0fdee11b, verl e9bcd2ba0: 0/0, or a constant 0 that requires no gradient.
 
-use super::super::PolicyLoss;
-use crate::contract::component::Gradients;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::EmptyMask;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::PolicyLoss;
 
 pub(super) const RULE: Rule<PolicyLoss> =
     Rule::new(Pitfall::StabilityConstant, &["empty-mask-returns-a-constant"], check)

@@ -14,17 +14,9 @@
 //! open-instruct #1685, trl #6320: one empty row made the batch NaN. trl #6439: lengths taken
 //! before rows were dropped.
 
-use super::super::{Options, PolicyLoss};
 use super::loss_bound;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows::Rows;
-use crate::contract::stage::Pitfall;
-use crate::numeric::aggregate::Aggregate;
-use crate::numeric::conventions::EmptyRows;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Options, PolicyLoss};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::Aggregation,
@@ -63,12 +55,5 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let [expected, expected_after] = [probe.expected().to_vec(), probe.expected_of(&more)];
     let allowed = loss_bound(probe, &expected) + loss_bound(probe, &expected_after);
     let (found, expected) = (after.loss[()], counted * before.output.loss[()]);
-    if apart(found, expected, allowed) {
-        let [found, expected] = pair(found, expected);
-        broken!(
-            "with one more row, without a token, loss is {found}, expected {expected} ± \
-             {allowed:.1e}"
-        );
-    }
-    Ok(())
+    near("with one more row, without a token, loss", found, expected, allowed)
 }

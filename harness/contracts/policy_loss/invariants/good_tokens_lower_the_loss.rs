@@ -14,13 +14,9 @@
 //! ### Bugs it has caught
 //! Ratios of the old policy to the new one; the minimum of the paper kept in a loss.
 
-use super::super::{Advantages, Objective, PolicyLoss, Ratio};
 use super::loss_bound;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Advantages, Objective, PolicyLoss, Ratio};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::LogSpaceSign,

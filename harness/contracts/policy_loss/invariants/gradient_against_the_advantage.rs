@@ -14,14 +14,9 @@
 //! unsloth-zoo #343: a weight that was not detached added a gradient of its own, with the sign of
 //! the log-probability.
 
-use super::super::{Advantages, PolicyLoss};
 use super::gradient;
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Advantages, PolicyLoss};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::LogSpaceSign,

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! verl #179, Search-R1 4b3c094: the term was subtracted.
 
-use super::super::PolicyLoss;
 use super::{at_the_reference, loss_bound};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::PolicyLoss;
 
 pub(super) const RULE: Rule<PolicyLoss> =
     Rule::new(Pitfall::LogSpaceSign, &["kl-term-subtracted"], check)

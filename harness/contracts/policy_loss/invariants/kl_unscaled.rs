@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! Divergences logged after they were multiplied by beta.
 
-use super::super::PolicyLoss;
 use super::{at_the_reference, loss_bound};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::PolicyLoss;
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::Configuration,

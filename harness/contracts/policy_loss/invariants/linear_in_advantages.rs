@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! Advantages whitened a second time, or clipped by a default that was meant for rewards.
 
-use super::super::{PolicyLoss, PolicyLossCase};
 use super::loss_bound;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{PolicyLoss, PolicyLossCase};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::AdvantageNormalisation,
@@ -44,9 +39,5 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let [expected, expected_after] = [probe.expected().to_vec(), probe.expected_of(&doubled)];
     let allowed = 2.0 * loss_bound(probe, &expected) + loss_bound(probe, &expected_after);
     let (found, expected) = (after.loss[()], 2.0 * before.output.loss[()]);
-    if apart(found, expected, allowed) {
-        let [found, expected] = pair(found, expected);
-        broken!("with twice the advantages, loss is {found}, expected {expected} ± {allowed:.1e}");
-    }
-    Ok(())
+    near("with twice the advantages, loss", found, expected, allowed)
 }

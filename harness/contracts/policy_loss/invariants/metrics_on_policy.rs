@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! OpenRLHF feeb0283: the mean of the ratio, -1 on the policy.
 
-use super::super::PolicyLoss;
 use super::on_policy;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::PolicyLoss;
 
 pub(super) const RULE: Rule<PolicyLoss> =
     Rule::new(Pitfall::LogSpaceSign, &["approx-kl-averages-the-ratio"], check)
@@ -42,9 +37,7 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     for (name, metric) in metrics {
         let Some(metric) = metric else { continue };
         let allowed = probe.bounds_in(&expected, name)[[]];
-        if apart(metric[()], 0.0, allowed) {
-            broken!("where all policies are one, {name} is {}, expected 0", rounded(metric[()]));
-        }
+        near(format_args!("where all policies are one, {name}"), metric[()], 0.0, allowed)?;
         checked |= allowed.is_finite();
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }

@@ -2,12 +2,9 @@
 
 use ndarray::Array2;
 
-use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::{Probe, Stop};
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use crate::laws;
-use crate::numeric::conventions::EmptyMask;
-use crate::numeric::tolerance::Expected;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<PolicyLoss>> {
@@ -68,7 +65,7 @@ pub(super) fn all() -> Vec<Invariant<PolicyLoss>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     PolicyLoss;
     on_policy_loss,
     on_policy_gradient,

@@ -14,15 +14,9 @@
 //! unsloth #5230: right loss, gradient exactly 0. verl #3332: loss divided after the gradient was
 //! taken.
 
-use super::super::{Advantages, KlEstimator, Objective, PolicyLoss};
 use super::{gradient, on_policy, weights};
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Advantages, KlEstimator, Objective, PolicyLoss};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::GradientFlow,

@@ -14,14 +14,9 @@
 //! unsloth-zoo #870: a sum of exponentials, T on the policy, stood for a ratio of 1. trl #2881:
 //! the mean of means where the token mean was promised.
 
-use super::super::{Advantages, Objective, PolicyLoss};
 use super::{loss_bound, on_policy, weights};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{Advantages, Objective, PolicyLoss};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::Aggregation,

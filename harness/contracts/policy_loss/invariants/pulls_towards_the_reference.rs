@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! unsloth #3604: one loss type sets the coefficient to 0. verl #179: pushed away.
 
-use super::super::{PolicyLoss, PolicyLossCase};
 use super::{gradient, weights};
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{PolicyLoss, PolicyLossCase};
 
 pub(super) const RULE: Rule<PolicyLoss> = Rule::new(
     Pitfall::ReferenceDrift,

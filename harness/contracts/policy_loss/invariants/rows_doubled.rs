@@ -14,16 +14,9 @@
 //! understand-r1-zero 14046dc and verl #3741: a norm that is not divided by the rows. NeMo-RL #86:
 //! sums where means are promised.
 
-use super::super::PolicyLoss;
 use super::loss_bound;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows::Rows;
-use crate::contract::stage::Pitfall;
-use crate::numeric::aggregate::Aggregate;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::PolicyLoss;
 
 pub(super) const RULE: Rule<PolicyLoss> =
     Rule::new(Pitfall::Aggregation, &["tokens-and-rows-summed", "norm-not-by-rows"], check);
@@ -41,9 +34,5 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let [expected, expected_after] = [probe.expected().to_vec(), probe.expected_of(&twice)];
     let allowed = factor * loss_bound(probe, &expected) + loss_bound(probe, &expected_after);
     let (found, expected) = (after.loss[()], factor * before.output.loss[()]);
-    if apart(found, expected, allowed) {
-        let [found, expected] = pair(found, expected);
-        broken!("with every row twice, loss is {found}, expected {expected} ± {allowed:.1e}");
-    }
-    Ok(())
+    near("with every row twice, loss", found, expected, allowed)
 }

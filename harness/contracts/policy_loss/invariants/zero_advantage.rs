@@ -13,15 +13,9 @@
 //! ### Bugs it has caught
 //! 0 · inf: a gradient of NaN at a ratio that overflows, whatever the advantage.
 
-use super::super::{KlEstimator, PolicyLoss, PolicyLossCase};
 use super::{at_the_reference, loss_bound};
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_loss::{KlEstimator, PolicyLoss, PolicyLossCase};
 
 pub(super) const RULE: Rule<PolicyLoss> =
     Rule::new(Pitfall::ProbabilityRatio, &["exponential-overflows"], check).under(|options| {
@@ -34,14 +28,11 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     }
     let still = at_the_reference(probe.case);
     let still = PolicyLossCase { advantages: still.advantages.mapv(|_| 0.0), ..still };
-    let gradients = probe.gradients() == crate::contract::component::Gradients::Returned
-        || probe.gradients() == crate::contract::component::Gradients::Optional;
+    let gradients =
+        probe.gradients() == Gradients::Returned || probe.gradients() == Gradients::Optional;
     let returned = probe.call_with(&still, gradients)?;
     let allowed = loss_bound(probe, &probe.expected_of(&still));
-    let loss = returned.output.loss[()];
-    if apart(loss, 0.0, allowed) {
-        broken!("with advantages of 0, loss is {}, expected 0 ± {allowed:.1e}", rounded(loss));
-    }
+    near("with advantages of 0, loss", returned.output.loss[()], 0.0, allowed)?;
     let sloped = probe.options.beta > 0.0 && probe.options.kl_estimator == KlEstimator::K1;
     let (Some(slopes), false) = (&returned.output.grad_log_probs, sloped) else { return Ok(()) };
     let expected = PolicyLoss::oracle_gradient(&still, probe.options, probe.place.dtype);

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! Bonuses for the first index, samplers that never draw the last one.
 
-use super::super::{PolicyUpdate, generate, trials};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::{PolicyUpdate, generate, trials};
 
 pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
     Pitfall::AdvantageNormalisation,

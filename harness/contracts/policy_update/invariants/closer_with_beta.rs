@@ -15,12 +15,8 @@
 //! ### Bugs it has caught
 //! Options without effect; references that share their weights with the policy.
 
-use super::super::{Options, PolicyUpdate, divergence, generate, trials};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::{Options, PolicyUpdate, divergence, generate, trials};
 
 pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
     Pitfall::ReferenceDrift,

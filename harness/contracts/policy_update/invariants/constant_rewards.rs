@@ -15,12 +15,8 @@
 //! ### Bugs it has caught
 //! Entropy bonuses and weight decay left at their defaults, gradients that miss the normaliser.
 
-use super::super::{PolicyUpdate, generate, softmax, trials};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::{PolicyUpdate, generate, softmax, trials};
 
 pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -16,12 +16,8 @@
 //! LLaMA-Factory #7576: scores of other rows. Greedy decoding in rollouts, which never tries what
 //! is better.
 
-use super::super::{PolicyUpdate, expected_reward, generate, trials};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::{PolicyUpdate, expected_reward, generate, trials};
 
 pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
     Pitfall::LogSpaceSign,

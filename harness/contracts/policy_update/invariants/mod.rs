@@ -1,7 +1,7 @@
 //! What must hold of `policy-update`: the laws that apply, and one file for each of its own.
 
-use super::PolicyUpdate;
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::PolicyUpdate;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -11,7 +11,7 @@ pub(super) fn all() -> Vec<Invariant<PolicyUpdate>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     PolicyUpdate;
     expected_reward_rises,
     best_arm_gains,

@@ -15,12 +15,10 @@
 
 use ndarray::arr0;
 
-use super::super::{PolicyUpdate, PolicyUpdateCase, divergence, generate, trials};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::{
+    PolicyUpdate, PolicyUpdateCase, divergence, generate, trials,
+};
 
 pub(super) const RULE: Rule<PolicyUpdate> =
     Rule::new(Pitfall::Configuration, &["steps-ignored"], check);

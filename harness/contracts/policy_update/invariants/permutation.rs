@@ -16,12 +16,8 @@
 
 use ndarray::Axis;
 
-use super::super::{PolicyUpdate, PolicyUpdateCase, generate, softmax, trials};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::{PolicyUpdate, PolicyUpdateCase, generate, softmax, trials};
 
 pub(super) const RULE: Rule<PolicyUpdate> =
     Rule::new(Pitfall::Sampling, &["last-arm-never-sampled", "first-arm-privileged"], check);

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! trl #6443: reference values computed again with the trained weights.
 
-use super::super::PolicyUpdate;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::{Number, apart};
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::policy_update::PolicyUpdate;
 
 pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
     Pitfall::ReferenceDrift,

@@ -13,11 +13,9 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a loss of -ln 2 at the start.
 
-use super::super::{Kind, PreferenceLoss};
-use super::{equal, losses};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use super::losses;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::{Kind, PreferenceLoss};
 
 pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -42,6 +40,6 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
         Kind::Hinge => 1.0,
         Kind::Ipo => 0.25 / (options.beta * options.beta),
     };
-    let what = format!("with the policy equal to the reference, {}", options.output());
-    equal(&found, &found.mapv(|_| known), &allowed, &what)
+    let what = format_args!("with the policy equal to the reference, {}", options.output());
+    close(what, &found, &found.mapv(|_| known), &allowed)
 }

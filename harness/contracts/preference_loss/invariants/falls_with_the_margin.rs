@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a step that prefers the rejected side.
 
-use super::super::PreferenceLoss;
 use super::{falls, losses};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::PreferenceLoss;
 
 pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -40,10 +36,9 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let before = losses(&probe.output()?.output, options)?;
     let after = losses(&probe.call(&raised)?, options)?;
     let allowed = probe.bounds(name) + probe.bounds_in(&probe.expected_of(&raised), name);
-    for ((index, before), (after, allowed)) in before.indexed_iter().zip(after.iter().zip(&allowed))
-    {
+    for ((at, before), (after, allowed)) in before.indexed_iter().zip(after.iter().zip(&allowed)) {
         if after - before > *allowed {
-            let index = crate::value::record::index(&index);
+            let index = index(&at);
             let [after, before] = pair(*after, *before);
             broken!(
                 "with policy_chosen raised by {amount}, {name}{index} is {after}, before it was \

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! log(sigmoid(z)) for logsigmoid(z).
 
-use super::super::PreferenceLoss;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::number;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::PreferenceLoss;
 
 pub(super) const RULE: Rule<PreferenceLoss> =
     Rule::new(Pitfall::GradientFlow, &["logarithm-of-the-sigmoid"], check).needs_gradient();

@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: the sign. A rejected side that was computed without gradient.
 
-use super::super::PreferenceLoss;
 use super::falls;
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::PreferenceLoss;
 
 pub(super) const RULE: Rule<PreferenceLoss> =
     Rule::new(Pitfall::GradientFlow, &["rejected-side-detached", "sign-flipped"], check)

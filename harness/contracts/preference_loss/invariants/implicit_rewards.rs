@@ -15,11 +15,8 @@
 
 use ndarray::Array1;
 
-use super::super::PreferenceLoss;
-use super::equal;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::PreferenceLoss;
 
 pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -52,14 +49,9 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
         let Some(found) = found else { continue };
         checked = true;
         if found.dim() != expected.dim() {
-            crate::contract::probe::broken!(
-                "{name} has shape {:?}, expected {:?}",
-                found.shape(),
-                expected.shape()
-            );
+            broken!("{name} has shape {:?}, expected {:?}", found.shape(), expected.shape());
         }
-        let allowed = probe.bounds(name);
-        equal(&found.clone().into_dyn(), &expected.into_dyn(), &allowed, name)?;
+        close(name, found, &expected, &probe.bounds(name))?;
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }
 }

@@ -2,14 +2,12 @@
 
 use ndarray::{Array1, ArrayD};
 
-use super::{Kind, Options, PreferenceLoss, PreferenceLossOutput, Reduction};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Stop};
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::{
+    Kind, Options, PreferenceLoss, PreferenceLossOutput, Reduction,
+};
 use crate::laws;
 use crate::laws::compare::outputs;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<PreferenceLoss>> {
@@ -37,7 +35,7 @@ pub(super) fn all() -> Vec<Invariant<PreferenceLoss>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     PreferenceLoss;
     equal_policies,
     non_negative,
@@ -63,25 +61,6 @@ fn reduced(numbers: Vec<f64>, options: &Options) -> ArrayD<f64> {
         Reduction::None => numbers.into_dyn(),
         Reduction::Mean => ndarray::arr0(numbers.mean().unwrap_or(0.0)).into_dyn(),
     }
-}
-
-/// Every number of `found` is the one of `expected`.
-fn equal(
-    found: &ArrayD<f64>,
-    expected: &ArrayD<f64>,
-    allowed: &ArrayD<f64>,
-    what: &str,
-) -> Outcome {
-    for ((index, found), (expected, allowed)) in
-        found.indexed_iter().zip(expected.iter().zip(allowed))
-    {
-        if apart(*found, *expected, *allowed) {
-            let index = crate::value::record::index(&index);
-            let [found, expected] = pair(*found, *expected);
-            broken!("{what}{index} is {found}, expected {expected} ± {allowed:.1e}");
-        }
-    }
-    Ok(())
 }
 
 /// Whether the loss falls wherever the margin grows.

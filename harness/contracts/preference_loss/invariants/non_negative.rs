@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: + log σ for - log σ.
 
-use super::super::{Kind, PreferenceLoss};
 use super::losses;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::{Kind, PreferenceLoss};
 
 pub(super) const RULE: Rule<PreferenceLoss> =
     Rule::new(Pitfall::LogSpaceSign, &["sign-flipped", "hinge-not-clamped"], check)
@@ -30,9 +26,9 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let name = probe.options.output();
     let found = losses(&returned.output, probe.options)?;
     let bounds = probe.bounds(name);
-    for ((index, found), allowed) in found.indexed_iter().zip(&bounds) {
+    for ((at, found), allowed) in found.indexed_iter().zip(&bounds) {
         if *found < -allowed {
-            let index = crate::value::record::index(&index);
+            let index = index(&at);
             broken!("{name}{index} is {}, expected at least 0 - {allowed:.1e}", rounded(*found));
         }
     }

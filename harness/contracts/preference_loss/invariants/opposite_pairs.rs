@@ -13,11 +13,9 @@
 //! ### Bugs it has caught
 //! β applied twice or not at all; smoothing without effect, as in TRL's sigmoid loss.
 
-use super::super::{Kind, PreferenceLoss, PreferenceLossCase, oracle};
-use super::{equal, losses, reduced};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use super::{losses, reduced};
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::{Kind, PreferenceLoss, PreferenceLossCase, oracle};
 
 pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -50,6 +48,6 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let factor = if options.kind == Kind::Robust { 1.0 / kept } else { kept };
     let margins = oracle::logits(case, options).into_iter().map(|z| factor * z);
     let expected = reduced(margins.collect(), options);
-    let what = format!("with chosen and rejected exchanged, the change of {name}");
-    equal(&(after - before), &expected, &allowed, &what)
+    let what = format_args!("with chosen and rejected exchanged, the change of {name}");
+    close(what, &(after - before), &expected, &allowed)
 }

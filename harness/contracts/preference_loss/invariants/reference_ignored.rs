@@ -12,11 +12,9 @@
 //! ### Bugs it has caught
 //! An option that is read by the trainer and not handed to the loss.
 
-use super::super::PreferenceLoss;
-use super::{equal, losses};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use super::losses;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::PreferenceLoss;
 
 pub(super) const RULE: Rule<PreferenceLoss> =
     Rule::new(Pitfall::Configuration, &["reference-used-although-free"], check)
@@ -31,5 +29,5 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let before = losses(&probe.finite_output()?.output, options)?;
     let after = losses(&probe.call(&other)?, options)?;
     let allowed = 2.0 * probe.bounds(name);
-    equal(&after, &before, &allowed, &format!("with another reference, {name}"))
+    close(format_args!("with another reference, {name}"), &after, &before, &allowed)
 }

@@ -13,11 +13,9 @@
 //! ### Bugs it has caught
 //! OpenRLHF #620: log-probabilities in bf16; a reference that has no part in the margin.
 
-use super::super::PreferenceLoss;
-use super::{equal, losses};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use super::losses;
+use crate::contract::prelude::*;
+use crate::contracts::preference_loss::PreferenceLoss;
 
 pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
     Pitfall::ProbabilityRatio,
@@ -48,6 +46,6 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let before = losses(&probe.finite_output()?.output, options)?;
     let after = losses(&probe.call(&shifted)?, options)?;
     let allowed = probe.bounds(name) + probe.bounds_in(&probe.expected_of(&shifted), name);
-    let what = format!("with {amount} added to policy and reference of one side, {name}");
-    equal(&after, &before, &allowed, &what)
+    let what = format_args!("with {amount} added to policy and reference of one side, {name}");
+    close(what, &after, &before, &allowed)
 }

@@ -13,16 +13,8 @@
 //! ### Bugs it has caught
 //! verl #7278: the first turn gets a return of 0 because the row starts anew after the gap.
 
-use super::super::{Returns, ReturnsCase};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows;
-use crate::contract::rows::Rows;
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::MaskedTokens;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::returns::{Returns, ReturnsCase};
 
 pub(super) const RULE: Rule<Returns> = Rule::new(
     Pitfall::MaskingAlignment,

@@ -12,13 +12,8 @@
 //! ### Bugs it has caught
 //! Returns divided by the length of their row still pass; a baseline or a clamp inside does not.
 
-use super::super::Returns;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::returns::Returns;
 
 pub(super) const RULE: Rule<Returns> =
     Rule::new(Pitfall::AdvantageNormalisation, &["rewards-clipped"], check);
@@ -30,18 +25,7 @@ fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
         *reward *= if *kept { 2.0 } else { 1.0 };
     }
     let after = probe.call(&doubled)?;
-    let bounds = 4.0 * probe.bounds("returns");
-    for ((at, before), kept) in before.output.returns.indexed_iter().zip(&probe.case.mask) {
-        let allowed = bounds[[at.0, at.1]];
-        if *kept && apart(after.returns[at], 2.0 * before, allowed) {
-            let [found, expected] = pair(after.returns[at], 2.0 * before);
-            broken!(
-                "with twice the rewards, returns[{}, {}] is {found}, expected {expected} ± \
-                 {allowed:.1e}",
-                at.0,
-                at.1
-            );
-        }
-    }
-    Ok(())
+    let expected = 2.0 * &before.output.returns;
+    let allowed = only(4.0 * probe.bounds("returns"), |at: [usize; 2]| probe.case.mask[at]);
+    close("with twice the rewards, returns", &after.returns, &expected, &allowed)
 }

@@ -1,7 +1,7 @@
 //! What must hold of `returns`: the laws that apply, and one file for each of its own.
 
-use super::Returns;
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::returns::Returns;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -19,7 +19,7 @@ pub(super) fn all() -> Vec<Invariant<Returns>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     Returns;
     recursion,
     causal,

@@ -14,14 +14,8 @@
 //! ### Bugs it has caught
 //! verl #7278: the return starts anew after a tool's output.
 
-use super::super::{Options, Returns};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::MaskedTokens;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::returns::{Options, Returns};
 
 pub(super) const RULE: Rule<Returns> = Rule::new(
     Pitfall::MaskingAlignment,

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Format functions that call the correctness check on the way.
 
-use super::super::probes::{Question, differ};
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::{Question, differ};
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::RewardDecodingMismatch, &["form-needs-the-gold"], check)

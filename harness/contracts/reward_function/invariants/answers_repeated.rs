@@ -14,11 +14,9 @@
 //! GRPO runs whose completions end in dozens of answer tags; verl search_r1 divides the score where
 //! there are more than ten.
 
-use super::super::probes::{Question, some};
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::{Question, some};
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::RewardDecodingMismatch, &["score-for-every-answer-part"], check)

@@ -14,13 +14,9 @@
 //! ### Bugs it has caught
 //! open-r1 #566: what could not be parsed on both sides scored 1.
 
-use super::super::probes::Question;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::Question;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::RewardDecodingMismatch, &["blank-gold-matches-a-blank-answer"], check)

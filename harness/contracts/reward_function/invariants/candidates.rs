@@ -13,11 +13,9 @@
 //! ### Bugs it has caught
 //! Functions that compare with any of the matches of a pattern; word-bounded containment.
 
-use super::super::probes::{Question, some};
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::{Question, some};
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     Pitfall::RewardDecodingMismatch,

@@ -12,12 +12,10 @@
 //! ### Bugs it has caught
 //! open-r1 #359, #616: a lazy match lets a repeated closing tag through.
 
-use super::super::probes::Question;
-use super::super::template::Template;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::Question;
+use crate::contracts::reward_function::template::Template;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::DecodingStringProcessing, &["duplicate-tags-accepted"], check).under(

@@ -14,11 +14,9 @@
 //! open-instruct #1683: containment the wrong way round. Parsers whose failure on both sides
 //! compares equal.
 
-use super::super::probes::Question;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::Question;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::RewardDecodingMismatch, &["contained-the-wrong-way-round"], check)

@@ -14,13 +14,9 @@
 //! open-instruct #1683: containment the wrong way round passes empty completions. ROLL 9c6ce5c0:
 //! all scores 0.
 
-use super::super::probes::Question;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::Question;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     Pitfall::RewardDecodingMismatch,

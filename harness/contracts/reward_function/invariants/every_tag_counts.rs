@@ -15,11 +15,9 @@
 //! ### Bugs it has caught
 //! verifiers #116, #207: a missing or cross-closed tag scored full.
 
-use super::super::probes::Question;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::Question;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     Pitfall::DecodingStringProcessing,

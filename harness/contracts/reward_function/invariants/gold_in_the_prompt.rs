@@ -14,13 +14,9 @@
 //! Reward functions on the decoded sequence, prompt included; trl #6802: a stop token of the prompt
 //! taken for one of the completion.
 
-use super::super::probes::{Question, differ};
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::{Question, differ};
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::RewardDecodingMismatch, &["prompt-read-too"], check)

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! GRPO tutorial: the tag count falls without end with what follows the last tag.
 
-use super::super::RewardFunction;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::Number;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::RewardFunction;
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::Configuration, &["score-doubled"], check);

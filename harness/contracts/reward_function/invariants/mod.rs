@@ -1,7 +1,7 @@
 //! What must hold of `reward-function`: the laws that apply, and one file for each of its own.
 
-use super::RewardFunction;
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::RewardFunction;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -19,7 +19,7 @@ pub(super) fn all() -> Vec<Invariant<RewardFunction>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     RewardFunction;
     in_range,
     well_formed_is_the_maximum,

@@ -14,13 +14,9 @@
 //! ### Bugs it has caught
 //! GRPO tutorial: the tag count takes the whole text for a tail when the last tag is missing.
 
-use super::super::probes::{Question, differ};
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::{Question, differ};
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
     Rule::new(Pitfall::RewardDecodingMismatch, &["unclosed-tag-punished"], check)

@@ -14,14 +14,10 @@
 //! ### Bugs it has caught
 //! open-r1 #237: line breaks. Functions that take the first number of a completion for its answer.
 
-use super::super::probes::{Question, differ};
-use super::super::template::Template;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::{Question, differ};
+use crate::contracts::reward_function::template::Template;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     Pitfall::RewardDecodingMismatch,

@@ -13,12 +13,10 @@
 //! ### Bugs it has caught
 //! open-r1 #359: `$` under MULTILINE stops at the first line end.
 
-use super::super::probes::Question;
-use super::super::template::Template;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::Question;
+use crate::contracts::reward_function::template::Template;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     Pitfall::DecodingStringProcessing,

@@ -15,13 +15,9 @@
 //! open-r1 #237: any line break in the reasoning scored 0. verifiers #276: gold compared with the
 //! whole text.
 
-use super::super::probes::{PLAIN, Question, differ};
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::{quoted, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::{PLAIN, Question, differ};
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     Pitfall::RewardDecodingMismatch,

@@ -16,11 +16,9 @@
 //! torchtune: credit where the gold answer is contained. open-r1 #293: a gold answer that cannot be
 //! parsed makes every answer right.
 
-use super::super::probes::Question;
-use super::super::{Judges, RewardFunction};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::reward_function::probes::Question;
+use crate::contracts::reward_function::{Judges, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     Pitfall::RewardDecodingMismatch,

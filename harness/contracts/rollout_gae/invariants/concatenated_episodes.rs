@@ -13,15 +13,8 @@
 //! ### Bugs it has caught
 //! SB3 #105, CleanRL #494: the next episode leads into the one before.
 
-use super::super::{RolloutGae, RolloutGaeCase};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::rows;
-use crate::contract::rows::Rows;
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::rollout_gae::{RolloutGae, RolloutGaeCase};
 
 pub(super) const RULE: Rule<RolloutGae> = Rule::new(
     Pitfall::MaskingAlignment,

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! SB3 #105: an end read one step late gives two TD errors of the size of the value.
 
-use super::super::{Options, RolloutGae};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::rollout_gae::{Options, RolloutGae};
 
 pub(super) const RULE: Rule<RolloutGae> = Rule::new(
     Pitfall::AdvantageNormalisation,
@@ -46,13 +41,10 @@ fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
         let ahead = (found.nrows() - step - 1) as i32;
         let steps: f64 = (0..=ahead).map(|ahead| (gamma * lam).powi(ahead)).sum();
         let allowed = bounds[[step, env]] + lost * steps;
-        if apart(*advantage, 0.0, allowed) {
-            broken!(
-                "with all values {value} and the rewards that keep them, advantages[{step}, \
-                 {env}] is {}, expected 0 ± {allowed:.1e}",
-                rounded(*advantage)
-            );
-        }
+        let what = format_args!(
+            "with all values {value} and the rewards that keep them, advantages[{step}, {env}]"
+        );
+        near(what, *advantage, 0.0, allowed)?;
     }
     Ok(())
 }

@@ -12,13 +12,8 @@
 //! ### Bugs it has caught
 //! Rewards and TD errors clipped by a default that nobody asked for.
 
-use super::super::RolloutGae;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::rollout_gae::RolloutGae;
 
 pub(super) const RULE: Rule<RolloutGae> =
     Rule::new(Pitfall::AdvantageNormalisation, &["td-error-clipped"], check);
@@ -30,16 +25,8 @@ fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     doubled.values *= 2.0;
     doubled.last_values *= 2.0;
     let after = probe.call(&doubled)?;
-    let bounds = 4.0 * probe.bounds("advantages");
-    for ((step, env), before) in before.output.advantages.indexed_iter() {
-        let (found, allowed) = (after.advantages[[step, env]], bounds[[step, env]]);
-        if apart(found, 2.0 * before, allowed) {
-            let [found, expected] = pair(found, 2.0 * before);
-            broken!(
-                "with twice the rewards and values, advantages[{step}, {env}] is {found}, expected \
-                 {expected} ± {allowed:.1e}"
-            );
-        }
-    }
-    Ok(())
+    let expected = 2.0 * &before.output.advantages;
+    let allowed = 4.0 * probe.bounds("advantages");
+    let what = "with twice the rewards and values, advantages";
+    close(what, &after.advantages, &expected, &allowed)
 }

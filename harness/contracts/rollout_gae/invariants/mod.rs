@@ -1,7 +1,7 @@
 //! What must hold of `rollout-gae`: the laws that apply, and one file for each of its own.
 
-use super::RolloutGae;
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::rollout_gae::RolloutGae;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<Invariant<RolloutGae>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     RolloutGae;
     recursion,
     episodes_are_closed,

@@ -14,13 +14,8 @@
 //! ### Bugs it has caught
 //! CleanRL #494: c stood before one of the two terms only.
 
-use super::super::{Options, RolloutGae};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::{Number, apart};
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::rollout_gae::{Options, RolloutGae};
 
 pub(super) const RULE: Rule<RolloutGae> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! CleanRL #337: returns made of the advantages of the round before.
 
-use super::super::RolloutGae;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::{Number, apart};
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::rollout_gae::RolloutGae;
 
 pub(super) const RULE: Rule<RolloutGae> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! transformers #19839: with a top-p of 0 nothing was exempt, and all was taken away.
 
-use super::super::SamplingFilter;
 use super::rows;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,

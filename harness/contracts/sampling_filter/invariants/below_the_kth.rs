@@ -15,12 +15,9 @@
 //! transformers #19143: normalised before the filter. Nuclei of the whole distribution behind a
 //! top-k.
 
-use super::super::SamplingFilter;
-use super::super::oracle::Row;
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
+use crate::contracts::sampling_filter::oracle::Row;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,
@@ -51,6 +48,6 @@ fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let before = probe.finite_output()?;
     let after = probe.call(&cut)?;
     let allowed = probe.bounds("probs") + probe.bounds_in(&probe.expected_of(&cut), "probs");
-    let change = "with -inf below the k-th logit";
-    unchanged(&before.output.probs, &after.probs, &allowed, |token| token, change)
+    let what = "with -inf below the k-th logit, probs";
+    close(what, &after.probs, &before.output.probs, &allowed)
 }

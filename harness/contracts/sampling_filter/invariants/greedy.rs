@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Temperatures clamped to a least value that nobody declared; temperatures that multiply.
 
-use super::super::SamplingFilter;
-use super::super::generate::{DOMINANT, lead};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
+use crate::contracts::sampling_filter::generate::{DOMINANT, lead};
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,

@@ -15,14 +15,10 @@
 //! vLLM #9453, NeMo-RL #69, #902: probabilities before temperature and filters stood for those
 //! that were sampled from.
 
-use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::{SAFETY, apart};
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
+use crate::numeric::tolerance::SAFETY;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,
@@ -56,13 +52,9 @@ fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
             let rounding = 2.0 * arithmetic * scale + 2.0 * dtype.unit_roundoff();
             let allowed = SAFETY * probe.tolerance.factor * rounding;
             checked = true;
-            if apart(ratio, expected, allowed) {
-                let [ratio, expected] = pair(ratio, expected);
-                broken!(
-                    "the logarithm of probs[{row}, {first}] / probs[{row}, {token}] is {ratio}, \
-                     expected {expected} ± {allowed:.1e}"
-                );
-            }
+            let what =
+                format_args!("the logarithm of probs[{row}, {first}] / probs[{row}, {token}]");
+            near(what, ratio, expected, allowed)?;
         }
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }

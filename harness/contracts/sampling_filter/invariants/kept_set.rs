@@ -17,13 +17,10 @@
 //! transformers #18976, #18983: the shifted sum was compared with >, which keeps a token too many
 //! where the mass is top-p exactly.
 
-use super::super::SamplingFilter;
-use super::super::oracle::Row;
 use super::{rows, seen};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
+use crate::contracts::sampling_filter::oracle::Row;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Probabilities compared with min_p itself, or with a maximum over the whole batch.
 
-use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,

@@ -1,16 +1,11 @@
 //! What must hold of `sampling-filter`: the laws that apply, and one file for each of its own.
 
-use ndarray::{Array2, ArrayD, ArrayView1};
+use ndarray::{Array2, ArrayView1};
 
-use super::oracle::Row;
-use super::{Options, SamplingFilter, SamplingFilterCase};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::Outcome;
-use crate::contract::probe::broken;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::oracle::Row;
+use crate::contracts::sampling_filter::{Options, SamplingFilter, SamplingFilterCase};
 use crate::laws;
-use crate::numeric::tolerance::apart;
-use crate::value::place::Dtype;
-use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<SamplingFilter>> {
@@ -42,7 +37,7 @@ pub(super) fn all() -> Vec<Invariant<SamplingFilter>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     SamplingFilter;
     sums_to_one,
     within_the_support,
@@ -77,23 +72,4 @@ fn rows<'a>(
 fn seen(row: &Row, dtype: Dtype) -> usize {
     let least = 2.0 * dtype.min_positive().max(1e-30);
     (0..row.size()).take_while(|place| row.probability(*place, row.size()) > least).count()
-}
-
-/// Every probability is what it was before; a token stands where `to` says.
-fn unchanged(
-    before: &Array2<f64>,
-    after: &Array2<f64>,
-    allowed: &ArrayD<f64>,
-    to: impl Fn(usize) -> usize,
-    change: &str,
-) -> Outcome {
-    for ((row, token), from) in before.indexed_iter() {
-        let at = [row, to(token)];
-        let (found, allowed) = (after[at], allowed[[row, token]]);
-        if apart(found, *from, allowed) {
-            let [found, from] = pair(found, *from);
-            broken!("{change}, probs{at:?} is {found}, expected {from} ± {allowed:.1e}");
-        }
-    }
-    Ok(())
 }

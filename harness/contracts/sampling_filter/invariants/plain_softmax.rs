@@ -14,14 +14,9 @@
 //! verl #4162, SGLang #2178: log-probabilities without the temperature. Ours: a softmax along the
 //! rows.
 
-use super::super::SamplingFilter;
 use super::rows;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,
@@ -50,14 +45,9 @@ fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
             let logits = probe.case.logits.row(row);
             let others = logits.iter().map(|logit| ((logit - logits[*token]) / temperature).exp());
             let expected = 1.0 / others.sum::<f64>();
-            let allowed = bounds[[row, *token]];
-            if apart(found[*token], expected, allowed) {
-                let [found, expected] = pair(found[*token], expected);
-                broken!(
-                    "no filter takes anything from row {row}, but probs[{row}, {token}] is \
-                     {found}, expected {expected} ± {allowed:.1e}"
-                );
-            }
+            let what =
+                format_args!("no filter takes anything from row {row}, but probs[{row}, {token}]");
+            near(what, found[*token], expected, bounds[[row, *token]])?;
         }
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }

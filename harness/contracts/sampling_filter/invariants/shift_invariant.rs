@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! exp without the maximum taken off; logits multiplied by the mask of a filter.
 
-use super::super::SamplingFilter;
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::StabilityConstant,
@@ -47,6 +44,6 @@ fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     }
     let after = probe.call(&shifted)?;
     let allowed = probe.bounds("probs") + probe.bounds_in(&probe.expected_of(&shifted), "probs");
-    let change = "with a constant added to the logits of a row";
-    unchanged(&before.output.probs, &after.probs, &allowed, |token| token, change)
+    let what = "with a constant added to the logits of a row, probs";
+    close(what, &after.probs, &before.output.probs, &allowed)
 }

@@ -14,13 +14,9 @@
 //! transformers #18976, #18983, #18984: three tokens for two where the mass of two is top-p
 //! exactly. transformers #19839: none for a top-p of 0.
 
-use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,

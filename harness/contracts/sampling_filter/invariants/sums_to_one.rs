@@ -14,14 +14,9 @@
 //! ### Bugs it has caught
 //! transformers #19143: the filters after the log-softmax, so that the rest sums to less than one.
 
-use super::super::SamplingFilter;
 use super::rows;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::{Number, apart};
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,

@@ -14,13 +14,10 @@
 //! ### Bugs it has caught
 //! Temperature before the filters, where it is declared behind them.
 
-use super::super::oracle::Row;
-use super::super::{Options, Order, SamplingFilter};
 use super::seen;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::oracle::Row;
+use crate::contracts::sampling_filter::{Options, Order, SamplingFilter};
 
 pub(super) const RULE: Rule<SamplingFilter> =
     Rule::new(Pitfall::Configuration, &["temperature-before-the-filters"], check)

@@ -15,12 +15,9 @@
 //! Thresholds taken from the element after the k-th, and comparisons that take the k-th itself
 //! away.
 
-use super::super::SamplingFilter;
 use super::{rows, seen};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Sampling,

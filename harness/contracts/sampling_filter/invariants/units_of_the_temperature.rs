@@ -14,11 +14,8 @@
 //! ### Bugs it has caught
 //! Temperature after the filters, where it is declared before; temperatures that are clamped.
 
-use super::super::{Options, Order, SamplingFilter};
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::{Options, Order, SamplingFilter};
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::Configuration,
@@ -37,6 +34,6 @@ fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let temperature = 2.0 * probe.options.temperature;
     let after = probe.call_under(&doubled, &Options { temperature, ..probe.options.clone() })?;
     let allowed = 4.0 * probe.bounds("probs");
-    let change = format!("with twice the logits at the temperature {temperature}");
-    unchanged(&before.output.probs, &after.probs, &allowed, |token| token, &change)
+    let what = format_args!("with twice the logits at the temperature {temperature}, probs");
+    close(what, &after.probs, &before.output.probs, &allowed)
 }

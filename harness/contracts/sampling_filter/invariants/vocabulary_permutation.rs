@@ -15,11 +15,8 @@
 
 use ndarray::Axis;
 
-use super::super::{SamplingFilter, SamplingFilterCase};
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::{SamplingFilter, SamplingFilterCase};
 
 pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
     Pitfall::MaskingAlignment,
@@ -35,10 +32,13 @@ fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     for order in [(0..size).rev().collect(), probe.pick.shuffled(size)] {
         let logits = probe.case.logits.select(Axis(1), &order).as_standard_layout().into_owned();
         let after = probe.call(&SamplingFilterCase { logits })?;
-        let change = format!("with the vocabulary in the order {order:?}");
         let mut places = vec![0; size];
         order.iter().enumerate().for_each(|(place, token): (usize, &usize)| places[*token] = place);
-        unchanged(&before.output.probs, &after.probs, &allowed, |token| places[token], &change)?;
+        for ((row, token), from) in before.output.probs.indexed_iter() {
+            let at = [row, places[token]];
+            let what = format_args!("with the vocabulary in the order {order:?}, probs{at:?}");
+            near(what, after.probs[at], *from, allowed[[row, token]])?;
+        }
     }
     Ok(())
 }

@@ -14,12 +14,8 @@
 //! ### Bugs it has caught
 //! Probabilities clamped from below before the logarithm.
 
-use super::super::SamplingFilter;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::sampling_filter::SamplingFilter;
 
 pub(super) const RULE: Rule<SamplingFilter> =
     Rule::new(Pitfall::Sampling, &["dust-on-every-token"], check);

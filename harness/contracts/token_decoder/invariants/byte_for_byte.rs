@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! `clean_up_tokenization_spaces`, on for years, takes the space before a full stop out.
 
-use super::super::{TokenDecoder, oracle};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::found_for;
+use crate::contract::prelude::*;
+use crate::contracts::token_decoder::{TokenDecoder, oracle};
 
 pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,

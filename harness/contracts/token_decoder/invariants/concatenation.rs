@@ -15,12 +15,8 @@
 
 use ndarray::{Axis, concatenate};
 
-use super::super::{TokenDecoder, TokenDecoderCase, oracle};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::found_for;
+use crate::contract::prelude::*;
+use crate::contracts::token_decoder::{TokenDecoder, TokenDecoderCase, oracle};
 
 pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,

@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! `errors="strict"` with an `except` that returns an empty text.
 
-use super::super::{TokenDecoder, oracle};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::quoted;
+use crate::contract::prelude::*;
+use crate::contracts::token_decoder::{TokenDecoder, oracle};
 
 pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
     Pitfall::DecodingStringProcessing,

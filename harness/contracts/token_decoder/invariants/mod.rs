@@ -1,7 +1,7 @@
 //! What must hold of `token-decoder`: the laws that apply, and one file for each of its own.
 
-use super::TokenDecoder;
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::token_decoder::TokenDecoder;
 use crate::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
@@ -22,7 +22,7 @@ pub(super) fn all() -> Vec<Invariant<TokenDecoder>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     TokenDecoder;
     byte_for_byte,
     concatenation,

@@ -15,12 +15,8 @@
 
 use ndarray::{Array2, Axis, concatenate};
 
-use super::super::{TokenDecoder, TokenDecoderCase};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::found_for;
+use crate::contract::prelude::*;
+use crate::contracts::token_decoder::{TokenDecoder, TokenDecoderCase};
 
 pub(super) const RULE: Rule<TokenDecoder> = Rule::new(
     Pitfall::MaskingAlignment,

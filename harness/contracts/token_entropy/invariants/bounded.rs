@@ -13,12 +13,8 @@
 //! ### Bugs it has caught
 //! Σ p·log p without the minus; entropies in bits.
 
-use super::super::{TokenEntropy, vocabulary};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::{TokenEntropy, vocabulary};
 
 pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
     Pitfall::LogSpaceSign,

@@ -13,14 +13,8 @@
 //! ### Bugs it has caught
 //! Normalisers computed without gradient, to save memory.
 
-use super::super::{TokenEntropy, positions};
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::{TokenEntropy, positions};
 
 pub(super) const RULE: Rule<TokenEntropy> =
     Rule::new(Pitfall::GradientFlow, &["normaliser-detached", "maximum-not-subtracted"], check)

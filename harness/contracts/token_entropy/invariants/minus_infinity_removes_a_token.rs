@@ -15,11 +15,8 @@
 
 use ndarray::{Array3, Axis, concatenate};
 
-use super::super::{NegInf, TokenEntropy, TokenEntropyCase};
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::{NegInf, TokenEntropy, TokenEntropyCase};
 
 pub(super) const RULE: Rule<TokenEntropy> =
     Rule::new(Pitfall::StabilityConstant, &["minus-infinity-gives-nan"], check)
@@ -36,6 +33,6 @@ fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let before = probe.output()?;
     let after = probe.call(&wider)?;
     let allowed = probe.bounds("entropy") + probe.bounds_in(&probe.expected_of(&wider), "entropy");
-    let change = "with an entry of -inf more";
-    unchanged(&before.output.entropy, &after.entropy, &allowed, |_, _| true, change)
+    let what = "with an entry of -inf more, entropy";
+    close(what, &after.entropy, &before.output.entropy, &allowed)
 }

@@ -1,14 +1,8 @@
 //! What must hold of `token-entropy`: the laws that apply, and one file for each of its own.
 
-use ndarray::{Array2, ArrayD};
-
-use super::TokenEntropy;
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::Outcome;
-use crate::contract::probe::broken;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::TokenEntropy;
 use crate::laws;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<TokenEntropy>> {
@@ -34,7 +28,7 @@ pub(super) fn all() -> Vec<Invariant<TokenEntropy>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     TokenEntropy;
     bounded,
     uniform,
@@ -44,22 +38,4 @@ crate::contract::invariant::invariants! {
     position_local,
     minus_infinity_removes_a_token,
     gradient_sums_to_zero,
-}
-
-/// Every entropy is what it was before, wherever `same` says so.
-fn unchanged(
-    before: &Array2<f64>,
-    after: &Array2<f64>,
-    allowed: &ArrayD<f64>,
-    same: impl Fn(usize, usize) -> bool,
-    change: &str,
-) -> Outcome {
-    for ((row, column), from) in before.indexed_iter() {
-        let (to, allowed) = (after[[row, column]], allowed[[row, column]]);
-        if same(row, column) && apart(to, *from, allowed) {
-            let [to, from] = pair(to, *from);
-            broken!("{change}, entropy[{row}, {column}] is {to}, expected {from} ± {allowed:.1e}");
-        }
-    }
-    Ok(())
 }

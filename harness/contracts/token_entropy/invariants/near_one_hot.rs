@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! log(p + ε); exp without the maximum taken off.
 
-use super::super::generate::{DOMINANT, lead};
-use super::super::{NegInf, TokenEntropy, positions, vocabulary};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::generate::{DOMINANT, lead};
+use crate::contracts::token_entropy::{NegInf, TokenEntropy, positions, vocabulary};
 
 pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
     Pitfall::StabilityConstant,

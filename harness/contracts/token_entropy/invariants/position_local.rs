@@ -13,11 +13,8 @@
 //! ### Bugs it has caught
 //! verl #1943, #2185: entropies left in the order by length.
 
-use super::super::TokenEntropy;
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::TokenEntropy;
 
 /// What stands in the other positions instead.
 const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
@@ -43,8 +40,7 @@ fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     others.logits.mapv_inplace(|logit| probe.place.dtype.round(logit));
     let before = probe.finite_output()?;
     let after = probe.call(&others)?;
-    let allowed = 2.0 * probe.bounds("entropy");
-    let change = "with other logits everywhere else";
-    let own = |row, column| (row, column) == kept;
-    unchanged(&before.output.entropy, &after.entropy, &allowed, own, change)
+    let allowed = only(2.0 * probe.bounds("entropy"), |[row, column]| (row, column) == kept);
+    let what = "with other logits everywhere else, entropy";
+    close(what, &after.entropy, &before.output.entropy, &allowed)
 }

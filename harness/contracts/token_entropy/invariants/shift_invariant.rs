@@ -15,11 +15,8 @@
 
 use ndarray::Axis;
 
-use super::super::TokenEntropy;
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::TokenEntropy;
 
 pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
     Pitfall::StabilityConstant,
@@ -50,6 +47,6 @@ fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let after = probe.call(&shifted)?;
     let allowed =
         probe.bounds("entropy") + probe.bounds_in(&probe.expected_of(&shifted), "entropy");
-    let change = "with a constant added to the logits of a position";
-    unchanged(&before.output.entropy, &after.entropy, &allowed, |_, _| true, change)
+    let what = "with a constant added to the logits of a position, entropy";
+    close(what, &after.entropy, &before.output.entropy, &allowed)
 }

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! Means over the vocabulary; entropies in bits; a vocabulary that was trimmed.
 
-use super::super::{NegInf, TokenEntropy, positions};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::{NegInf, TokenEntropy, positions};
 
 pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -45,15 +40,11 @@ fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
         checked = true;
         let expected = (possible.len() as f64).ln();
         let (found, allowed) = (returned.output.entropy[[row, column]], bounds[[row, column]]);
-        if apart(found, expected, allowed) {
-            broken!(
-                "{} tokens are equally likely, but entropy[{row}, {column}] is {}, expected {} ± \
-                 {allowed:.1e}",
-                possible.len(),
-                rounded(found),
-                rounded(expected),
-            );
-        }
+        let what = format_args!(
+            "{} tokens are equally likely, but entropy[{row}, {column}]",
+            possible.len()
+        );
+        near(what, found, expected, allowed)?;
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }
 }

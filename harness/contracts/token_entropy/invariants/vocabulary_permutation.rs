@@ -15,11 +15,8 @@
 
 use ndarray::Axis;
 
-use super::super::{TokenEntropy, TokenEntropyCase, vocabulary};
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::token_entropy::{TokenEntropy, TokenEntropyCase, vocabulary};
 
 pub(super) const RULE: Rule<TokenEntropy> =
     Rule::new(Pitfall::MaskingAlignment, &["first-or-last-entry-left-out"], check);
@@ -32,8 +29,8 @@ fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     for order in [(0..size).rev().collect(), probe.pick.shuffled(size)] {
         let logits = probe.case.logits.select(Axis(2), &order).as_standard_layout().into_owned();
         let after = probe.call(&TokenEntropyCase { logits })?;
-        let change = format!("with the vocabulary in the order {order:?}");
-        unchanged(&before.output.entropy, &after.entropy, &allowed, |_, _| true, &change)?;
+        let what = format_args!("with the vocabulary in the order {order:?}, entropy");
+        close(what, &after.entropy, &before.output.entropy, &allowed)?;
     }
     Ok(())
 }

@@ -17,13 +17,9 @@
 //! #3297, where the most likely token was scored for the sampled one. TRL #3640: temperatures
 //! near 0.
 
-use super::super::generate::{DOMINANT, lead};
-use super::super::{TokenLogProbs, position, scored, vocabulary};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::generate::{DOMINANT, lead};
+use crate::contracts::token_log_probs::{TokenLogProbs, position, scored, vocabulary};
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::StabilityConstant,

@@ -16,14 +16,8 @@
 
 use ndarray::Axis;
 
-use super::super::TokenLogProbs;
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::TokenLogProbs;
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::GradientFlow,

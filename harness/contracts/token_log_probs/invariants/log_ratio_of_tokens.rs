@@ -14,14 +14,9 @@
 //! ### Bugs it has caught
 //! trl #3029 and unsloth-zoo #832: the temperature not applied.
 
-use super::super::{TokenLogProbs, scored};
 use super::{another_token, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::{TokenLogProbs, scored};
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::Configuration,

@@ -16,12 +16,10 @@
 
 use ndarray::Axis;
 
-use super::super::generate::with_vocabulary;
-use super::super::{TokenLogProbs, vocabulary};
-use super::{another_token, unchanged, with_tokens};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use super::{another_token, with_tokens};
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::generate::with_vocabulary;
+use crate::contracts::token_log_probs::{TokenLogProbs, vocabulary};
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::StabilityConstant,
@@ -49,6 +47,8 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     }
     let found = probe.call(&forbidden)?;
     let allowed = 2.0 * probe.bounds_in(&probe.expected_of(&forbidden), "log_probs");
-    let change = format!("with -inf for token {removed}, compared with a vocabulary without it");
-    unchanged(&expected, &found, &allowed, &change)
+    let what = format_args!(
+        "with -inf for token {removed}, compared with a vocabulary without it, log_probs"
+    );
+    close(what, &found.log_probs, &expected.log_probs, &allowed)
 }

@@ -1,14 +1,10 @@
 //! What must hold of `token-log-probs`: the laws that apply, and one file for each of its own.
 
-use ndarray::ArrayD;
-
-use super::{Options, TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::Outcome;
-use crate::contract::probe::broken;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::{
+    Options, TokenLogProbs, TokenLogProbsCase, position, scored,
+};
 use crate::laws;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<TokenLogProbs>> {
@@ -39,7 +35,7 @@ pub(super) fn all() -> Vec<Invariant<TokenLogProbs>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     TokenLogProbs;
     non_positive,
     probabilities_sum_to_one,
@@ -53,27 +49,6 @@ crate::contract::invariant::invariants! {
     gradient_sums_to_zero,
 }
 
-/// Every log-probability is what it was before.
-fn unchanged(
-    before: &TokenLogProbsOutput,
-    after: &TokenLogProbsOutput,
-    allowed: &ArrayD<f64>,
-    change: &str,
-) -> Outcome {
-    for (((row, column), from), (to, allowed)) in
-        before.log_probs.indexed_iter().zip(after.log_probs.iter().zip(allowed))
-    {
-        if apart(*to, *from, *allowed) {
-            broken!(
-                "{change}, log_probs[{row}, {column}] is {}, expected {} ± {allowed:.1e}",
-                rounded(*to),
-                rounded(*from),
-            );
-        }
-    }
-    Ok(())
-}
-
 /// The case with a token of its own for every scored position.
 fn with_tokens(
     case: &TokenLogProbsCase,
@@ -81,7 +56,7 @@ fn with_tokens(
     mut token: impl FnMut(usize, usize, usize) -> usize,
 ) -> TokenLogProbsCase {
     let mut changed = case.clone();
-    for (row, column, old) in super::scored(case, options) {
+    for (row, column, old) in scored(case, options) {
         let new = token(row, column, old);
         changed.tokens[[row, column + options.shift.offset()]] = new as i64;
     }
@@ -91,7 +66,7 @@ fn with_tokens(
 /// The next entry of a position's vocabulary that may be scored; `other` itself where there is
 /// none.
 fn another_token(case: &TokenLogProbsCase, (row, column): (usize, usize), other: usize) -> usize {
-    let logits = super::position(case, row, column);
+    let logits = position(case, row, column);
     (1..logits.len())
         .map(|step| (other + step) % logits.len())
         .find(|entry| logits[*entry].is_finite())

@@ -14,12 +14,8 @@
 //! ### Bugs it has caught
 //! Cross-entropy (the negative log-probability, as PyTorch gives it) taken for its negative.
 
-use super::super::TokenLogProbs;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::TokenLogProbs;
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::LogSpaceSign,

@@ -13,13 +13,10 @@
 //! ### Bugs it has caught
 //! trl #2058 and #5905: logits not shifted against the tokens. open-instruct #1549: shifted twice.
 
-use super::super::{Options, TokenLogProbs, TokenLogProbsCase, scored, vocabulary};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::{
+    Options, TokenLogProbs, TokenLogProbsCase, scored, vocabulary,
+};
 
 /// At most this many positions are kept, one after the other.
 const POSITIONS: usize = 3;
@@ -55,14 +52,10 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
         let after = probe.call(&others_changed(case, options, (row, column)))?;
         let allowed = 2.0 * bounds[[row, column]];
         let (from, to) = (before.output.log_probs[[row, column]], after.log_probs[[row, column]]);
-        if apart(to, from, allowed) {
-            broken!(
-                "with other logits and tokens everywhere else, log_probs[{row}, {column}] is {}, \
-                 expected {} ± {allowed:.1e}",
-                rounded(to),
-                rounded(from),
-            );
-        }
+        let what = format_args!(
+            "with other logits and tokens everywhere else, log_probs[{row}, {column}]"
+        );
+        near(what, to, from, allowed)?;
     }
     Ok(())
 }

@@ -14,15 +14,10 @@
 //! ### Bugs it has caught
 //! Vocabulary-parallel log-softmax without the reduction over shards.
 
-use super::super::generate::argmax;
-use super::super::{TokenLogProbs, position, scored, vocabulary};
 use super::with_tokens;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::generate::argmax;
+use crate::contracts::token_log_probs::{TokenLogProbs, position, scored, vocabulary};
 
 /// The largest vocabulary that is gone through token by token.
 const LARGEST: usize = 8;

@@ -16,11 +16,8 @@
 
 use ndarray::{Array2, Axis};
 
-use super::super::{TokenLogProbs, position};
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::{TokenLogProbs, position};
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::StabilityConstant,
@@ -65,6 +62,7 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let after = probe.call(&shifted)?;
     let moved = probe.expected_of(&shifted);
     let allowed = probe.bounds("log_probs") + probe.bounds_in(&moved, "log_probs");
-    let change = format!("with {constants} added to the logits of the positions");
-    unchanged(&before.output, &after, &allowed, &change.replace('\n', ""))
+    let constants = constants.to_string().replace('\n', "");
+    let what = format_args!("with {constants} added to the logits of the positions, log_probs");
+    close(what, &after.log_probs, &before.output.log_probs, &allowed)
 }

@@ -14,13 +14,8 @@
 //! ### Bugs it has caught
 //! Logarithms to base 2; sums and means over the vocabulary.
 
-use super::super::{TokenLogProbs, position, scored};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::{TokenLogProbs, position, scored};
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -47,14 +42,9 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
         let count = possible().count();
         let (found, expected) = (returned.output.log_probs[[row, column]], -(count as f64).ln());
         let allowed = bounds[[row, column]];
-        if apart(found, expected, allowed) {
-            broken!(
-                "{count} tokens are equally likely, but log_probs[{row}, {column}] is {}, expected \
-                 {} ± {allowed:.1e}",
-                rounded(found),
-                rounded(expected),
-            );
-        }
+        let what =
+            format_args!("{count} tokens are equally likely, but log_probs[{row}, {column}]");
+        near(what, found, expected, allowed)?;
     }
     if checked { Ok(()) } else { Err(Stop::Vacuous) }
 }

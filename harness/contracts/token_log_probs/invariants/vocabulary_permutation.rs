@@ -13,12 +13,9 @@
 //! ### Bugs it has caught
 //! Ids off by one; a normaliser over all entries but the last.
 
-use super::super::generate::with_vocabulary;
-use super::super::{TokenLogProbs, vocabulary};
-use super::unchanged;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
+use crate::contract::prelude::*;
+use crate::contracts::token_log_probs::generate::with_vocabulary;
+use crate::contracts::token_log_probs::{TokenLogProbs, vocabulary};
 
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::MaskingAlignment,
@@ -33,8 +30,8 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     for order in [(0..size).rev().collect(), probe.pick.shuffled(size)] {
         let after = probe.call(&with_vocabulary(probe.case, &order))?;
         let allowed = 2.0 * probe.bounds("log_probs");
-        let change = format!("with the vocabulary in the order {order:?}");
-        unchanged(&before.output, &after, &allowed, &change)?;
+        let what = format_args!("with the vocabulary in the order {order:?}, log_probs");
+        close(what, &after.log_probs, &before.output.log_probs, &allowed)?;
     }
     Ok(())
 }

@@ -14,13 +14,8 @@
 //! ### Bugs it has caught
 //! slime counts |V - V_old| > c; trlx took means of masked arrays.
 
-use super::super::{ValueLoss, is_empty};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::value_loss::{ValueLoss, is_empty};
 
 pub(super) const RULE: Rule<ValueLoss> = Rule::new(
     Pitfall::Aggregation,
@@ -38,12 +33,5 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let expected = expected.iter().find(|expected| expected.field == "clip_fraction");
     let expected = expected.expect("the oracle gives it").numbers[[]];
     let allowed = probe.tolerance.bound(expected, 1);
-    if apart(found[()], expected.value, allowed) {
-        broken!(
-            "clip_fraction is {}, expected {} ± {allowed:.1e}",
-            rounded(found[()]),
-            rounded(expected.value)
-        );
-    }
-    Ok(())
+    near("clip_fraction", found[()], expected.value, allowed)
 }

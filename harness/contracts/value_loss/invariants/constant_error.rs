@@ -14,14 +14,9 @@
 //! verl #2016: the ½ went in a refactoring of the aggregation. verl #3741: a denominator made of
 //! the width of the batch.
 
-use super::super::{Options, ValueLoss};
 use super::mapped;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::value_loss::{Options, ValueLoss};
 
 pub(super) const RULE: Rule<ValueLoss> = Rule::new(
     Pitfall::Aggregation,
@@ -45,12 +40,5 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let found = probe.call(&constant)?.loss[()];
     let expected = factor * weights.sum();
     let allowed = probe.bounds_in(&probe.expected_of(&constant), "loss")[[]];
-    if apart(found, expected, allowed) {
-        let [found, expected] = pair(found, expected);
-        broken!(
-            "with values 1, old values 1 and returns 0 the loss is {found}, expected {expected} ± \
-             {allowed:.1e}"
-        );
-    }
-    Ok(())
+    near("with values 1, old values 1 and returns 0 the loss", found, expected, allowed)
 }

@@ -13,14 +13,8 @@
 //! ### Bugs it has caught
 //! Straight-through clamps; clips that are declared and have no effect.
 
-use super::super::{Errors, ValueLoss};
-use crate::contract::Contract;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::{number, pair};
+use crate::contract::prelude::*;
+use crate::contracts::value_loss::{Errors, ValueLoss};
 
 pub(super) const RULE: Rule<ValueLoss> =
     Rule::new(Pitfall::GradientFlow, &["gradient-through-the-clip", "clip-without-effect"], check)

@@ -1,9 +1,8 @@
 //! What must hold of `value-loss`: the laws that apply, and one file for each of its own.
 
-use super::{Options, ValueLoss, ValueLossCase};
-use crate::contract::invariant::Invariant;
+use crate::contract::prelude::*;
+use crate::contracts::value_loss::{Options, ValueLoss, ValueLossCase};
 use crate::laws;
-use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
@@ -35,7 +34,7 @@ pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     ValueLoss;
     zero_at_the_target,
     not_below_the_plain_error,

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! `min` carried over from the policy loss.
 
-use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::value_loss::{ValueLoss, is_empty};
 
 pub(super) const RULE: Rule<ValueLoss> =
     Rule::new(Pitfall::ProbabilityRatio, &["smaller-error", "clipped-error-only"], check)

@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! Clip bounds carried over from the policy loss.
 
-use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::value_loss::{ValueLoss, is_empty};
 
 pub(super) const RULE: Rule<ValueLoss> = Rule::new(
     Pitfall::ProbabilityRatio,
@@ -32,7 +27,7 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     if is_empty(probe.case) {
         return Err(Stop::Vacuous);
     }
-    let before = probe.finite_output()?.output.loss[()];
+    let before = probe.finite_output()?;
     let amount = *probe.pick.one(&[1.0, -1.0, 2.0, -4.0, 0.5]);
     let shifted =
         mapped(probe.case, |value, old, target| (value + amount, old + amount, target + amount));
@@ -46,15 +41,8 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     if !probe.case.mask.indexed_iter().all(kept) {
         return Err(Stop::Vacuous);
     }
-    let after = probe.call(&shifted)?.loss[()];
-    let allowed =
-        probe.bounds("loss")[[]] + probe.bounds_in(&probe.expected_of(&shifted), "loss")[[]];
-    if apart(after, before, allowed) {
-        let [found, expected] = pair(after, before);
-        broken!(
-            "with {amount} added to values, old values and returns, the loss is {found}, before \
-             it was {expected} ± {allowed:.1e}"
-        );
-    }
-    Ok(())
+    let after = probe.call(&shifted)?;
+    let allowed = probe.bounds("loss") + probe.bounds_in(&probe.expected_of(&shifted), "loss");
+    let what = format_args!("with {amount} added to values, old values and returns, the loss");
+    unchanged(what, &after.loss, &before.output.loss, &allowed)
 }

@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! Returns of the wrong sign; a critic regressed on something else than the returns.
 
-use super::super::{ValueLoss, is_empty};
 use super::mapped;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::value_loss::{ValueLoss, is_empty};
 
 pub(super) const RULE: Rule<ValueLoss> =
     Rule::new(Pitfall::LogSpaceSign, &["sign-of-the-return-flipped"], check);
@@ -30,15 +25,7 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
         return Err(Stop::Vacuous);
     }
     let right = mapped(probe.case, |_, _, target| (target, target, target));
-    let output = probe.call(&right)?;
+    let found = probe.call(&right)?.loss[()];
     let allowed = probe.bounds_in(&probe.expected_of(&right), "loss")[[]];
-    let found = output.loss[()];
-    if apart(found, 0.0, allowed) {
-        broken!(
-            "with values and old values equal to the returns, the loss is {}, expected 0 ± \
-             {allowed:.1e}",
-            rounded(found)
-        );
-    }
-    Ok(())
+    near("with values and old values equal to the returns, the loss", found, 0.0, allowed)
 }

@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! slime #2235: each shard of the columns got an affine map of its own.
 
-use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::whiten::Whiten;
 
 pub(super) const RULE: Rule<Whiten> = Rule::new(
     Pitfall::AdvantageNormalisation,

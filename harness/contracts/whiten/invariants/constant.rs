@@ -14,15 +14,9 @@
 //! ### Bugs it has caught
 //! A missing ε; a variance made of squares that falls below 0.
 
-use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::place::Dtype;
-use crate::value::text::{number, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::whiten::Whiten;
 
 /// What a token of a set without signal may get.
 const LARGEST: f64 = 0.05;

@@ -14,14 +14,9 @@
 //! torchtune's `shift_mean` has the opposite sense of verl's; trlx took the mean of the padded
 //! matrix.
 
-use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::whiten::Whiten;
 
 pub(super) const RULE: Rule<Whiten> = Rule::new(
     Pitfall::AdvantageNormalisation,

@@ -1,10 +1,8 @@
 //! What must hold of `whiten`: the laws that apply, and one file for each of its own.
 
-use super::{Options, Whiten, WhitenCase, is_few, sets};
-use crate::contract::invariant::Invariant;
-use crate::contract::probe::Stop;
+use crate::contract::prelude::*;
+use crate::contracts::whiten::{Options, Whiten, WhitenCase, is_few, sets};
 use crate::laws;
-use crate::numeric::conventions::EmptyMask;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<Whiten>> {
@@ -35,7 +33,7 @@ pub(super) fn all() -> Vec<Invariant<Whiten>> {
     all
 }
 
-crate::contract::invariant::invariants! {
+invariants! {
     Whiten;
     mean,
     variance,

@@ -13,13 +13,9 @@
 //! ### Bugs it has caught
 //! Sign errors, `mean - v` for `v - mean`.
 
-use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::value::text::rounded;
+use crate::contract::prelude::*;
+use crate::contracts::whiten::Whiten;
 
 pub(super) const RULE: Rule<Whiten> = Rule::new(Pitfall::LogSpaceSign, &["sign-flipped"], check);
 

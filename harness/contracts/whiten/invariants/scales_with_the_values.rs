@@ -14,14 +14,9 @@
 //! ### Bugs it has caught
 //! Divisions by the variance, or by nothing.
 
-use super::super::{Whiten, protected, statistics};
 use super::whole_sets;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::whiten::{Whiten, protected, statistics};
 
 pub(super) const RULE: Rule<Whiten> = Rule::new(
     Pitfall::StabilityConstant,
@@ -50,15 +45,9 @@ fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
             let expected = stretch * (before.output.whitened[at] - kept) + factor * kept;
             let place = [at.0, at.1];
             let allowed = stretch * bounds.0[place] + bounds.1[place];
-            if apart(after.whitened[at], expected, allowed) {
-                let [found, expected] = pair(after.whitened[at], expected);
-                broken!(
-                    "with every value times {factor}, whitened[{}, {}] is {found}, expected \
-                     {expected} ± {allowed:.1e}",
-                    at.0,
-                    at.1
-                );
-            }
+            let what =
+                format_args!("with every value times {factor}, whitened[{}, {}]", at.0, at.1);
+            near(what, after.whitened[at], expected, allowed)?;
         }
     }
     Ok(())

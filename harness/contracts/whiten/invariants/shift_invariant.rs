@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! Values divided and never shifted; `v - mean/σ` for `(v - mean)/σ`.
 
-use super::super::Whiten;
 use super::whole_sets;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::whiten::Whiten;
 
 pub(super) const RULE: Rule<Whiten> = Rule::new(
     Pitfall::AdvantageNormalisation,
@@ -46,16 +41,8 @@ fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let kept = if probe.options.shift_mean { 0.0 } else { amount };
     for at in sets.into_iter().flat_map(|(set, _)| set) {
         let expected = before.output.whitened[at] + kept;
-        let allowed = allowed[[at.0, at.1]];
-        if apart(after.whitened[at], expected, allowed) {
-            let [found, expected] = pair(after.whitened[at], expected);
-            broken!(
-                "with {amount} added to every value, whitened[{}, {}] is {found}, expected \
-                 {expected} ± {allowed:.1e}",
-                at.0,
-                at.1
-            );
-        }
+        let what = format_args!("with {amount} added to every value, whitened[{}, {}]", at.0, at.1);
+        near(what, after.whitened[at], expected, allowed[[at.0, at.1]])?;
     }
     Ok(())
 }

@@ -13,13 +13,8 @@
 //! ### Bugs it has caught
 //! ROLL #475: no token is guarded, one is not.
 
-use super::super::{Whiten, is_few, sets};
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::conventions::EmptyMask;
-use crate::value::text::{number, rounded};
+use crate::contract::prelude::*;
+use crate::contracts::whiten::{Whiten, is_few, sets};
 
 pub(super) const RULE: Rule<Whiten> = Rule::new(
     Pitfall::StabilityConstant,

@@ -13,14 +13,9 @@
 //! ### Bugs it has caught
 //! Biased variances for unbiased ones; an ε that swallows the values.
 
-use super::super::{Whiten, protected, statistics};
 use super::whole_sets;
-use crate::contract::invariant::Rule;
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
-use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::apart;
-use crate::value::text::pair;
+use crate::contract::prelude::*;
+use crate::contracts::whiten::{Whiten, protected, statistics};
 
 pub(super) const RULE: Rule<Whiten> = Rule::new(
     Pitfall::StabilityConstant,
