@@ -30,7 +30,7 @@ pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     ],
     check,
 )
-.under(|options| is_mean(options));
+.under(is_mean);
 
 /// Whether the weights of all tokens add up to 1.
 pub(super) fn is_mean(options: &Options) -> bool {

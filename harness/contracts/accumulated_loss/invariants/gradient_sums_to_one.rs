@@ -29,7 +29,7 @@ pub(super) const RULE: Rule<AccumulatedLoss> = Rule::new(
     ],
     check,
 )
-.under(|options| is_mean(options))
+.under(is_mean)
 .needs_gradient();
 
 fn check(probe: &mut Probe<'_, AccumulatedLoss>) -> Outcome {

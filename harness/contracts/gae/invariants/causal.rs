@@ -47,10 +47,13 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
         if field == "advantages" && probe.options.whiten {
             continue;
         }
-        let is_later = |[r, t]: [usize; 2]| r == row && later.contains(&t);
-        let allowed = only(2.0 * probe.bounds(field), is_later);
-        let what = "with another reward and value at token";
-        unchanged(format_args!("{what} {token} of row {row}, {field}"), after, before, &allowed)?;
+        let later = |[r, t]: [usize; 2]| r == row && later.contains(&t);
+        unchanged(
+            format_args!("with another reward and value at token {token} of row {row}, {field}"),
+            after,
+            before,
+            &only(2.0 * probe.bounds(field), later),
+        )?;
     }
     Ok(())
 }

@@ -51,17 +51,16 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
             .map(|part| probe.bounds_in(&probe.expected_of(part), name))
             .iter()
             .fold(bounds.clone(), |sum, part| sum + part);
-        for (at, _) in probe.case.mask.indexed_iter().filter(|(_, kept)| **kept) {
+        for ((row, token), _) in probe.case.mask.indexed_iter().filter(|(_, kept)| **kept) {
+            let at = [row, token];
             let single = field(&before.output)[at];
-            let added = field(&parts[0])[at] + field(&parts[1])[at];
-            let index = format!("{name}[{}, {}]", at.0, at.1);
-            let [bound, parts_bound] = [&bounds, &parts_bounds].map(|bounds| bounds[[at.0, at.1]]);
             if let Some(twice) = &twice {
-                let what = format_args!("with twice the rewards and values {index}");
-                near(what, field(twice)[at], 2.0 * single, 4.0 * bound)?;
+                let what = format_args!("with twice the rewards and values {name}[{row}, {token}]");
+                near(what, field(twice)[at], 2.0 * single, 4.0 * bounds[at])?;
             }
-            let what = format_args!("of rewards and values apart, added, {index}");
-            near(what, added, single, parts_bound)?;
+            let added = field(&parts[0])[at] + field(&parts[1])[at];
+            let what = format_args!("of rewards and values apart, added, {name}[{row}, {token}]");
+            near(what, added, single, parts_bounds[at])?;
         }
     }
     Ok(())

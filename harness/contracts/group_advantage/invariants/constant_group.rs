@@ -18,13 +18,6 @@
 use super::several;
 use crate::contract::prelude::*;
 use crate::contracts::group_advantage::{Baseline, GroupAdvantage};
-use crate::value::text::number as number_text;
-
-/// Larger groups leave larger residues.
-const LARGEST_GROUP: usize = 16;
-
-/// What a group without signal may get.
-const LARGEST_ADVANTAGE: f64 = 0.05;
 
 pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
     Pitfall::StabilityConstant,
@@ -40,10 +33,16 @@ pub(super) const RULE: Rule<GroupAdvantage> = Rule::new(
 .under(|options| options.baseline != Baseline::None)
 .at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
 
+/// Larger groups leave larger residues.
+const LARGEST_GROUP: usize = 16;
+
+/// What a group without signal may get.
+const LARGEST_ADVANTAGE: f64 = 0.05;
+
 fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let returned = probe.output()?;
     let mut checked = false;
-    for (number, rows) in several(probe.case)? {
+    for (group, rows) in several(probe.case)? {
         let reward = probe.case.rewards[rows[0]];
         if rows.len() > LARGEST_GROUP || rows.iter().any(|row| probe.case.rewards[*row] != reward) {
             continue;
@@ -53,9 +52,9 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             let advantage = returned.output.advantages[row];
             if apart(advantage, 0.0, LARGEST_ADVANTAGE) {
                 broken!(
-                    "all rewards of group {number} are {}, but advantages[{row}] is {}, expected 0 \
+                    "all rewards of group {group} are {}, but advantages[{row}] is {}, expected 0 \
                      ± {LARGEST_ADVANTAGE}",
-                    number_text(reward),
+                    number(reward),
                     rounded(advantage),
                 );
             }

@@ -55,12 +55,17 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     }
     // The two sums here round too, which counts where the component computes in f64 as well.
     allowed += f64::EPSILON * magnitude * vocabulary.log_probs.len() as f64;
-    let policy = list(&vocabulary.log_probs);
-    let reference = list(&vocabulary.ref_log_probs);
-    let what = format_args!(
-        "over a vocabulary with policy {policy} and reference {reference} the expectation"
-    );
-    near(what, found, exact, allowed)
+    if apart(found, exact, allowed) {
+        broken!(
+            "over a vocabulary with policy {} and reference {} the expectation is {}, expected {} \
+             ± {allowed:.1e}",
+            list(&vocabulary.log_probs),
+            list(&vocabulary.ref_log_probs),
+            rounded(found),
+            rounded(exact),
+        );
+    }
+    Ok(())
 }
 
 /// The log-probabilities of a vocabulary for people.

@@ -27,6 +27,6 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     let equal = KlEstimateCase { ref_log_probs: log_probs.clone(), log_probs };
     let output = probe.call(&equal)?;
     let allowed = probe.bounds_in(&probe.expected_of(&equal), "kl");
-    let none = output.kl.mapv(|_| 0.0);
-    close("with the reference equal to the policy, kl", &output.kl, &none, &allowed)
+    let zero = output.kl.mapv(|_| 0.0);
+    close("with the reference equal to the policy, kl", &output.kl, &zero, &allowed)
 }

@@ -52,9 +52,11 @@ fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     let moved = probe.expected_of(&gathered);
     let allowed = probe.bounds("advantages") + probe.bounds_in(&moved, "advantages");
     let rewards = &gathered.token_rewards;
-    let what = "with the rewards of each row moved to one of its tokens";
     unchanged(
-        format_args!("{what} (token_rewards {rewards}), advantages"),
+        format_args!(
+            "with the rewards of each row moved to one of its tokens (token_rewards {rewards}), \
+             advantages"
+        ),
         &after.advantages,
         &before.output.advantages,
         &only(allowed, |at: [usize; 2]| probe.case.mask[at]),

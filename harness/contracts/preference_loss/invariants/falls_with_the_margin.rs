@@ -22,7 +22,7 @@ pub(super) const RULE: Rule<PreferenceLoss> = Rule::new(
     &["sign-flipped", "chosen-and-rejected-inputs-swapped"],
     check,
 )
-.under(|options| falls(options));
+.under(falls);
 
 fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let (options, dtype) = (probe.options, probe.place.dtype);

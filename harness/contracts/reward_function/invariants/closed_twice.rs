@@ -15,15 +15,16 @@
 use crate::contract::prelude::*;
 use crate::contracts::reward_function::probes::Question;
 use crate::contracts::reward_function::template::Template;
-use crate::contracts::reward_function::{Judges, RewardFunction};
+use crate::contracts::reward_function::{Judges, Options, RewardFunction};
 
 pub(super) const RULE: Rule<RewardFunction> =
-    Rule::new(Pitfall::DecodingStringProcessing, &["duplicate-tags-accepted"], check).under(
-        |options| {
-            options.judges == Judges::Format
-                && Template::of(options).closing().is_some_and(|mark| mark.starts_with("</"))
-        },
-    );
+    Rule::new(Pitfall::DecodingStringProcessing, &["duplicate-tags-accepted"], check)
+        .under(|options| options.judges == Judges::Format && closes_with_a_tag(options));
+
+/// Whether the template ends with a tag such as `</answer>`.
+fn closes_with_a_tag(options: &Options) -> bool {
+    Template::of(options).closing().is_some_and(|mark| mark.starts_with("</"))
+}
 
 fn check(probe: &mut Probe<'_, RewardFunction>) -> Outcome {
     let question = Question::of(probe)?;

@@ -16,14 +16,14 @@
 use crate::contract::prelude::*;
 use crate::contracts::token_entropy::TokenEntropy;
 
-/// What stands in the other positions instead.
-const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
-
 pub(super) const RULE: Rule<TokenEntropy> = Rule::new(
     Pitfall::MaskingAlignment,
     &["rows-left-in-sorted-order", "shifted-by-one", "softmax-over-another-axis"],
     check,
 );
+
+/// What stands in the other positions instead.
+const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
 
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let (rows, columns, _) = probe.case.logits.dim();

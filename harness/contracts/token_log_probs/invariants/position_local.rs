@@ -18,12 +18,6 @@ use crate::contracts::token_log_probs::{
     Options, TokenLogProbs, TokenLogProbsCase, scored, vocabulary,
 };
 
-/// At most this many positions are kept, one after the other.
-const POSITIONS: usize = 3;
-
-/// What stands in the other positions instead.
-const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
-
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::MaskingAlignment,
     &[
@@ -38,6 +32,12 @@ pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     ],
     check,
 );
+
+/// At most this many positions are kept, one after the other.
+const POSITIONS: usize = 3;
+
+/// What stands in the other positions instead.
+const LOGITS: [f64; 7] = [0.0, 3.0, -1.0, 1.0, 8.0, -2.0, 0.5];
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

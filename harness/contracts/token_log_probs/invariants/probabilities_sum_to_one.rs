@@ -19,9 +19,6 @@ use crate::contract::prelude::*;
 use crate::contracts::token_log_probs::generate::argmax;
 use crate::contracts::token_log_probs::{TokenLogProbs, position, scored, vocabulary};
 
-/// The largest vocabulary that is gone through token by token.
-const LARGEST: usize = 8;
-
 pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     Pitfall::LogSpaceSign,
     &[
@@ -34,6 +31,9 @@ pub(super) const RULE: Rule<TokenLogProbs> = Rule::new(
     ],
     check,
 );
+
+/// The largest vocabulary that is gone through token by token.
+const LARGEST: usize = 8;
 
 fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     let (case, options) = (probe.case, probe.options);

@@ -18,9 +18,6 @@ use super::whole_sets;
 use crate::contract::prelude::*;
 use crate::contracts::whiten::Whiten;
 
-/// What a token of a set without signal may get.
-const LARGEST: f64 = 0.05;
-
 pub(super) const RULE: Rule<Whiten> = Rule::new(
     Pitfall::StabilityConstant,
     &["epsilon-missing", "variance-of-squares-unguarded", "mean-never-subtracted"],
@@ -28,6 +25,9 @@ pub(super) const RULE: Rule<Whiten> = Rule::new(
 )
 .under(|options| options.shift_mean)
 .at(|place| matches!(place.dtype, Dtype::F32 | Dtype::F64));
+
+/// What a token of a set without signal may get.
+const LARGEST: f64 = 0.05;
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;
