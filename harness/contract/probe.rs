@@ -594,3 +594,53 @@ fn check_shapes(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{arr0, arr2};
+
+    use super::*;
+
+    fn said(outcome: Outcome) -> String {
+        match outcome {
+            Err(Stop::Broken(message)) => message,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_first_place_too_far_apart_is_named_with_both_numbers() {
+        let (found, expected) = (arr2(&[[1.0, 2.0], [4.0, 5.0]]), arr2(&[[1.0, 2.5], [3.0, 5.0]]));
+        let allowed = arr2(&[[0.0, 0.5], [0.5, 0.0]]).into_dyn();
+        let what = "with other pads, returns";
+        assert_eq!(
+            said(close(what, &found, &expected, &allowed)),
+            "with other pads, returns[1, 0] is 4, expected 3 ± 5.0e-1"
+        );
+        assert_eq!(
+            said(unchanged(what, &found, &expected, &allowed)),
+            "with other pads, returns[1, 0] is 4, before it was 3 ± 5.0e-1"
+        );
+        assert_eq!(
+            said(close("loss", &arr0(1.0), &arr0(0.0), &arr0(0.5))),
+            "loss is 1, expected 0 ± 5.0e-1"
+        );
+    }
+
+    #[test]
+    fn nan_is_near_nothing_where_it_is_checked() {
+        assert_eq!(said(near("loss", f64::NAN, 0.0, 1.0)), "loss is NaN, expected 0 ± 1.0e0");
+        assert!(near("loss", f64::NAN, f64::NAN, 1.0).is_err());
+        assert_eq!(near("loss", f64::NAN, 0.0, f64::INFINITY), Ok(()));
+    }
+
+    #[test]
+    fn numbers_that_are_not_checked_may_be_anything() {
+        let (found, expected) = (arr2(&[[1.0, 2.0]]), arr2(&[[0.0, 2.0]]));
+        let allowed = || ArrayD::zeros(vec![1, 2]);
+        let second = only(allowed(), |[_, column]| column == 1);
+        assert_eq!(close("returns", &found, &expected, &second), Ok(()));
+        let first = only(allowed(), |[_, column]| column == 0);
+        assert!(close("returns", &found, &expected, &first).is_err());
+    }
+}
