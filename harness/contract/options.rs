@@ -165,7 +165,7 @@ impl Drawn for bool {
 }
 
 /// Numbers that options are.
-pub trait Number: Copy + PartialOrd + Display {
+pub trait Numeric: Copy + PartialOrd + Display {
     /// One of them, in words.
     const WORD: &'static str;
 
@@ -175,7 +175,7 @@ pub trait Number: Copy + PartialOrd + Display {
     }
 }
 
-impl Number for f64 {
+impl Numeric for f64 {
     const WORD: &'static str = "a number";
 
     fn is_finite(self) -> bool {
@@ -183,18 +183,18 @@ impl Number for f64 {
     }
 }
 
-impl Number for i64 {
+impl Numeric for i64 {
     const WORD: &'static str = "an integer";
 }
 
-impl Number for u8 {
+impl Numeric for u8 {
     const WORD: &'static str = "an integer";
 }
 
 /// Options that have a range: numbers, and numbers that may be null.
 pub trait Ranged {
     /// The kind of number.
-    type Number: Number;
+    type Number: Numeric;
     /// What else the option may be, in words.
     const OR: &'static str;
 
@@ -202,7 +202,7 @@ pub trait Ranged {
     fn number(&self) -> Option<Self::Number>;
 }
 
-impl<T: Number> Ranged for T {
+impl<T: Numeric> Ranged for T {
     type Number = T;
     const OR: &'static str = "";
 
@@ -211,7 +211,7 @@ impl<T: Number> Ranged for T {
     }
 }
 
-impl<T: Number> Ranged for Option<T> {
+impl<T: Numeric> Ranged for Option<T> {
     type Number = T;
     const OR: &'static str = "null or ";
 
@@ -245,20 +245,18 @@ pub fn within<T: Ranged>(
 
 /// A range in words.
 fn in_words<T: Ranged>(range: &impl RangeBounds<T::Number>) -> String {
-    let lower = match (range.start_bound(), range.end_bound()) {
-        (Bound::Included(lo), Bound::Included(_) | Bound::Excluded(_)) => format!(" from {lo} to"),
-        (Bound::Included(lo), Bound::Unbounded) => format!(" ≥ {lo}"),
-        (Bound::Excluded(lo), Bound::Unbounded) => format!(" > {lo}"),
-        (Bound::Excluded(lo), _) => format!(" > {lo} and"),
-        (Bound::Unbounded, _) => String::new(),
-    };
-    let upper = match (range.start_bound(), range.end_bound()) {
-        (Bound::Included(_), Bound::Included(hi)) => format!(" {hi}"),
-        (_, Bound::Included(hi)) => format!(" at most {hi}"),
-        (_, Bound::Excluded(hi)) => format!(" below {hi}"),
-        (_, Bound::Unbounded) => String::new(),
-    };
-    format!("{}{}{lower}{upper}", T::OR, T::Number::WORD)
+    let number = T::OR.to_owned() + T::Number::WORD;
+    match (range.start_bound(), range.end_bound()) {
+        (Bound::Included(lo), Bound::Included(hi)) => format!("{number} from {lo} to {hi}"),
+        (Bound::Included(lo), Bound::Excluded(hi)) => format!("{number} from {lo} to below {hi}"),
+        (Bound::Included(lo), Bound::Unbounded) => format!("{number} ≥ {lo}"),
+        (Bound::Excluded(lo), Bound::Included(hi)) => format!("{number} > {lo} and at most {hi}"),
+        (Bound::Excluded(lo), Bound::Excluded(hi)) => format!("{number} > {lo} and below {hi}"),
+        (Bound::Excluded(lo), Bound::Unbounded) => format!("{number} > {lo}"),
+        (Bound::Unbounded, Bound::Included(hi)) => format!("{number}, at most {hi}"),
+        (Bound::Unbounded, Bound::Excluded(hi)) => format!("{number} below {hi}"),
+        (Bound::Unbounded, Bound::Unbounded) => number,
+    }
 }
 
 /// Declares the options of a contract: a struct with its defaults and its documentation, how the
@@ -277,11 +275,11 @@ fn in_words<T: Ranged>(range: &impl RangeBounds<T::Number>) -> String {
 /// ```
 ///
 /// Behind the default may stand, in this order:
-/// - `in RANGE` and `expected "WORDS"`: the range of a number, [`above`] being one that leaves its
+/// - `in RANGE` and `expected "WORDS"`: the range of a number, `above` being one that leaves its
 ///   end out, and what the message says is expected where it is not the range;
 /// - `draw [VALUES]`, each as likely as the others; `chance N`, `true` in N of 256 draws; or
 ///   `by FUNCTION` of the bytes and the options, of which those above are drawn already. What has
-///   none of them is drawn as [`Drawn`] says.
+///   none of them is drawn as `Drawn` says.
 ///
 /// In front of the struct may stand, in this order:
 /// - `rows: Batch;`, another default of the option `rows`. It and `deterministic`, which every
@@ -407,3 +405,29 @@ macro_rules! __options {
 }
 #[doc(inline)]
 pub use __options as options;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_follows_from_the_range() {
+        let why = |outside: Result<(), String>| outside.unwrap_err();
+        assert_eq!(why(within(&2.0, 0.0..=1.0, None)), "expected a number from 0 to 1, found 2");
+        let below = "expected a number from 0 to below 0.5, found 0.5";
+        assert_eq!(why(within(&0.5, 0.0..0.5, None)), below);
+        assert_eq!(why(within(&f64::INFINITY, 0.0.., None)), "expected a number ≥ 0, found inf");
+        assert_eq!(why(within(&f64::NAN, above(0.0), None)), "expected a number > 0, found NaN");
+        let null = "expected null or a number > 1, found 1";
+        assert_eq!(why(within(&Some(1.0), above(1.0), None)), null);
+        assert_eq!(why(within(&0_i64, 1..=9, None)), "expected an integer from 1 to 9, found 0");
+        assert_eq!(why(within(&2_u8, 0..=1, Some("0 or 1"))), "expected 0 or 1, found 2");
+    }
+
+    #[test]
+    fn null_and_both_ends_are_in_a_range() {
+        assert_eq!(within(&None, above(1.0), None), Ok(()));
+        assert_eq!(within(&0.0, 0.0..=1.0, None), Ok(()));
+        assert_eq!(within(&1.0, 0.0..=1.0, None), Ok(()));
+    }
+}

@@ -23,7 +23,7 @@ use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
-use crate::generate::draw::{chance, one};
+use crate::generate::draw::one;
 use crate::generate::measure::Measure;
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};

@@ -24,7 +24,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
 use crate::contract::cuts::{Cuts, along_axes};
@@ -35,11 +34,12 @@ use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::completions::Markers;
-use crate::generate::draw::{chance, one};
+use crate::generate::draw::chance;
 use crate::numeric::tolerance::ExpectedTexts;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
 use crate::value::record::record;
+use crate::value::text::quoted;
 
 record! {
     /// The inputs of `answer-extractor`.
@@ -139,7 +139,7 @@ fn tag_is_a_name(options: &Options) -> Result<(), (&'static str, String)> {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let first = |c: char| c.is_ascii_alphabetic() || c == '_';
     if tag.len() > TAG || !tag.starts_with(first) || !tag.chars().all(inner) {
-        let found = crate::value::text::quoted(tag);
+        let found = quoted(tag);
         let expected = format!(
             "expected a letter, then letters, digits, `_` or `-`, at most {TAG}, found {found}"
         );

@@ -14,7 +14,7 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use ndarray::{Array2, Ix1, Ix2};
+use ndarray::{Array1, Array2, Ix1, Ix2};
 
 pub use super::group_advantage::{Baseline, EpsilonMode, Layout, Scale, Singleton, Unscored};
 
@@ -214,7 +214,7 @@ impl Rows for OutcomeAdvantage {
 
     fn permutation(case: &OutcomeAdvantageCase, options: &Options, pick: &mut Pick) -> Vec<usize> {
         let ids_only = GroupAdvantageCase {
-            rewards: ndarray::Array1::zeros(case.groups.len()),
+            rewards: Array1::zeros(case.groups.len()),
             groups: case.groups.clone(),
         };
         GroupAdvantage::permutation(&ids_only, &options.as_declared(), pick)
@@ -242,7 +242,7 @@ impl Masked for OutcomeAdvantage {
 /// The rows of each group, groups in order of their first row.
 fn groups(case: &OutcomeAdvantageCase) -> Vec<Vec<usize>> {
     let groups = case.groups.clone();
-    members(&GroupAdvantageCase { rewards: ndarray::Array1::zeros(groups.len()), groups })
+    members(&GroupAdvantageCase { rewards: Array1::zeros(groups.len()), groups })
 }
 
 /// The rewards that count in a row.

@@ -57,6 +57,7 @@ use crate::numeric::tolerance::ExpectedTexts;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
 use crate::value::record::record;
+use crate::value::text::quoted;
 
 record! {
     /// The inputs of `token-decoder`.
@@ -184,7 +185,7 @@ fn tokens_agree(options: &Options) -> Result<(), (&'static str, String)> {
         }
         plain += 1;
         if alphabet::bytes(piece).is_none() {
-            let piece = crate::value::text::quoted(piece);
+            let piece = quoted(piece);
             let message = format!("{id} is {piece}, expected the alphabet of byte-level pieces");
             return Err(("vocabulary", message));
         }
