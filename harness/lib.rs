@@ -109,7 +109,11 @@ pub mod author {
     pub use crate::contract::invariant::{Invariant, Rule, invariants};
     #[doc(hidden)]
     pub use crate::contract::invariant::{bytes, dashed};
-    pub use crate::contract::options::{OptionDoc, Options, RowInfluence, SharedOptions, options};
+    #[doc(hidden)]
+    pub use crate::contract::options::{Drawn, within};
+    pub use crate::contract::options::{
+        OptionDoc, Options, RowInfluence, SharedOptions, above, options,
+    };
     pub use crate::contract::probe::{Answer, AnyProbe, Outcome, Probe, Stop, broken};
     pub use crate::contract::rows::{self, Masked, Rows, along_axes};
     pub use crate::contract::stage::{Pitfall, Stage};
@@ -122,7 +126,7 @@ pub mod author {
         Expected, ExpectedTexts, Number, Tolerance, Wanted, apart,
     };
     pub use crate::numeric::{aggregate, conventions, tape, tolerance};
-    pub use crate::value::choice::choice;
+    pub use crate::value::choice::{Choice, choice};
     pub use crate::value::place::{Dtype, Place};
     #[doc(hidden)]
     pub use crate::value::record::{

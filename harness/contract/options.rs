@@ -1,13 +1,16 @@
 //! Options: the conventions in which honest implementations of a contract differ.
 
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use arbitrary::Unstructured;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::generate::draw::{chance, one};
+use crate::value::choice::Choice;
 use crate::value::error::Error;
 use crate::value::yaml;
 
@@ -140,20 +143,187 @@ pub struct OptionDoc {
     pub meaning: String,
 }
 
-/// Declares the options of a contract: a struct, its defaults and its documentation. The options
-/// `rows` and `deterministic`, which every contract has, come with it; `rows: Batch;` in front
-/// gives the former another default.
+/// How an option is drawn of which nothing else is said.
+pub trait Drawn: Sized {
+    /// One of the values of a `choice!`; `true` as often as `false`.
+    ///
+    /// # Errors
+    /// Never for lack of bytes: what is missing counts as 0.
+    fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Self>;
+}
+
+impl<T: Choice> Drawn for T {
+    fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        one(u, T::ALL)
+    }
+}
+
+impl Drawn for bool {
+    fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        chance(u, 128)
+    }
+}
+
+/// Numbers that options are.
+pub trait Numeric: Copy + PartialOrd + Display {
+    /// One of them, in words.
+    const WORD: &'static str;
+
+    /// Whether it is neither infinite nor NaN.
+    fn is_finite(self) -> bool {
+        true
+    }
+}
+
+impl Numeric for f64 {
+    const WORD: &'static str = "a number";
+
+    fn is_finite(self) -> bool {
+        self.is_finite()
+    }
+}
+
+impl Numeric for i64 {
+    const WORD: &'static str = "an integer";
+}
+
+impl Numeric for u8 {
+    const WORD: &'static str = "an integer";
+}
+
+/// Options that have a range: numbers, and numbers that may be null.
+pub trait Ranged {
+    /// The kind of number.
+    type Number: Numeric;
+    /// What else the option may be, in words.
+    const OR: &'static str;
+
+    /// The number, where there is one.
+    fn number(&self) -> Option<Self::Number>;
+}
+
+impl<T: Numeric> Ranged for T {
+    type Number = T;
+    const OR: &'static str = "";
+
+    fn number(&self) -> Option<T> {
+        Some(*self)
+    }
+}
+
+impl<T: Numeric> Ranged for Option<T> {
+    type Number = T;
+    const OR: &'static str = "null or ";
+
+    fn number(&self) -> Option<T> {
+        *self
+    }
+}
+
+/// All numbers larger than this one, as a range.
+pub fn above<T>(number: T) -> (Bound<T>, Bound<T>) {
+    (Bound::Excluded(number), Bound::Unbounded)
+}
+
+/// Whether an option is in its range, to which no infinity belongs.
+///
+/// # Errors
+/// It is not: what is expected (in the range's words, where there are no others) and what was found.
+pub fn within<T: Ranged>(
+    option: &T,
+    range: impl RangeBounds<T::Number>,
+    words: Option<&str>,
+) -> Result<(), String> {
+    match option.number() {
+        Some(found) if !(found.is_finite() && range.contains(&found)) => {
+            let expected = words.map_or_else(|| in_words::<T>(&range), str::to_owned);
+            Err(format!("expected {expected}, found {found}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A range in words.
+fn in_words<T: Ranged>(range: &impl RangeBounds<T::Number>) -> String {
+    let number = T::OR.to_owned() + T::Number::WORD;
+    match (range.start_bound(), range.end_bound()) {
+        (Bound::Included(lo), Bound::Included(hi)) => format!("{number} from {lo} to {hi}"),
+        (Bound::Included(lo), Bound::Excluded(hi)) => format!("{number} from {lo} to below {hi}"),
+        (Bound::Included(lo), Bound::Unbounded) => format!("{number} ≥ {lo}"),
+        (Bound::Excluded(lo), Bound::Included(hi)) => format!("{number} > {lo} and at most {hi}"),
+        (Bound::Excluded(lo), Bound::Excluded(hi)) => format!("{number} > {lo} and below {hi}"),
+        (Bound::Excluded(lo), Bound::Unbounded) => format!("{number} > {lo}"),
+        (Bound::Unbounded, Bound::Included(hi)) => format!("{number}, at most {hi}"),
+        (Bound::Unbounded, Bound::Excluded(hi)) => format!("{number} below {hi}"),
+        (Bound::Unbounded, Bound::Unbounded) => number,
+    }
+}
+
+/// Declares the options of a contract: a struct with its defaults and its documentation, how the
+/// options are checked and how they are drawn.
+///
+/// ```ignore
+/// options! {
+///     /// The options of `returns`.
+///     pub struct Options {
+///         /// The discount of one step, 0 to 1.
+///         pub gamma: f64 = 1.0, in 0.0..=1.0, draw [1.0, 0.99, 0.9, 0.5, 0.0];
+///         /// `true` or `false`: whether a mask may have gaps inside a row.
+///         pub holes: bool = false;
+///     }
+/// }
+/// ```
+///
+/// Behind the default may stand, in this order:
+/// - `in RANGE` and `expected "WORDS"`: the range of a number, `above` being one that leaves its
+///   end out, and what the message says is expected where it is not the range;
+/// - `draw [VALUES]`, each as likely as the others; `chance N`, `true` in N of 256 draws; or
+///   `by FUNCTION` of the bytes and the options, of which those above are drawn already. What has
+///   none of them is drawn as `Drawn` says.
+///
+/// In front of the struct may stand, in this order:
+/// - `rows: Batch;`, another default of the option `rows`. It and `deterministic`, which every
+///   contract has, come with the macro, and are not drawn;
+/// - `check: FUNCTION;`, for options that depend on each other: it is asked once every range holds;
+/// - `draw: FUNCTION;`, which draws them all, instead of one after the other in their order.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __options {
-    (rows: $rows:ident; $($struct:tt)+) => {
-        $crate::author::options! { @with $rows; $($struct)+ }
+    (@rows) => { $crate::author::RowInfluence::Independent };
+    (@rows $rows:ident) => { $crate::author::RowInfluence::$rows };
+
+    (@drawn $u:ident, $options:ident, $type:ty) => { <$type as $crate::author::Drawn>::drawn($u)? };
+    (@drawn $u:ident, $options:ident, $type:ty, draw $values:expr) => {
+        $crate::author::draw::one($u, &$values)?
     };
+    (@drawn $u:ident, $options:ident, $type:ty, chance $of:expr) => {
+        $crate::author::draw::chance($u, $of)?.into()
+    };
+    (@drawn $u:ident, $options:ident, $type:ty, by $by:expr) => {{
+        let by: fn(&mut arbitrary::Unstructured<'_>, &Self) -> arbitrary::Result<$type> = $by;
+        by($u, &$options)?
+    }};
+
+    (@draw $u:ident, [$draw:expr] $($fields:tt)+) => { ($draw)($u) };
+    (@draw $u:ident, [] $( $field:ident: $type:ty $(, $how:ident $what:expr)?; )+) => {{
+        let mut options = Self::default();
+        $( options.$field =
+            $crate::author::options!(@drawn $u, options, $type $(, $how $what)?); )+
+        Ok(options)
+    }};
+
     (
-        @with $rows:ident;
+        $(rows: $rows:ident;)?
+        $(check: $check:expr;)?
+        $(draw: $draw:expr;)?
         $(#[$meta:meta])*
         pub struct $name:ident {
-            $( $(#[doc = $doc:literal])+ pub $field:ident : $type:ty = $default:expr ),+ $(,)?
+            $(
+                $(#[doc = $doc:literal])+
+                pub $field:ident: $type:ty = $default:expr
+                    $(, in $range:expr $(, expected $words:literal)?)?
+                    $(, draw $values:expr)? $(, chance $of:expr)? $(, by $by:expr)?;
+            )+
         }
     ) => {
         $(#[$meta])*
@@ -171,7 +341,7 @@ macro_rules! __options {
             fn default() -> Self {
                 Self {
                     $( $field: $default, )+
-                    rows: $crate::author::RowInfluence::$rows,
+                    rows: $crate::author::options!(@rows $($rows)?),
                     deterministic: true,
                 }
             }
@@ -187,8 +357,8 @@ macro_rules! __options {
             }
         }
 
-        impl $name {
-            fn option_docs() -> Vec<$crate::author::OptionDoc> {
+        impl $crate::author::Options for $name {
+            fn docs() -> Vec<$crate::author::OptionDoc> {
                 let defaults = Self::default();
                 vec![
                     $( $crate::author::OptionDoc {
@@ -211,11 +381,53 @@ macro_rules! __options {
                     },
                 ]
             }
+
+            fn check(&self) -> Result<(), (&'static str, String)> {
+                $( $(
+                    $crate::author::within(&self.$field, $range, None $(.or(Some($words)))?)
+                        .map_err(|why| (stringify!($field), why))?;
+                )? )+
+                $(
+                    let check: fn(&Self) -> Result<(), (&'static str, String)> = $check;
+                    check(self)?;
+                )?
+                Ok(())
+            }
+
+            fn draw(u: &mut arbitrary::Unstructured<'_>) -> arbitrary::Result<Self> {
+                $crate::author::options!(
+                    @draw u, [$($draw)?]
+                    $( $field: $type $(, draw $values)? $(, chance $of)? $(, by $by)?; )+
+                )
+            }
         }
-    };
-    ($($struct:tt)+) => {
-        $crate::author::options! { @with Independent; $($struct)+ }
     };
 }
 #[doc(inline)]
 pub use __options as options;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_follows_from_the_range() {
+        let why = |outside: Result<(), String>| outside.unwrap_err();
+        assert_eq!(why(within(&2.0, 0.0..=1.0, None)), "expected a number from 0 to 1, found 2");
+        let below = "expected a number from 0 to below 0.5, found 0.5";
+        assert_eq!(why(within(&0.5, 0.0..0.5, None)), below);
+        assert_eq!(why(within(&f64::INFINITY, 0.0.., None)), "expected a number ≥ 0, found inf");
+        assert_eq!(why(within(&f64::NAN, above(0.0), None)), "expected a number > 0, found NaN");
+        let null = "expected null or a number > 1, found 1";
+        assert_eq!(why(within(&Some(1.0), above(1.0), None)), null);
+        assert_eq!(why(within(&0_i64, 1..=9, None)), "expected an integer from 1 to 9, found 0");
+        assert_eq!(why(within(&2_u8, 0..=1, Some("0 or 1"))), "expected 0 or 1, found 2");
+    }
+
+    #[test]
+    fn null_and_both_ends_are_in_a_range() {
+        assert_eq!(within(&None, above(1.0), None), Ok(()));
+        assert_eq!(within(&0.0, 0.0..=1.0, None), Ok(()));
+        assert_eq!(within(&1.0, 0.0..=1.0, None), Ok(()));
+    }
+}

@@ -10,8 +10,8 @@ use crate::value::place::Dtype;
 ///
 /// # Panics
 /// If there is none.
-pub fn one<T: Copy>(u: &mut Unstructured<'_>, items: &[T]) -> Result<T> {
-    Ok(items[u.choose_index(items.len())?])
+pub fn one<T: Clone>(u: &mut Unstructured<'_>, items: &[T]) -> Result<T> {
+    Ok(items[u.choose_index(items.len())?].clone())
 }
 
 /// True in `of` cases out of 256.

@@ -1,5 +1,11 @@
 //! `choice!`: named values of an option.
 
+/// An option of a few named values.
+pub trait Choice: Copy + 'static {
+    /// Every value.
+    const ALL: &'static [Self];
+}
+
 /// Declares an option's set of named values: an enum, its names, and how it is read and written.
 #[doc(hidden)]
 #[macro_export]
@@ -19,6 +25,10 @@ macro_rules! __choice {
         impl $name {
             /// Every value.
             pub const ALL: &'static [$name] = &[$( $name::$variant ),+];
+        }
+
+        impl $crate::author::Choice for $name {
+            const ALL: &'static [$name] = $name::ALL;
         }
     };
 }

@@ -19,19 +19,17 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::stage::Stage;
-use crate::generate::draw::{chance, one};
+use crate::contract::{Contract, Parts};
+use crate::generate::draw::one;
 use crate::generate::measure::Measure;
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
 use crate::numeric::tolerance::Expected;
 use crate::value::place::Dtype;
-use crate::value::record::item;
-use crate::value::record::record;
+use crate::value::record::{item, record};
 
 record! {
     /// One micro-batch.
@@ -88,46 +86,30 @@ impl From<f32> for AccumulatedLossOutput {
 }
 
 options! {
+    check: |options| options.aggregate.check(options.norm_length);
+
     /// The options of `accumulated-loss`.
     pub struct Options {
         /// `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
         /// `seq-mean-token-sum-norm`: how the losses of tokens are added up.
-        pub aggregate: Aggregate = Aggregate::TokenMean,
+        pub aggregate: Aggregate = Aggregate::TokenMean;
         /// An integer > 0 by which `seq-mean-token-sum-norm` divides, and which it requires.
-        pub norm_length: Option<u32> = None,
+        pub norm_length: Option<u32> = None, by drawn_norm_length;
         /// `zero`, `nan`, `refuse` or `avoid`: what a batch without a token gives.
-        pub empty_mask: EmptyMask = EmptyMask::Zero,
+        pub empty_mask: EmptyMask = EmptyMask::Zero;
         /// `skip` or `count`: whether a row without a token counts in the number of rows.
-        pub empty_rows: EmptyRows = EmptyRows::Skip,
+        pub empty_rows: EmptyRows = EmptyRows::Skip;
         /// `true` or `false`: whether a mask may have gaps inside a row.
-        pub holes: bool = false,
+        pub holes: bool = false;
         /// `finite` or `any`: what may stand under the mask.
-        pub masked_values: MaskedValues = MaskedValues::Finite,
+        pub masked_values: MaskedValues = MaskedValues::Finite;
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        self.aggregate.check(self.norm_length)
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let aggregate = one(u, Aggregate::ALL)?;
-        let norm = aggregate == Aggregate::SeqMeanTokenSumNorm;
-        Ok(Options {
-            aggregate,
-            norm_length: if norm { Some(one(u, &[4, 1, 10, 1024])?) } else { None },
-            empty_mask: one(u, EmptyMask::ALL)?,
-            empty_rows: one(u, EmptyRows::ALL)?,
-            holes: chance(u, 128)?,
-            masked_values: one(u, MaskedValues::ALL)?,
-            ..Options::default()
-        })
-    }
+/// The constant of the one aggregation that needs it.
+fn drawn_norm_length(u: &mut Unstructured<'_>, drawn: &Options) -> arbitrary::Result<Option<u32>> {
+    let norm = drawn.aggregate == Aggregate::SeqMeanTokenSumNorm;
+    Ok(if norm { Some(one(u, &[4, 1, 10, 1024])?) } else { None })
 }
 
 /// The contract: the loss of a batch that comes in micro-batches.

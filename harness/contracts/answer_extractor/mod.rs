@@ -24,24 +24,22 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::completions::Markers;
-use crate::generate::draw::{chance, one};
+use crate::generate::draw::chance;
 use crate::numeric::tolerance::ExpectedTexts;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
 use crate::value::record::record;
+use crate::value::text::quoted;
 
 record! {
     /// The inputs of `answer-extractor`.
@@ -112,53 +110,42 @@ choice! {
 }
 
 options! {
+    check: tag_is_a_name;
+
     /// The options of `answer-extractor`.
     pub struct Options {
         /// `xml-tag` (between `<answer>` and `</answer>`), `boxed` (in the matched braces of
         /// `\boxed{…}`) or `hash` (the rest of the line after `####`).
-        pub format: Format = Format::XmlTag,
+        pub format: Format = Format::XmlTag;
         /// The name of the tag of `xml-tag`: letters, digits, `_`, `-`, not a digit first.
         pub tag: String = "answer".to_owned(),
+            draw ["answer", "answer", "final", "a", "think", "final_answer"].map(str::to_owned);
         /// `last` or `first`: which of several answers is taken.
-        pub pick: Which = Which::Last,
+        pub pick: Which = Which::Last;
         /// `null`, `empty` (the empty text) or `whole` (the whole text): what a completion
         /// without an answer gives.
-        pub missing: Missing = Missing::Null,
+        pub missing: Missing = Missing::Null;
         /// `true` or `false`: whether white space around the answer goes.
-        pub trim: bool = true,
+        pub trim: bool = true, by |u, _| Ok(!chance(u, 96)?);
     }
 }
 
 /// The longest name of a tag.
 const TAG: usize = 32;
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// A tag is a name, and not a long one.
+fn tag_is_a_name(options: &Options) -> Result<(), (&'static str, String)> {
+    let tag = &options.tag;
+    let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    if tag.len() > TAG || !tag.starts_with(first) || !tag.chars().all(inner) {
+        let found = quoted(tag);
+        let expected = format!(
+            "expected a letter, then letters, digits, `_` or `-`, at most {TAG}, found {found}"
+        );
+        return Err(("tag", expected));
     }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let tag = &self.tag;
-        let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let first = |c: char| c.is_ascii_alphabetic() || c == '_';
-        if tag.len() > TAG || !tag.starts_with(first) || !tag.chars().all(inner) {
-            let found = crate::value::text::quoted(tag);
-            let expected = format!(
-                "expected a letter, then letters, digits, `_` or `-`, at most {TAG}, found {found}"
-            );
-            return Err(("tag", expected));
-        }
-        Ok(())
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let format = one(u, Format::ALL)?;
-        let tag = one(u, &["answer", "answer", "final", "a", "think", "final_answer"])?.to_owned();
-        let pick = one(u, Which::ALL)?;
-        let missing = one(u, Missing::ALL)?;
-        let trim = !chance(u, 96)?;
-        Ok(Options { format, tag, pick, missing, trim, ..Options::default() })
-    }
+    Ok(())
 }
 
 impl Options {
@@ -217,10 +204,6 @@ impl Contract for AnswerExtractor {
 
     fn small(options: &Options, _: Dtype) -> Vec<AnswerExtractorCase> {
         generate::small(options)
-    }
-
-    fn shapes(case: &AnswerExtractorCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("answers", case.texts.shape().to_vec())]
     }
 
     fn oracle_texts(case: &AnswerExtractorCase, options: &Options) -> Vec<ExpectedTexts> {

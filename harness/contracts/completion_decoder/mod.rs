@@ -23,20 +23,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::Rows;
+use crate::contract::rows::{self, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::{chance, one};
 use crate::numeric::tolerance::ExpectedTexts;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -84,80 +79,75 @@ choice! {
     }
 }
 
+/// Special tokens, as tokenizers have them.
+const ARTEFACTS: [&[&str]; 4] =
+    [&["<pad>", "<eos>"], &["<|endoftext|>", "<|im_end|>"], &["</s>"], &["[PAD]", "<s>"]];
+
+/// Markers of answers.
+const MARKERS: [&[&str]; 3] = [&["<answer>", "</answer>"], &["\\boxed{", "}"], &[]];
+
+/// Tags of reasoning.
+const TAGS: [[&str; 2]; 3] =
+    [["<think>", "</think>"], ["<reasoning>", "</reasoning>"], ["[t]", "[/t]"]];
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().copied().map(str::to_owned).collect()
+}
+
 options! {
+    check: tokens_agree;
+
     /// The options of `completion-decoder`.
     pub struct Options {
         /// The special tokens that must not survive; removed until none is left.
-        pub artefacts: Vec<String> = ["<pad>", "<eos>"].map(str::to_owned).to_vec(),
+        pub artefacts: Vec<String> = owned(ARTEFACTS[0]),
+            draw ARTEFACTS.map(owned);
         /// The markers that must survive.
-        pub keep: Vec<String> = ["<answer>", "</answer>"].map(str::to_owned).to_vec(),
+        pub keep: Vec<String> = owned(MARKERS[0]),
+            draw MARKERS.map(owned);
         /// What becomes of reasoning: `keep` (it is content), `strip-closed` (every closed block
         /// goes, an unclosed one to the end), `strip-always` (what follows the last closing tag,
         /// else nothing) or `last-segment` (what follows the last closing tag, else everything).
-        pub think: Think = Think::Keep,
+        pub think: Think = Think::Keep;
         /// The opening and the closing tag of reasoning.
-        pub think_tags: [String; 2] = ["<think>", "</think>"].map(str::to_owned),
+        pub think_tags: [String; 2] = TAGS[0].map(str::to_owned),
+            draw TAGS.map(|tags| tags.map(str::to_owned));
         /// `true` or `false`: whether outer white space may go, also that of what is left beside a
         /// removed block.
-        pub trim: bool = true,
+        pub trim: bool = true, chance 160;
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// What must go and what must stay are not parts of each other.
+fn tokens_agree(options: &Options) -> Result<(), (&'static str, String)> {
+    let [open, close] = &options.think_tags;
+    if open.is_empty() || close.is_empty() || open.contains(&**close) || close.contains(&**open) {
+        return Err(("think_tags", "expected two tags, neither of them in the other".to_owned()));
     }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let [open, close] = &self.think_tags;
-        if open.is_empty() || close.is_empty() || open.contains(&**close) || close.contains(&**open)
+    let overlap = |a: &str, b: &str| a.contains(b) || b.contains(a);
+    for artefact in &options.artefacts {
+        if artefact.trim().is_empty() {
+            return Err(("artefacts", "expected tokens with something to see".to_owned()));
+        }
+        for marker in options.keep.iter().chain(&options.think_tags) {
+            if overlap(artefact, marker) {
+                let why = format!("`{artefact}` cannot go where `{marker}` is a marker");
+                return Err(("artefacts", why));
+            }
+        }
+    }
+    for marker in &options.keep {
+        if marker.is_empty() {
+            return Err(("keep", "expected markers with something to see".to_owned()));
+        }
+        let tags = options.think_tags.iter();
+        if let Some(tag) =
+            tags.filter(|_| options.think != Think::Keep).find(|tag| overlap(marker, tag))
         {
-            return Err((
-                "think_tags",
-                "expected two tags, neither of them in the other".to_owned(),
-            ));
+            return Err(("keep", format!("`{marker}` cannot stay where `{tag}` goes")));
         }
-        let overlap = |a: &str, b: &str| a.contains(b) || b.contains(a);
-        for artefact in &self.artefacts {
-            if artefact.trim().is_empty() {
-                return Err(("artefacts", "expected tokens with something to see".to_owned()));
-            }
-            for marker in self.keep.iter().chain(&self.think_tags) {
-                if overlap(artefact, marker) {
-                    let why = format!("`{artefact}` cannot go where `{marker}` is a marker");
-                    return Err(("artefacts", why));
-                }
-            }
-        }
-        for marker in &self.keep {
-            if marker.is_empty() {
-                return Err(("keep", "expected markers with something to see".to_owned()));
-            }
-            let tags = self.think_tags.iter();
-            if let Some(tag) =
-                tags.filter(|_| self.think != Think::Keep).find(|tag| overlap(marker, tag))
-            {
-                return Err(("keep", format!("`{marker}` cannot stay where `{tag}` goes")));
-            }
-        }
-        Ok(())
     }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let artefacts: [&[&str]; 4] =
-            [&["<pad>", "<eos>"], &["<|endoftext|>", "<|im_end|>"], &["</s>"], &["[PAD]", "<s>"]];
-        let keep: [&[&str]; 3] = [&["<answer>", "</answer>"], &["\\boxed{", "}"], &[]];
-        let tags = [["<think>", "</think>"], ["<reasoning>", "</reasoning>"], ["[t]", "[/t]"]];
-        Ok(Options {
-            artefacts: owned(one(u, &artefacts)?),
-            keep: owned(one(u, &keep)?),
-            think: one(u, Think::ALL)?,
-            think_tags: one(u, &tags)?.map(str::to_owned),
-            trim: chance(u, 160)?,
-            ..Options::default()
-        })
-    }
+    Ok(())
 }
 
 /// The contract: the text that a reward function sees.
@@ -190,10 +180,6 @@ impl Contract for CompletionDecoder {
 
     fn small(options: &Options, _: Dtype) -> Vec<CompletionDecoderCase> {
         generate::small(options)
-    }
-
-    fn shapes(case: &CompletionDecoderCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("texts", case.completions.shape().to_vec())]
     }
 
     fn oracle_texts(case: &CompletionDecoderCase, options: &Options) -> Vec<ExpectedTexts> {

@@ -23,14 +23,12 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::draw::{chance, one};
 use crate::numeric::tolerance::Expected;
@@ -97,17 +95,20 @@ choice! {
 }
 
 options! {
+    check: are_ids;
+    draw: drawn;
+
     /// The options of `completion-mask`.
     pub struct Options {
         /// The ids that end a completion, one at least.
-        pub eos: Vec<i64> = vec![2],
+        pub eos: Vec<i64> = vec![2];
         /// The id that fills a row up; may be one of `eos`, and then a pad ends a row too.
-        pub pad: i64 = 0,
+        pub pad: i64 = 0;
         /// `true` or `false`: whether the token that ends a completion counts.
-        pub include_eos: bool = true,
+        pub include_eos: bool = true;
         /// What counts in a row without an id of `eos`: `keep` (what stands before the pads at its
         /// end), `all` (every column) or `drop` (nothing).
-        pub unfinished: Unfinished = Unfinished::Keep,
+        pub unfinished: Unfinished = Unfinished::Keep;
     }
 }
 
@@ -131,54 +132,50 @@ impl Options {
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// The ends and the pad are ids, and there is an end.
+fn are_ids(options: &Options) -> Result<(), (&'static str, String)> {
+    let an_id = |id: i64| {
+        let expected = || format!("expected an id from 0 to {LARGEST_ID}, found {id}");
+        if (0..=LARGEST_ID).contains(&id) { Ok(()) } else { Err(expected()) }
+    };
+    if options.eos.is_empty() {
+        let why = "expected one id or more, found none: no completion would ever end";
+        return Err(("eos", why.to_owned()));
     }
+    for id in &options.eos {
+        an_id(*id).map_err(|why| ("eos", why))?;
+    }
+    an_id(options.pad).map_err(|why| ("pad", why))
+}
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let an_id = |id: i64| {
-            let expected = || format!("expected an id from 0 to {LARGEST_ID}, found {id}");
-            if (0..=LARGEST_ID).contains(&id) { Ok(()) } else { Err(expected()) }
-        };
-        if self.eos.is_empty() {
-            let why = "expected one id or more, found none: no completion would ever end";
-            return Err(("eos", why.to_owned()));
-        }
-        for id in &self.eos {
-            an_id(*id).map_err(|why| ("eos", why))?;
-        }
-        an_id(self.pad).map_err(|why| ("pad", why))
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let ids: [(&[i64], i64); 16] = [
-            (&[2], 0),
-            (&[2], 2),
-            (&[1], 0),
-            (&[1], 1),
-            (&[0], 0),
-            (&[0], 1),
-            (&[3], 1),
-            (&[2, 3], 0),
-            (&[2, 3], 2),
-            (&[2, 3], 3),
-            (&[1, 106], 0),
-            (&[5, 1, 9], 3),
-            (&[2], 32_000),
-            (&[50_256], 50_256),
-            (&[151_645, 151_643], 151_643),
-            (&[128_001, 128_008, 128_009], 128_004),
-        ];
-        let (eos, pad) = one(u, &ids)?;
-        Ok(Options {
-            eos: eos.to_vec(),
-            pad,
-            include_eos: !chance(u, 96)?,
-            unfinished: one(u, Unfinished::ALL)?,
-            ..Options::default()
-        })
-    }
+/// Ends and pad are drawn together, as tokenizers have them.
+fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
+    let ids: [(&[i64], i64); 16] = [
+        (&[2], 0),
+        (&[2], 2),
+        (&[1], 0),
+        (&[1], 1),
+        (&[0], 0),
+        (&[0], 1),
+        (&[3], 1),
+        (&[2, 3], 0),
+        (&[2, 3], 2),
+        (&[2, 3], 3),
+        (&[1, 106], 0),
+        (&[5, 1, 9], 3),
+        (&[2], 32_000),
+        (&[50_256], 50_256),
+        (&[151_645, 151_643], 151_643),
+        (&[128_001, 128_008, 128_009], 128_004),
+    ];
+    let (eos, pad) = one(u, &ids)?;
+    Ok(Options {
+        eos: eos.to_vec(),
+        pad,
+        include_eos: !chance(u, 96)?,
+        unfinished: one(u, Unfinished::ALL)?,
+        ..Options::default()
+    })
 }
 
 /// The contract: which tokens of a completion were sampled.
@@ -213,10 +210,6 @@ impl Contract for CompletionMask {
 
     fn simpler(case: &CompletionMaskCase, options: &Options, _: Dtype) -> Vec<CompletionMaskCase> {
         generate::simpler(case, options)
-    }
-
-    fn shapes(case: &CompletionMaskCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("mask", case.tokens.shape().to_vec())]
     }
 
     fn oracle(case: &CompletionMaskCase, options: &Options, _: Dtype) -> Vec<Expected> {

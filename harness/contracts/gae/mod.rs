@@ -18,20 +18,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::{Masked, Rows};
+use crate::contract::rows::{self, Masked, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::{chance, one};
 use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedTokens, MaskedValues};
 use crate::numeric::tolerance::Expected;
 use crate::value::place::Dtype;
@@ -83,22 +78,22 @@ options! {
     /// The options of `gae`.
     pub struct Options {
         /// The discount of one step, 0 to 1.
-        pub gamma: f64 = 1.0,
+        pub gamma: f64 = 1.0, in 0.0..=1.0, draw [1.0, 0.99, 0.9, 0.5, 0.0];
         /// λ, how far ahead rewards are trusted over values: 0 (TD error) to 1 (return − value).
-        pub lam: f64 = 0.95,
+        pub lam: f64 = 0.95, in 0.0..=1.0, draw [0.95, 1.0, 0.0, 0.5, 0.97];
         /// `skip` (masked tokens are no transitions: the recursion carries over them) or `zero`
         /// (they are steps with reward and value 0: time passes).
-        pub masked: MaskedTokens = MaskedTokens::Skip,
+        pub masked: MaskedTokens = MaskedTokens::Skip;
         /// `false` or `true`: whether the advantages are whitened over the tokens of the batch.
-        pub whiten: bool = false,
+        pub whiten: bool = false, chance 96;
         /// `zero`, `nan`, `refuse` or `avoid`: what whitening gives for fewer than two tokens.
-        pub empty_mask: EmptyMask = EmptyMask::Zero,
+        pub empty_mask: EmptyMask = EmptyMask::Zero;
         /// `false` or `true`: whether a mask may have gaps inside a row.
-        pub holes: bool = false,
+        pub holes: bool = false;
         /// `finite` or `any`: what may stand under the mask.
-        pub masked_values: MaskedValues = MaskedValues::Finite,
+        pub masked_values: MaskedValues = MaskedValues::Finite;
         /// `zero` or `any`: what stands at masked positions of the outputs.
-        pub masked_output: MaskedOutput = MaskedOutput::Zero,
+        pub masked_output: MaskedOutput = MaskedOutput::Zero;
     }
 }
 
@@ -106,35 +101,6 @@ impl Options {
     /// Whether whitening has too few tokens here.
     fn too_few(&self, case: &GaeCase) -> bool {
         self.whiten && case.mask.iter().filter(|kept| **kept).count() < 2
-    }
-}
-
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        for (name, x) in [("gamma", self.gamma), ("lam", self.lam)] {
-            if !(0.0..=1.0).contains(&x) {
-                return Err((name, format!("expected a number from 0 to 1, found {x}")));
-            }
-        }
-        Ok(())
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            gamma: one(u, &[1.0, 0.99, 0.9, 0.5, 0.0])?,
-            lam: one(u, &[0.95, 1.0, 0.0, 0.5, 0.97])?,
-            masked: one(u, MaskedTokens::ALL)?,
-            whiten: chance(u, 96)?,
-            empty_mask: one(u, EmptyMask::ALL)?,
-            holes: chance(u, 128)?,
-            masked_values: one(u, MaskedValues::ALL)?,
-            masked_output: one(u, MaskedOutput::ALL)?,
-            ..Options::default()
-        })
     }
 }
 
@@ -178,11 +144,6 @@ impl Contract for Gae {
 
     fn refuses(case: &GaeCase, options: &Options) -> bool {
         options.empty_mask == EmptyMask::Refuse && options.too_few(case)
-    }
-
-    fn shapes(case: &GaeCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        let shape = case.rewards.shape().to_vec();
-        vec![("advantages", shape.clone()), ("returns", shape)]
     }
 
     fn oracle(case: &GaeCase, options: &Options, dtype: Dtype) -> Vec<Expected> {

@@ -14,19 +14,15 @@ mod invariants;
 pub(super) mod oracle;
 pub(super) mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::{chance, one};
 use crate::generate::measure::Measure;
 use crate::generate::pick::Pick;
 use crate::numeric::tolerance::Expected;
@@ -144,66 +140,50 @@ choice! {
     }
 }
 
+/// The ε that are drawn.
+pub(super) const EPSILONS: [f64; 6] = [1e-4, 1e-6, 1e-8, 0.0, 1e-3, 1e-9];
+
+/// The ranges of rewards that are drawn.
+pub(super) const REWARD_RANGES: [[f64; 2]; 4] =
+    [[-10.0, 10.0], [0.0, 1.0], [-1.0, 1.0], [0.0, 100.0]];
+
 options! {
+    check: |options| check_range(options.reward_range);
+
     /// The options of `group-advantage`.
     pub struct Options {
         /// `mean`, `leave-one-out` or `none`: what is taken off a reward.
-        pub baseline: Baseline = Baseline::Mean,
+        pub baseline: Baseline = Baseline::Mean;
         /// `std`, `batch-std`, `loo-std` or `none`: divide by the deviation of the group's
         /// rewards, of the whole batch's, of the other rows of the group (rows for which that is
         /// 0 or undefined are not divided), or not at all.
-        pub scale: Scale = Scale::Std,
+        pub scale: Scale = Scale::Std;
         /// `1` or `0`: unbiased or biased variance.
-        pub ddof: u8 = 1,
+        pub ddof: u8 = 1, in 0..=1, expected "0 or 1", chance 160;
         /// A number ≥ 0 that protects the division.
-        pub epsilon: f64 = 1e-4,
+        pub epsilon: f64 = 1e-4, in 0.0.., expected "a finite number ≥ 0", draw EPSILONS;
         /// `add` (σ + ε) or `clamp` (max(σ, ε)).
-        pub epsilon_mode: EpsilonMode = EpsilonMode::Add,
+        pub epsilon_mode: EpsilonMode = EpsilonMode::Add;
         /// `zero`, `reward` or `avoid`: what a group of one completion gets. Also a group of
         /// which `unscored: exclude` leaves one row, and with `batch-std` a batch of one row.
         /// With `baseline: none` it is a row like any other.
-        pub singleton: Singleton = Singleton::Zero,
+        pub singleton: Singleton = Singleton::Zero;
         /// `any` or `contiguous` (equal-sized groups in adjacent rows).
-        pub layout: Layout = Layout::Any,
+        pub layout: Layout = Layout::Any;
         /// `avoid` or `exclude`: NaN rewards are never generated, or are left out of the
         /// statistics and get advantage 0.
-        pub unscored: Unscored = Unscored::Avoid,
+        pub unscored: Unscored = Unscored::Avoid;
         /// `[lo, hi]`: the rewards generated.
-        pub reward_range: [f64; 2] = [-10.0, 10.0],
+        pub reward_range: [f64; 2] = [-10.0, 10.0], draw REWARD_RANGES;
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let [lo, hi] = self.reward_range;
-        if self.ddof > 1 {
-            Err(("ddof", format!("expected 0 or 1, found {}", self.ddof)))
-        } else if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
-            Err(("epsilon", format!("expected a finite number ≥ 0, found {}", self.epsilon)))
-        } else if !(lo < hi && lo.is_finite() && hi.is_finite()) {
-            Err(("reward_range", format!("expected [lo, hi] with lo < hi, found [{lo}, {hi}]")))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            baseline: one(u, Baseline::ALL)?,
-            scale: one(u, Scale::ALL)?,
-            ddof: u8::from(chance(u, 160)?),
-            epsilon: one(u, &[1e-4, 1e-6, 1e-8, 0.0, 1e-3, 1e-9])?,
-            epsilon_mode: one(u, EpsilonMode::ALL)?,
-            singleton: one(u, Singleton::ALL)?,
-            layout: one(u, Layout::ALL)?,
-            unscored: one(u, Unscored::ALL)?,
-            reward_range: one(u, &[[-10.0, 10.0], [0.0, 1.0], [-1.0, 1.0], [0.0, 100.0]])?,
-            ..Options::default()
-        })
+/// Why no rewards can be generated in a range.
+pub(super) fn check_range([lo, hi]: [f64; 2]) -> Result<(), (&'static str, String)> {
+    if lo < hi && lo.is_finite() && hi.is_finite() {
+        Ok(())
+    } else {
+        Err(("reward_range", format!("expected [lo, hi] with lo < hi, found [{lo}, {hi}]")))
     }
 }
 
@@ -238,10 +218,6 @@ impl Contract for GroupAdvantage {
 
     fn measure(case: &GroupAdvantageCase) -> Measure {
         generate::measure(case)
-    }
-
-    fn shapes(case: &GroupAdvantageCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("advantages", vec![case.rewards.len()])]
     }
 
     fn oracle(case: &GroupAdvantageCase, options: &Options, _: Dtype) -> Vec<Expected> {

@@ -16,19 +16,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::options;
+use crate::contract::options::{above, options};
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::one;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -126,56 +122,38 @@ impl ExtremeRatios {
 }
 
 options! {
+    check: clamp_holds_zero;
+
     /// The options of `kl-estimate`.
     pub struct Options {
         /// `k3` (e^{-d} - 1 + d), `k1` (d), `k2` (d²/2) or `abs` (|d|), where d is
         /// `log_probs` - `ref_log_probs`.
-        pub estimator: Estimator = Estimator::K3,
+        pub estimator: Estimator = Estimator::K3;
         /// `null`, or c > 0: d is clamped to ±c first. Beyond it the value is that at ±c, and the
         /// derivative 0.
-        pub log_ratio_clamp: Option<f64> = None,
+        pub log_ratio_clamp: Option<f64> = None, in above(0.0),
+            draw [None, None, Some(20.0), Some(40.0), Some(5.0), Some(0.7)];
         /// `avoid` (generated log-ratios stay within ±80, at f16 within ±10) or `finite` (up to
         /// ±120 wherever the exact value and gradient are finite in the dtype).
-        pub extreme_ratios: ExtremeRatios = ExtremeRatios::Avoid,
+        pub extreme_ratios: ExtremeRatios = ExtremeRatios::Avoid;
         /// `null`, or `[lo, hi]` with lo ≤ 0 ≤ hi: the result is clamped, and its derivative is 0
         /// beyond.
         pub clamp: Option<[f64; 2]> = None,
+            draw [None, None, Some([-10.0, 10.0]), Some([-0.3, 5.0]), Some([0.0, 10.0])];
         /// `value` (the derivative of the value), `k2` (d, straight through and never clamped) or
         /// `none` (no part of the contract).
-        pub gradient: Gradient = Gradient::Value,
+        pub gradient: Gradient = Gradient::Value;
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if let Some(c) = self.log_ratio_clamp.filter(|c| !(*c > 0.0 && c.is_finite())) {
-            return Err(("log_ratio_clamp", format!("expected null or a number > 0, found {c}")));
+/// A clamp holds 0, which is the estimate where both policies agree.
+fn clamp_holds_zero(options: &Options) -> Result<(), (&'static str, String)> {
+    match options.clamp {
+        Some([lo, hi]) if !(lo <= 0.0 && 0.0 <= hi && lo < hi && (hi - lo).is_finite()) => {
+            let expected = "null or [lo, hi] with lo ≤ 0 ≤ hi and lo < hi";
+            Err(("clamp", format!("expected {expected}, found [{lo}, {hi}]")))
         }
-        match self.clamp {
-            Some([lo, hi]) if !(lo <= 0.0 && 0.0 <= hi && lo < hi && (hi - lo).is_finite()) => {
-                let expected = "null or [lo, hi] with lo ≤ 0 ≤ hi and lo < hi";
-                Err(("clamp", format!("expected {expected}, found [{lo}, {hi}]")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            estimator: one(u, Estimator::ALL)?,
-            log_ratio_clamp: one(u, &[None, None, Some(20.0), Some(40.0), Some(5.0), Some(0.7)])?,
-            extreme_ratios: one(u, ExtremeRatios::ALL)?,
-            clamp: one(
-                u,
-                &[None, None, Some([-10.0, 10.0]), Some([-0.3, 5.0]), Some([0.0, 10.0])],
-            )?,
-            gradient: one(u, Gradient::ALL)?,
-            ..Options::default()
-        })
+        _ => Ok(()),
     }
 }
 
@@ -212,10 +190,6 @@ impl Contract for KlEstimate {
 
     fn small(options: &Options, dtype: Dtype) -> Vec<KlEstimateCase> {
         generate::small(options, dtype)
-    }
-
-    fn shapes(case: &KlEstimateCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("kl", case.log_probs.shape().to_vec())]
     }
 
     fn oracle(case: &KlEstimateCase, options: &Options, dtype: Dtype) -> Vec<Expected> {

@@ -24,14 +24,12 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::draw::one;
 use crate::numeric::tolerance::Expected;
@@ -91,70 +89,56 @@ choice! {
 }
 
 options! {
+    check: buffer_fits;
+    draw: drawn;
+
     /// The options of `length-penalty`.
     pub struct Options {
         /// `linear-overlong` (0, a line through the buffer, -1 beyond the limit),
         /// `linear-unbounded` (the line goes on beyond the limit), `cosine` (from `max` down to
         /// `min` at the limit) or `step` (0, -1 beyond the limit).
-        pub shape: Shape = Shape::LinearOverlong,
+        pub shape: Shape = Shape::LinearOverlong;
         /// L, the limit in tokens, at least 1.
-        pub max_length: i64 = 64,
+        pub max_length: i64 = 64, in 1..=LONGEST;
         /// C, the tokens below the limit in which a linear penalty grows, 0 to `max_length`;
         /// `linear-unbounded` needs 1.
-        pub buffer: i64 = 16,
+        pub buffer: i64 = 16;
         /// What `cosine` gives at the limit, -100 to 100.
-        pub min: f64 = 0.5,
+        pub min: f64 = 0.5, in -100.0..=100.0;
         /// What `cosine` gives for an empty completion, -100 to 100; may be less than `min`.
-        pub max: f64 = 1.0,
+        pub max: f64 = 1.0, in -100.0..=100.0;
         /// Multiplies the result, 0 to 100.
-        pub factor: f64 = 1.0,
+        pub factor: f64 = 1.0, in 0.0..=100.0;
     }
 }
 
 /// The longest limit: lengths around it are exact in f32.
 const LONGEST: i64 = 1 << 20;
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// The buffer is no longer than the limit.
+fn buffer_fits(options: &Options) -> Result<(), (&'static str, String)> {
+    let Options { shape, max_length, buffer, .. } = *options;
+    let least = i64::from(shape == Shape::LinearUnbounded);
+    if !(least..=max_length).contains(&buffer) {
+        let expected = format!(
+            "expected an integer from {least} to `max_length` ({max_length}), found {buffer}"
+        );
+        return Err(("buffer", expected));
     }
+    Ok(())
+}
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let Options { shape, max_length, buffer, .. } = *self;
-        if !(1..=LONGEST).contains(&max_length) {
-            let expected = format!("expected an integer from 1 to {LONGEST}, found {max_length}");
-            return Err(("max_length", expected));
-        }
-        let least = i64::from(shape == Shape::LinearUnbounded);
-        if !(least..=max_length).contains(&buffer) {
-            let expected = format!(
-                "expected an integer from {least} to `max_length` ({max_length}), found {buffer}"
-            );
-            return Err(("buffer", expected));
-        }
-        for (name, x, lo) in
-            [("min", self.min, -100.0), ("max", self.max, -100.0), ("factor", self.factor, 0.0)]
-        {
-            if !(lo..=100.0).contains(&x) {
-                return Err((name, format!("expected a number from {lo} to 100, found {x}")));
-            }
-        }
-        Ok(())
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let shape = one(u, Shape::ALL)?;
-        let max_length = one(u, &[64, 1, 2, 7, 100, 1000, 20480])?;
-        let least = i64::from(shape == Shape::LinearUnbounded);
-        let buffer = one(u, &[max_length / 4, 0, 1, max_length / 2, max_length])?;
-        let (min, max) = one(
-            u,
-            &[(0.5, 1.0), (-1.0, -0.5), (-0.5, -1.0), (0.0, 1.0), (0.1, 0.1), (-10.0, 10.0)],
-        )?;
-        let factor = one(u, &[1.0, 0.5, 2.0, 0.1, 10.0, 0.0])?;
-        let buffer = buffer.max(least);
-        Ok(Options { shape, max_length, buffer, min, max, factor, ..Options::default() })
-    }
+/// The buffer is drawn for the limit, and both ends of the cosine together.
+fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
+    let shape = one(u, Shape::ALL)?;
+    let max_length = one(u, &[64, 1, 2, 7, 100, 1000, 20480])?;
+    let least = i64::from(shape == Shape::LinearUnbounded);
+    let buffer = one(u, &[max_length / 4, 0, 1, max_length / 2, max_length])?;
+    let (min, max) =
+        one(u, &[(0.5, 1.0), (-1.0, -0.5), (-0.5, -1.0), (0.0, 1.0), (0.1, 0.1), (-10.0, 10.0)])?;
+    let factor = one(u, &[1.0, 0.5, 2.0, 0.1, 10.0, 0.0])?;
+    let buffer = buffer.max(least);
+    Ok(Options { shape, max_length, buffer, min, max, factor, ..Options::default() })
 }
 
 /// The contract: what a completion pays for its length.
@@ -184,10 +168,6 @@ impl Contract for LengthPenalty {
 
     fn small(options: &Options, dtype: Dtype) -> Vec<LengthPenaltyCase> {
         generate::small(options, dtype)
-    }
-
-    fn shapes(case: &LengthPenaltyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("rewards", case.lengths.shape().to_vec())]
     }
 
     fn oracle(case: &LengthPenaltyCase, options: &Options, _: Dtype) -> Vec<Expected> {

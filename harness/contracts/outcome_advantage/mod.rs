@@ -14,23 +14,20 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
-use ndarray::{Array2, Ix1, Ix2};
+use ndarray::{Array1, Array2, Ix1, Ix2};
 
 pub use super::group_advantage::{Baseline, EpsilonMode, Layout, Scale, Singleton, Unscored};
 
-use super::group_advantage::{self, GroupAdvantage, GroupAdvantageCase, members};
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use super::group_advantage::{
+    self, EPSILONS, GroupAdvantage, GroupAdvantageCase, REWARD_RANGES, check_range, members,
+};
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::{Masked, Rows};
+use crate::contract::rows::{self, Masked, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::{chance, one};
 use crate::generate::pick::Pick;
 use crate::numeric::conventions::{MaskedOutput, MaskedValues};
 use crate::numeric::tolerance::Expected;
@@ -88,40 +85,42 @@ choice! {
 }
 
 options! {
+    check: |options| check_range(options.reward_range);
+
     /// The options of `outcome-advantage`.
     pub struct Options {
         /// `mean`, `leave-one-out` or `none`: what is taken off an outcome.
-        pub baseline: Baseline = Baseline::Mean,
+        pub baseline: Baseline = Baseline::Mean;
         /// `std`, `batch-std`, `loo-std` or `none`: divide by the deviation of the group's
         /// outcomes, of the whole batch's, of the other rows of the group (rows for which that is
         /// 0 or undefined are not divided), or not at all.
-        pub scale: Scale = Scale::Std,
+        pub scale: Scale = Scale::Std;
         /// `1` or `0`: unbiased or biased variance.
-        pub ddof: u8 = 1,
+        pub ddof: u8 = 1, in 0..=1, expected "0 or 1", chance 160;
         /// A number ≥ 0 that protects the division.
-        pub epsilon: f64 = 1e-4,
+        pub epsilon: f64 = 1e-4, in 0.0.., expected "a finite number ≥ 0", draw EPSILONS;
         /// `add` (σ + ε) or `clamp` (max(σ, ε)).
-        pub epsilon_mode: EpsilonMode = EpsilonMode::Add,
+        pub epsilon_mode: EpsilonMode = EpsilonMode::Add;
         /// `zero`, `reward` (its outcome) or `avoid`: what a group of one row gets. Also a group
         /// of which `unscored` and `empty_rows: exclude` leave one row, and with `batch-std` a
         /// batch of one row. With `baseline: none` it is a row like any other.
-        pub singleton: Singleton = Singleton::Zero,
+        pub singleton: Singleton = Singleton::Zero;
         /// `any` or `contiguous` (equal-sized groups in adjacent rows).
-        pub layout: Layout = Layout::Any,
+        pub layout: Layout = Layout::Any;
         /// `avoid` or `exclude`: NaN rewards that count are never generated, or their rows are
         /// left out of the statistics and get advantage 0.
-        pub unscored: Unscored = Unscored::Avoid,
+        pub unscored: Unscored = Unscored::Avoid;
         /// `[lo, hi]`: the outcomes generated.
-        pub reward_range: [f64; 2] = [-10.0, 10.0],
+        pub reward_range: [f64; 2] = [-10.0, 10.0], draw REWARD_RANGES;
         /// `count` or `exclude`: whether a row without a token has a part in the statistics of its
         /// group, with outcome 0.
-        pub empty_rows: EmptyRows = EmptyRows::Count,
+        pub empty_rows: EmptyRows = EmptyRows::Count;
         /// `true` or `false`: whether a mask may have gaps inside a row.
-        pub holes: bool = false,
+        pub holes: bool = false;
         /// `finite` or `any`: what may stand under the mask.
-        pub masked_values: MaskedValues = MaskedValues::Finite,
+        pub masked_values: MaskedValues = MaskedValues::Finite;
         /// `zero` or `any`: what stands at masked positions of the output.
-        pub masked_output: MaskedOutput = MaskedOutput::Zero,
+        pub masked_output: MaskedOutput = MaskedOutput::Zero;
     }
 }
 
@@ -150,36 +149,6 @@ impl Options {
             rows: self.rows,
             deterministic: self.deterministic,
         }
-    }
-}
-
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        crate::contract::options::Options::check(&self.as_declared())
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let both = <group_advantage::Options as crate::contract::options::Options>::draw(u)?;
-        Ok(Options {
-            baseline: both.baseline,
-            scale: both.scale,
-            ddof: both.ddof,
-            epsilon: both.epsilon,
-            epsilon_mode: both.epsilon_mode,
-            singleton: both.singleton,
-            layout: both.layout,
-            unscored: both.unscored,
-            reward_range: both.reward_range,
-            empty_rows: one(u, EmptyRows::ALL)?,
-            holes: chance(u, 128)?,
-            masked_values: one(u, MaskedValues::ALL)?,
-            masked_output: one(u, MaskedOutput::ALL)?,
-            ..Options::default()
-        })
     }
 }
 
@@ -225,10 +194,6 @@ impl Contract for OutcomeAdvantage {
         generate::simpler(case, options)
     }
 
-    fn shapes(case: &OutcomeAdvantageCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("advantages", case.token_rewards.shape().to_vec())]
-    }
-
     fn oracle(case: &OutcomeAdvantageCase, options: &Options, _: Dtype) -> Vec<Expected> {
         oracle::advantages(case, options)
     }
@@ -249,7 +214,7 @@ impl Rows for OutcomeAdvantage {
 
     fn permutation(case: &OutcomeAdvantageCase, options: &Options, pick: &mut Pick) -> Vec<usize> {
         let ids_only = GroupAdvantageCase {
-            rewards: ndarray::Array1::zeros(case.groups.len()),
+            rewards: Array1::zeros(case.groups.len()),
             groups: case.groups.clone(),
         };
         GroupAdvantage::permutation(&ids_only, &options.as_declared(), pick)
@@ -277,7 +242,7 @@ impl Masked for OutcomeAdvantage {
 /// The rows of each group, groups in order of their first row.
 fn groups(case: &OutcomeAdvantageCase) -> Vec<Vec<usize>> {
     let groups = case.groups.clone();
-    members(&GroupAdvantageCase { rewards: ndarray::Array1::zeros(groups.len()), groups })
+    members(&GroupAdvantageCase { rewards: Array1::zeros(groups.len()), groups })
 }
 
 /// The rewards that count in a row.

@@ -20,14 +20,12 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array0, Array2, Ix0, Ix2, IxDyn};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::options;
+use crate::contract::options::{above, options};
 use crate::contract::rows::{Masked, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::draw::{chance, one};
 use crate::numeric::aggregate::Aggregate;
@@ -172,56 +170,59 @@ choice! {
 }
 
 options! {
+    check: goes_together;
+    draw: drawn;
+
     /// The options of `policy-loss`.
     pub struct Options {
         /// `ppo-clip` (the larger of -A·ratio and -A·clipped ratio), `reinforce` (-A·log_probs) or
         /// `cispo` (-clipped ratio·A·log_probs, no gradient through the ratio).
-        pub objective: Objective = Objective::PpoClip,
+        pub objective: Objective = Objective::PpoClip;
         /// `token` (each token's own), `sequence` (exp of the row's mean log-ratio, differentiated
         /// through the mean; advantages constant along a row) or `sequence-token` (the same
         /// value, the gradient through each token's own log-probability).
-        pub ratio: Ratio = Ratio::Token,
+        pub ratio: Ratio = Ratio::Token;
         /// The lower bound of the ratio is 1 - clip_low; 0 to 1.
-        pub clip_low: f64 = 0.2,
+        pub clip_low: f64 = 0.2, in 0.0..=1.0;
         /// The upper bound of the ratio is 1 + clip_high; a number ≥ 0.
-        pub clip_high: f64 = 0.2,
+        pub clip_high: f64 = 0.2, in 0.0..;
         /// `relative` or, with `cispo`, `absolute` (the upper bound is clip_high itself, and there
         /// is no lower one).
-        pub clip_bounds: ClipBounds = ClipBounds::Relative,
+        pub clip_bounds: ClipBounds = ClipBounds::Relative;
         /// `null`, or c > 1: with A < 0 a token's loss is at most -c·A (`ppo-clip`).
-        pub dual_clip: Option<f64> = None,
+        pub dual_clip: Option<f64> = None, in above(1.0);
         /// The weight of the divergence from the reference, ≥ 0; with 0 there is no reference.
-        pub beta: f64 = 0.0,
+        pub beta: f64 = 0.0, in 0.0..;
         /// `k3`, `k1`, `k2` or `abs`: the estimator of that divergence, with the gradient of its
         /// value.
-        pub kl_estimator: KlEstimator = KlEstimator::K3,
+        pub kl_estimator: KlEstimator = KlEstimator::K3;
         /// `null`, or c > 0: the log-ratio to the reference is clamped to ±c.
-        pub kl_log_ratio_clamp: Option<f64> = None,
+        pub kl_log_ratio_clamp: Option<f64> = None, in above(0.0);
         /// `null`, or `[lo, hi]`: a token's divergence from the reference is clamped to it.
-        pub kl_clamp: Option<[f64; 2]> = None,
+        pub kl_clamp: Option<[f64; 2]> = None;
         /// `token` (advantages `[N, T]`) or `row` (`[N]`).
-        pub advantage_shape: AdvantageShape = AdvantageShape::Token,
+        pub advantage_shape: AdvantageShape = AdvantageShape::Token;
         /// `k1`, `k2` or `k3`: what the metric `approx_kl` is the mean of.
-        pub approx_kl: ApproxKl = ApproxKl::K1,
+        pub approx_kl: ApproxKl = ApproxKl::K1;
         /// `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
         /// `seq-mean-token-sum-norm` (the sum over tokens, divided by norm_length).
-        pub aggregate: Aggregate = Aggregate::TokenMean,
+        pub aggregate: Aggregate = Aggregate::TokenMean;
         /// An integer > 0: the constant of `seq-mean-token-sum-norm`.
-        pub norm_length: Option<u32> = None,
+        pub norm_length: Option<u32> = None;
         /// `null`, or c > 0: the exponent of a ratio is clamped to ±c, where the derivative is 0
         /// beyond.
-        pub log_ratio_clamp: Option<f64> = None,
+        pub log_ratio_clamp: Option<f64> = None, in above(0.0);
         /// `avoid` (log-ratios within ±80, at f16 within ±10) or `finite` (up to ±120, where
         /// loss and gradient must be finite wherever the exact ones are).
-        pub extreme_ratios: ExtremeRatios = ExtremeRatios::Avoid,
+        pub extreme_ratios: ExtremeRatios = ExtremeRatios::Avoid;
         /// `zero`, `nan`, `refuse` or `avoid`: what a batch without a token gives.
-        pub empty_mask: EmptyMask = EmptyMask::Zero,
+        pub empty_mask: EmptyMask = EmptyMask::Zero;
         /// `skip` or `count`: whether a row without a token counts in the number of rows.
-        pub empty_rows: EmptyRows = EmptyRows::Skip,
+        pub empty_rows: EmptyRows = EmptyRows::Skip;
         /// `true` or `false`: whether a mask may have gaps inside a row.
-        pub holes: bool = false,
+        pub holes: bool = false;
         /// `finite` or `any`: what may stand under the mask.
-        pub masked_values: MaskedValues = MaskedValues::Finite,
+        pub masked_values: MaskedValues = MaskedValues::Finite;
     }
 }
 
@@ -251,81 +252,60 @@ impl Options {
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// Options that only some others go with, and the order of the ends of `kl_clamp`.
+fn goes_together(options: &Options) -> Result<(), (&'static str, String)> {
+    if options.clip_bounds == ClipBounds::Absolute && options.objective != Objective::Cispo {
+        Err(("clip_bounds", "`absolute` goes with `objective: cispo` only".to_owned()))
+    } else if let Some([lo, hi]) =
+        options.kl_clamp.filter(|[lo, hi]| lo.partial_cmp(hi).is_none_or(|o| o.is_gt()))
+    {
+        Err(("kl_clamp", format!("expected null or [lo, hi], found [{lo}, {hi}]")))
+    } else {
+        options.aggregate.check(options.norm_length)
     }
+}
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let positive = |c: Option<f64>| c.is_none_or(|c| c > 0.0 && c.is_finite());
-        let found = |c: Option<f64>| c.map_or("null".to_owned(), |c| c.to_string());
-        if !(0.0..=1.0).contains(&self.clip_low) {
-            Err(("clip_low", format!("expected a number from 0 to 1, found {}", self.clip_low)))
-        } else if !(self.clip_high >= 0.0 && self.clip_high.is_finite()) {
-            Err(("clip_high", format!("expected a number ≥ 0, found {}", self.clip_high)))
-        } else if self.clip_bounds == ClipBounds::Absolute && self.objective != Objective::Cispo {
-            Err(("clip_bounds", "`absolute` goes with `objective: cispo` only".to_owned()))
-        } else if self.dual_clip.is_some_and(|c| !(c > 1.0 && c.is_finite())) {
-            let why = format!("expected null or a number > 1, found {}", found(self.dual_clip));
-            Err(("dual_clip", why))
-        } else if !(self.beta >= 0.0 && self.beta.is_finite()) {
-            Err(("beta", format!("expected a number ≥ 0, found {}", self.beta)))
-        } else if !positive(self.log_ratio_clamp) {
-            let found = found(self.log_ratio_clamp);
-            Err(("log_ratio_clamp", format!("expected null or a number > 0, found {found}")))
-        } else if !positive(self.kl_log_ratio_clamp) {
-            let found = found(self.kl_log_ratio_clamp);
-            Err(("kl_log_ratio_clamp", format!("expected null or a number > 0, found {found}")))
-        } else if let Some([lo, hi]) =
-            self.kl_clamp.filter(|[lo, hi]| lo.partial_cmp(hi).is_none_or(|o| o.is_gt()))
-        {
-            Err(("kl_clamp", format!("expected null or [lo, hi], found [{lo}, {hi}]")))
-        } else {
-            self.aggregate.check(self.norm_length)
-        }
+/// The bounds of the ratio are drawn together, and for `cispo` from others.
+fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
+    let objective = one(u, &[0, 0, 1, 2]).map(|index: usize| Objective::ALL[index])?;
+    let aggregate = one(u, Aggregate::ALL)?;
+    let (clip_low, clip_high) =
+        one(u, &[(0.2, 0.2), (0.2, 0.28), (0.1, 0.1), (0.2, 0.272), (3e-4, 4e-4)])?;
+    let mut options = Options {
+        objective,
+        ratio: one(u, &[0, 0, 1, 2]).map(|index: usize| Ratio::ALL[index])?,
+        clip_low,
+        clip_high,
+        dual_clip: one(u, &[None, None, Some(3.0), Some(1.5)])?,
+        beta: one(u, &[0.0, 0.04, 0.5, 0.0, 1.0, 0.1])?,
+        kl_estimator: one(u, KlEstimator::ALL)?,
+        kl_log_ratio_clamp: one(u, &[None, None, Some(20.0), Some(1.0)])?,
+        kl_clamp: one(u, &[None, None, Some([-10.0, 10.0]), Some([0.0, 0.5])])?,
+        advantage_shape: one(u, AdvantageShape::ALL)?,
+        approx_kl: one(u, ApproxKl::ALL)?,
+        aggregate,
+        norm_length: (aggregate == Aggregate::SeqMeanTokenSumNorm).then_some(6),
+        log_ratio_clamp: one(u, &[None, None, Some(20.0), Some(10.0)])?,
+        extreme_ratios: one(u, &[0, 0, 1]).map(|index: usize| ExtremeRatios::ALL[index])?,
+        empty_mask: one(u, EmptyMask::ALL)?,
+        empty_rows: one(u, EmptyRows::ALL)?,
+        holes: chance(u, 128)?,
+        masked_values: one(u, MaskedValues::ALL)?,
+        ..Options::default()
+    };
+    if objective == Objective::Cispo {
+        let (clip_low, clip_high, clip_bounds) = one(
+            u,
+            &[
+                (0.2, 0.2, ClipBounds::Relative),
+                (1.0, 4.0, ClipBounds::Relative),
+                (0.2, 5.0, ClipBounds::Absolute),
+                (0.2, 0.2, ClipBounds::Absolute),
+            ],
+        )?;
+        options = Options { clip_low, clip_high, clip_bounds, ..options };
     }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let objective = one(u, &[0, 0, 1, 2]).map(|index: usize| Objective::ALL[index])?;
-        let aggregate = one(u, Aggregate::ALL)?;
-        let (clip_low, clip_high) =
-            one(u, &[(0.2, 0.2), (0.2, 0.28), (0.1, 0.1), (0.2, 0.272), (3e-4, 4e-4)])?;
-        let mut options = Options {
-            objective,
-            ratio: one(u, &[0, 0, 1, 2]).map(|index: usize| Ratio::ALL[index])?,
-            clip_low,
-            clip_high,
-            dual_clip: one(u, &[None, None, Some(3.0), Some(1.5)])?,
-            beta: one(u, &[0.0, 0.04, 0.5, 0.0, 1.0, 0.1])?,
-            kl_estimator: one(u, KlEstimator::ALL)?,
-            kl_log_ratio_clamp: one(u, &[None, None, Some(20.0), Some(1.0)])?,
-            kl_clamp: one(u, &[None, None, Some([-10.0, 10.0]), Some([0.0, 0.5])])?,
-            advantage_shape: one(u, AdvantageShape::ALL)?,
-            approx_kl: one(u, ApproxKl::ALL)?,
-            aggregate,
-            norm_length: (aggregate == Aggregate::SeqMeanTokenSumNorm).then_some(6),
-            log_ratio_clamp: one(u, &[None, None, Some(20.0), Some(10.0)])?,
-            extreme_ratios: one(u, &[0, 0, 1]).map(|index: usize| ExtremeRatios::ALL[index])?,
-            empty_mask: one(u, EmptyMask::ALL)?,
-            empty_rows: one(u, EmptyRows::ALL)?,
-            holes: chance(u, 128)?,
-            masked_values: one(u, MaskedValues::ALL)?,
-            ..Options::default()
-        };
-        if objective == Objective::Cispo {
-            let (clip_low, clip_high, clip_bounds) = one(
-                u,
-                &[
-                    (0.2, 0.2, ClipBounds::Relative),
-                    (1.0, 4.0, ClipBounds::Relative),
-                    (0.2, 5.0, ClipBounds::Absolute),
-                    (0.2, 0.2, ClipBounds::Absolute),
-                ],
-            )?;
-            options = Options { clip_low, clip_high, clip_bounds, ..options };
-        }
-        Ok(options)
-    }
+    Ok(options)
 }
 
 /// The contract: the loss of a policy gradient step.
@@ -378,10 +358,6 @@ impl Contract for PolicyLoss {
 
     fn small(options: &Options, dtype: Dtype) -> Vec<PolicyLossCase> {
         generate::small(options, dtype)
-    }
-
-    fn shapes(_: &PolicyLossCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("loss", Vec::new())]
     }
 
     fn refuses(case: &PolicyLossCase, options: &Options) -> bool {

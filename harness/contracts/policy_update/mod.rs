@@ -15,17 +15,15 @@ mod invariants;
 mod learner;
 mod trials;
 
-use arbitrary::Unstructured;
+use std::ops::Bound::{Excluded, Included};
+
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::stage::Stage;
-use crate::generate::draw::one;
+use crate::contract::{Contract, Parts};
 use crate::generate::measure::Measure;
-use crate::numeric::tolerance::Expected;
 use crate::value::place::Dtype;
 use crate::value::record::record;
 
@@ -84,39 +82,16 @@ options! {
     /// The options of `policy-update`.
     pub struct Options {
         /// A number ≥ 0: the weight of the KL to the starting policy.
-        pub beta: f64 = 0.0,
+        pub beta: f64 = 0.0, in 0.0.., expected "a finite number ≥ 0",
+            draw [0.0, 0.1, 0.0, 0.04, 0.5];
         /// A number from 0 to 0.5: the share of runs in which a right component may fail by
         /// chance to show what an invariant asks for.
-        pub tolerance: f64 = 0.1,
+        pub tolerance: f64 = 0.1, in (Excluded(0.0), Included(0.5)), draw [0.1, 0.05, 0.2];
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if !(self.beta >= 0.0 && self.beta.is_finite()) {
-            Err(("beta", format!("expected a finite number ≥ 0, found {}", self.beta)))
-        } else if !(self.tolerance > 0.0 && self.tolerance <= 0.5) {
-            let found = self.tolerance;
-            Err(("tolerance", format!("expected a number > 0 and at most 0.5, found {found}")))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            beta: one(u, &[0.0, 0.1, 0.0, 0.04, 0.5])?,
-            tolerance: one(u, &[0.1, 0.05, 0.2])?,
-            ..Options::default()
-        })
-    }
-}
-
-/// The contract: a few steps of policy gradient on a bandit.
+/// The contract: a few steps of policy gradient on a bandit. There is no oracle: what a run gives
+/// is chance, and every algorithm has its own.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyUpdate;
 
@@ -150,11 +125,6 @@ impl Contract for PolicyUpdate {
 
     fn shapes(case: &PolicyUpdateCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
         vec![("logits", vec![case.logits.len()])]
-    }
-
-    /// Nothing: what a run gives is chance, and every algorithm has its own.
-    fn oracle(_: &PolicyUpdateCase, _: &Options, _: Dtype) -> Vec<Expected> {
-        Vec::new()
     }
 }
 

@@ -19,14 +19,12 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::options;
+use crate::contract::options::{above, options};
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::draw::{chance, one};
 use crate::numeric::tolerance::Expected;
@@ -144,21 +142,24 @@ choice! {
 }
 
 options! {
+    check: goes_with_kind;
+    draw: drawn;
+
     /// The options of `preference-loss`.
     pub struct Options {
         /// `sigmoid` (-log σ(βΔ - γ)), `hinge` (max(0, 1 - βΔ)), `ipo` ((Δ - 1/(2β))²) or
         /// `robust` ((-(1 - ε)·log σ(βΔ) + ε·log σ(-βΔ)) / (1 - 2ε)).
-        pub kind: Kind = Kind::Sigmoid,
+        pub kind: Kind = Kind::Sigmoid;
         /// β > 0, the strength of the pull to the reference.
-        pub beta: f64 = 0.1,
+        pub beta: f64 = 0.1, in above(0.0);
         /// ε from 0 to below 0.5, the share of exchanged pairs; `sigmoid` and `robust` only.
-        pub label_smoothing: f64 = 0.0,
+        pub label_smoothing: f64 = 0.0, in 0.0..0.5;
         /// γ ≥ 0, what βΔ has to exceed; `sigmoid` only.
-        pub margin: f64 = 0.0,
+        pub margin: f64 = 0.0, in 0.0..;
         /// `true` or `false`: whether the loss ignores the reference, which is passed all the same.
-        pub reference_free: bool = false,
+        pub reference_free: bool = false;
         /// `none` (`losses`, one for each pair) or `mean` (`loss`, one number).
-        pub reduction: Reduction = Reduction::None,
+        pub reduction: Reduction = Reduction::None;
     }
 }
 
@@ -172,47 +173,35 @@ impl Options {
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// Smoothing and margin go with some kinds only.
+fn goes_with_kind(options: &Options) -> Result<(), (&'static str, String)> {
+    let Options { kind, label_smoothing, margin, .. } = *options;
+    if label_smoothing != 0.0 && !matches!(kind, Kind::Sigmoid | Kind::Robust) {
+        Err(("label_smoothing", "goes with `sigmoid` and `robust` only".to_owned()))
+    } else if margin != 0.0 && kind != Kind::Sigmoid {
+        Err(("margin", "goes with `sigmoid` only".to_owned()))
+    } else {
+        Ok(())
     }
+}
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let Options { kind, beta, label_smoothing, margin, .. } = *self;
-        let smoothed = matches!(kind, Kind::Sigmoid | Kind::Robust);
-        if !(beta > 0.0 && beta.is_finite()) {
-            Err(("beta", format!("expected a number > 0, found {beta}")))
-        } else if !(0.0..0.5).contains(&label_smoothing) {
-            let expected = "a number from 0 to below 0.5";
-            Err(("label_smoothing", format!("expected {expected}, found {label_smoothing}")))
-        } else if label_smoothing != 0.0 && !smoothed {
-            Err(("label_smoothing", "goes with `sigmoid` and `robust` only".to_owned()))
-        } else if !(margin >= 0.0 && margin.is_finite()) {
-            Err(("margin", format!("expected a number ≥ 0, found {margin}")))
-        } else if margin != 0.0 && kind != Kind::Sigmoid {
-            Err(("margin", "goes with `sigmoid` only".to_owned()))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let kind = one(u, Kind::ALL)?;
-        let smoothing = one(u, &[0.0, 0.1, 0.0, 0.3])?;
-        let margin = one(u, &[0.0, 0.0, 0.5, 1.4])?;
-        Ok(Options {
-            kind,
-            beta: one(u, &[0.1, 0.5, 1.0, 0.05, 2.0])?,
-            label_smoothing: match kind {
-                Kind::Sigmoid | Kind::Robust => smoothing,
-                Kind::Hinge | Kind::Ipo => 0.0,
-            },
-            margin: if kind == Kind::Sigmoid { margin } else { 0.0 },
-            reference_free: chance(u, 80)?,
-            reduction: one(u, Reduction::ALL)?,
-            ..Options::default()
-        })
-    }
+/// Smoothing and margin are drawn first, for the kinds that have them.
+fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
+    let kind = one(u, Kind::ALL)?;
+    let smoothing = one(u, &[0.0, 0.1, 0.0, 0.3])?;
+    let margin = one(u, &[0.0, 0.0, 0.5, 1.4])?;
+    Ok(Options {
+        kind,
+        beta: one(u, &[0.1, 0.5, 1.0, 0.05, 2.0])?,
+        label_smoothing: match kind {
+            Kind::Sigmoid | Kind::Robust => smoothing,
+            Kind::Hinge | Kind::Ipo => 0.0,
+        },
+        margin: if kind == Kind::Sigmoid { margin } else { 0.0 },
+        reference_free: chance(u, 80)?,
+        reduction: one(u, Reduction::ALL)?,
+        ..Options::default()
+    })
 }
 
 /// The contract: the loss of preference pairs.

@@ -14,20 +14,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::{Masked, Rows};
+use crate::contract::rows::{self, Masked, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::{chance, one};
 use crate::numeric::conventions::{MaskedOutput, MaskedTokens, MaskedValues};
 use crate::numeric::tolerance::Expected;
 use crate::value::place::Dtype;
@@ -73,41 +68,16 @@ options! {
     /// The options of `returns`.
     pub struct Options {
         /// The discount of one step, 0 to 1.
-        pub gamma: f64 = 1.0,
+        pub gamma: f64 = 1.0, in 0.0..=1.0, draw [1.0, 0.99, 0.9, 0.5, 0.0];
         /// `skip` (masked tokens are no steps: the return carries over them) or `zero` (they are
         /// steps with reward 0: time passes).
-        pub masked: MaskedTokens = MaskedTokens::Skip,
+        pub masked: MaskedTokens = MaskedTokens::Skip;
         /// `true` or `false`: whether a mask may have gaps inside a row.
-        pub holes: bool = false,
+        pub holes: bool = false;
         /// `finite` or `any`: what may stand under the mask.
-        pub masked_values: MaskedValues = MaskedValues::Finite,
+        pub masked_values: MaskedValues = MaskedValues::Finite;
         /// `zero` or `any`: what stands at masked positions of the output.
-        pub masked_output: MaskedOutput = MaskedOutput::Zero,
-    }
-}
-
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if (0.0..=1.0).contains(&self.gamma) {
-            Ok(())
-        } else {
-            Err(("gamma", format!("expected a number from 0 to 1, found {}", self.gamma)))
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            gamma: one(u, &[1.0, 0.99, 0.9, 0.5, 0.0])?,
-            masked: one(u, MaskedTokens::ALL)?,
-            holes: chance(u, 128)?,
-            masked_values: one(u, MaskedValues::ALL)?,
-            masked_output: one(u, MaskedOutput::ALL)?,
-            ..Options::default()
-        })
+        pub masked_output: MaskedOutput = MaskedOutput::Zero;
     }
 }
 
@@ -138,10 +108,6 @@ impl Contract for Returns {
 
     fn small(options: &Options, dtype: Dtype) -> Vec<ReturnsCase> {
         rows::small::<Self>(&[("rewards", &[0.0, 1.0, 2.0])], options, dtype)
-    }
-
-    fn shapes(case: &ReturnsCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("returns", case.rewards.shape().to_vec())]
     }
 
     fn oracle(case: &ReturnsCase, options: &Options, _: Dtype) -> Vec<Expected> {

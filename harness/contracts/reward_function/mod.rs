@@ -19,14 +19,12 @@ mod template;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::completions::AnswerFamily;
 use crate::generate::draw::one;
@@ -102,72 +100,67 @@ choice! {
 const TEMPLATE: &str = "<reasoning>\n{reasoning}\n</reasoning>\n<answer>\n{answer}\n</answer>";
 
 options! {
+    check: has_form_and_range;
+
     /// The options of `reward-function`.
     pub struct Options {
         /// `correctness`, `format`, `incremental-format` or `none`: what the score is about, and
         /// so which relations must hold.
-        pub judges: Judges = Judges::Correctness,
+        pub judges: Judges = Judges::Correctness;
         /// How a well-formed completion looks: a text in which `{reasoning}` and `{answer}` are
         /// replaced, and nothing else.
-        pub template: String = TEMPLATE.to_owned(),
+        pub template: String = TEMPLATE.to_owned(), by drawn_template;
         /// `integer`, `decimal`, `text` or `latex`: the gold answers.
-        pub answer_family: AnswerFamily = AnswerFamily::Integer,
+        pub answer_family: AnswerFamily = AnswerFamily::Integer;
         /// The least and the largest score, `[lo, hi]`.
         pub range: [f64; 2] = [0.0, 1.0],
+            draw [[0.0, 1.0], [-1.0, 1.0], [0.0, 2.0], [-1.0, 0.0], [-3.0, 4.0]];
         /// `refuse` or `allow`: whether None or NaN may say that a completion cannot be scored.
-        pub unscored: Unscored = Unscored::Refuse,
+        pub unscored: Unscored = Unscored::Refuse;
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// The template has a place for the answer, and a form where that is judged; the range is one.
+fn has_form_and_range(options: &Options) -> Result<(), (&'static str, String)> {
+    let count = |word: &str| options.template.matches(word).count();
+    let (answers, reasonings) = (count("{answer}"), count("{reasoning}"));
+    if answers != 1 || reasonings > 1 {
+        let expected = "expected `{answer}` once and `{reasoning}` once or not at all";
+        let found = format!("{expected}, found {answers} and {reasonings}");
+        return Err(("template", found));
     }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let count = |word: &str| self.template.matches(word).count();
-        let (answers, reasonings) = (count("{answer}"), count("{reasoning}"));
-        if answers != 1 || reasonings > 1 {
-            let expected = "expected `{answer}` once and `{reasoning}` once or not at all";
-            let found = format!("{expected}, found {answers} and {reasonings}");
-            return Err(("template", found));
-        }
-        let form = matches!(self.judges, Judges::Format | Judges::IncrementalFormat);
-        if form && Template::of(self).marks().is_empty() {
-            let expected = "expected something besides `{reasoning}` and `{answer}`: \
-                            without it every text has the form";
-            return Err(("template", expected.to_owned()));
-        }
-        let [lo, hi] = self.range;
-        if !(lo < hi && lo.abs().max(hi.abs()) <= LARGEST) {
-            let expected = format!("expected two numbers, -{LARGEST} ≤ lo < hi ≤ {LARGEST}");
-            return Err(("range", format!("{expected}, found [{lo}, {hi}]")));
-        }
-        Ok(())
+    if options.judges_form() && Template::of(options).marks().is_empty() {
+        let expected = "expected something besides `{reasoning}` and `{answer}`: \
+                        without it every text has the form";
+        return Err(("template", expected.to_owned()));
     }
+    let [lo, hi] = options.range;
+    if !(lo < hi && lo.abs().max(hi.abs()) <= LARGEST) {
+        let expected = format!("expected two numbers, -{LARGEST} ≤ lo < hi ≤ {LARGEST}");
+        return Err(("range", format!("{expected}, found [{lo}, {hi}]")));
+    }
+    Ok(())
+}
 
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let judges = one(u, Judges::ALL)?;
-        let form = matches!(judges, Judges::Format | Judges::IncrementalFormat);
-        let mut templates = vec![
-            TEMPLATE,
-            "<think>{reasoning}</think><answer>{answer}</answer>",
-            "<think>\n{reasoning}\n</think>\n{answer}",
-            "<reasoning>\n{reasoning}\n</reasoning>\n<answer>\n{answer}\n</answer>\n",
-            "{reasoning}\n#### {answer}",
-            "{reasoning} So it is \\boxed{{answer}}",
-        ];
-        if !form {
-            templates.push("{answer}");
-        }
-        Ok(Options {
-            judges,
-            template: one(u, &templates)?.to_owned(),
-            answer_family: one(u, AnswerFamily::ALL)?,
-            range: one(u, &[[0.0, 1.0], [-1.0, 1.0], [0.0, 2.0], [-1.0, 0.0], [-3.0, 4.0]])?,
-            unscored: one(u, Unscored::ALL)?,
-            ..Options::default()
-        })
+/// A template, with a form where that is judged.
+fn drawn_template(u: &mut Unstructured<'_>, drawn: &Options) -> arbitrary::Result<String> {
+    let templates = [
+        TEMPLATE,
+        "<think>{reasoning}</think><answer>{answer}</answer>",
+        "<think>\n{reasoning}\n</think>\n{answer}",
+        "<reasoning>\n{reasoning}\n</reasoning>\n<answer>\n{answer}\n</answer>\n",
+        "{reasoning}\n#### {answer}",
+        "{reasoning} So it is \\boxed{{answer}}",
+        "{answer}",
+    ];
+    let formless = usize::from(drawn.judges_form());
+    Ok(one(u, &templates[..templates.len() - formless])?.to_owned())
+}
+
+impl Options {
+    /// Whether the score is about the form.
+    fn judges_form(&self) -> bool {
+        matches!(self.judges, Judges::Format | Judges::IncrementalFormat)
     }
 }
 
@@ -214,10 +207,6 @@ impl Contract for RewardFunction {
 
     fn measure(case: &RewardFunctionCase) -> Measure {
         generate::measure(case)
-    }
-
-    fn shapes(case: &RewardFunctionCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("rewards", vec![case.completions.len()])]
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

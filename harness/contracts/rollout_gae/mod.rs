@@ -17,20 +17,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array2, Ix1, Ix2};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::Rows;
+use crate::contract::rows::{self, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::one;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -97,37 +92,13 @@ options! {
     /// The options of `rollout-gae`.
     pub struct Options {
         /// The discount of one step, 0 to 1.
-        pub gamma: f64 = 0.99,
+        pub gamma: f64 = 0.99, in 0.0..=1.0, draw [0.99, 1.0, 0.9, 0.5, 0.0];
         /// λ, how far ahead rewards are trusted over values: 0 (TD error) to 1 (return − value).
-        pub lam: f64 = 0.95,
+        pub lam: f64 = 0.95, in 0.0..=1.0, draw [0.95, 1.0, 0.0, 0.5];
         /// `after` (row t says that step t ended its episode, and `last_dones` equals the last row)
         /// or `before` (row t says that step t starts an episode, and `last_dones` is the row that
         /// would follow).
-        pub done_convention: DoneConvention = DoneConvention::After,
-    }
-}
-
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        for (name, x) in [("gamma", self.gamma), ("lam", self.lam)] {
-            if !(0.0..=1.0).contains(&x) {
-                return Err((name, format!("expected a number from 0 to 1, found {x}")));
-            }
-        }
-        Ok(())
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            gamma: one(u, &[0.99, 1.0, 0.9, 0.5, 0.0])?,
-            lam: one(u, &[0.95, 1.0, 0.0, 0.5])?,
-            done_convention: one(u, DoneConvention::ALL)?,
-            ..Options::default()
-        })
+        pub done_convention: DoneConvention = DoneConvention::After;
     }
 }
 
@@ -194,11 +165,6 @@ impl Contract for RolloutGae {
     fn simpler(case: &RolloutGaeCase, options: &Options, _: Dtype) -> Vec<RolloutGaeCase> {
         let candidates = rows::simpler::<Self>(case).into_iter();
         candidates.map(|candidate| candidate.agree(options)).collect()
-    }
-
-    fn shapes(case: &RolloutGaeCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        let shape = case.rewards.shape().to_vec();
-        vec![("advantages", shape.clone()), ("returns", shape)]
     }
 
     fn oracle(case: &RolloutGaeCase, options: &Options, _: Dtype) -> Vec<Expected> {

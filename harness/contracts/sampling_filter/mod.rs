@@ -20,20 +20,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::Rows;
+use crate::contract::options::{above, options};
+use crate::contract::rows::{self, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::one;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -83,84 +78,43 @@ choice! {
     }
 }
 
+/// The masses of top-p that are drawn.
+const TOP_P: [Option<f64>; 12] = [
+    None,
+    Some(0.75),
+    None,
+    Some(0.9),
+    Some(0.5),
+    Some(0.95),
+    Some(0.0),
+    Some(1e-6),
+    Some(0.8),
+    Some(0.25),
+    Some(1.0),
+    Some(0.1),
+];
+
 options! {
     /// The options of `sampling-filter`.
     pub struct Options {
         /// A number > 0 that divides the logits.
-        pub temperature: f64 = 1.0,
+        pub temperature: f64 = 1.0, in above(0.0), draw [1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.01];
         /// `null`, or a whole number ≥ 1: so many of the most likely tokens are kept.
-        pub top_k: Option<i64> = None,
+        pub top_k: Option<i64> = None, in 1.., expected "null (off) or a whole number ≥ 1",
+            draw [None, Some(2), None, Some(3), Some(1), Some(5), Some(50), Some(4)];
         /// `null`, or a number from 0 to 1: of what top-k left, renormalised, the smallest set of
         /// most likely tokens with this mass is kept.
-        pub top_p: Option<f64> = None,
+        pub top_p: Option<f64> = None, in 0.0..=1.0, expected "null (off) or a number from 0 to 1",
+            draw TOP_P;
         /// `null`, or a number from 0 to 1: tokens less likely than this share of the most likely
         /// one are taken away.
-        pub min_p: Option<f64> = None,
+        pub min_p: Option<f64> = None, in 0.0..=1.0, expected "null (off) or a number from 0 to 1",
+            draw [None, Some(0.1), None, Some(0.05), Some(0.5), Some(1.0), None, Some(0.0)];
         /// `temperature-first` (temperature, top-k, top-p, min-p) or `filters-first` (the
         /// temperature last).
-        pub order: Order = Order::TemperatureFirst,
+        pub order: Order = Order::TemperatureFirst;
         /// A whole number ≥ 1: so many tokens survive every filter, or all that there are.
-        pub min_keep: i64 = 1,
-    }
-}
-
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if !(self.temperature > 0.0 && self.temperature.is_finite()) {
-            let found = self.temperature;
-            return Err(("temperature", format!("expected a number > 0, found {found}")));
-        }
-        if let Some(k) = self.top_k.filter(|k| *k < 1) {
-            let expected = "null (off) or a whole number ≥ 1";
-            return Err(("top_k", format!("expected {expected}, found {k}")));
-        }
-        for (name, share) in [("top_p", self.top_p), ("min_p", self.min_p)] {
-            if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
-                let expected = "null (off) or a number from 0 to 1";
-                return Err((name, format!("expected {expected}, found {share}")));
-            }
-        }
-        if self.min_keep < 1 {
-            let found = self.min_keep;
-            return Err(("min_keep", format!("expected a whole number ≥ 1, found {found}")));
-        }
-        Ok(())
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let none = None;
-        Ok(Options {
-            temperature: one(u, &[1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.01])?,
-            top_k: one(u, &[none, Some(2), none, Some(3), Some(1), Some(5), Some(50), Some(4)])?,
-            top_p: one(
-                u,
-                &[
-                    None,
-                    Some(0.75),
-                    None,
-                    Some(0.9),
-                    Some(0.5),
-                    Some(0.95),
-                    Some(0.0),
-                    Some(1e-6),
-                    Some(0.8),
-                    Some(0.25),
-                    Some(1.0),
-                    Some(0.1),
-                ],
-            )?,
-            min_p: one(
-                u,
-                &[None, Some(0.1), None, Some(0.05), Some(0.5), Some(1.0), None, Some(0.0)],
-            )?,
-            order: one(u, Order::ALL)?,
-            min_keep: one(u, &[1, 1, 1, 2, 1, 3, 1, 5])?,
-            ..Options::default()
-        })
+        pub min_keep: i64 = 1, in 1.., expected "a whole number ≥ 1", draw [1, 1, 1, 2, 1, 3, 1, 5];
     }
 }
 
@@ -191,10 +145,6 @@ impl Contract for SamplingFilter {
 
     fn small(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase> {
         rows::small::<Self>(&[("logits", &[0.0, 1.0, -1.0, 2.0, 3.0])], options, dtype)
-    }
-
-    fn shapes(case: &SamplingFilterCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("probs", case.logits.shape().to_vec())]
     }
 
     fn oracle(case: &SamplingFilterCase, options: &Options, dtype: Dtype) -> Vec<Expected> {

@@ -45,20 +45,19 @@ use std::collections::BTreeMap;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1, Ix2};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::draw::{chance, one};
 use crate::numeric::tolerance::ExpectedTexts;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
 use crate::value::record::record;
+use crate::value::text::quoted;
 
 record! {
     /// The inputs of `token-decoder`.
@@ -108,21 +107,24 @@ choice! {
 pub type Vocabulary = BTreeMap<i64, String>;
 
 options! {
+    check: tokens_agree;
+    draw: drawn;
+
     /// The options of `token-decoder`.
     pub struct Options {
         /// The pieces that are generated, by id: in the printable alphabet of byte-level
         /// vocabularies, as `get_vocab()` gives them (`Ġ` is a space); special ones as plain text.
-        pub vocabulary: Vocabulary = vocabulary(PIECES),
+        pub vocabulary: Vocabulary = vocabulary(PIECES);
         /// The ids of special tokens, `pad` and `eos` among them.
-        pub specials: Vec<i64> = vec![0, 1, 2],
+        pub specials: Vec<i64> = vec![0, 1, 2];
         /// The id that fills shorter rows.
-        pub pad: i64 = 0,
+        pub pad: i64 = 0;
         /// The id that ends a completion; may be `pad`.
-        pub eos: i64 = 1,
+        pub eos: i64 = 1;
         /// `true` or `false`: whether special tokens are left out of the text.
-        pub skip_special: bool = true,
+        pub skip_special: bool = true;
         /// `right` or `left`: where shorter rows are padded.
-        pub padding_side: Side = Side::Right,
+        pub padding_side: Side = Side::Right;
     }
 }
 
@@ -163,62 +165,57 @@ fn vocabulary(pieces: &[&[u8]]) -> Vocabulary {
     (0..).zip(pieces).collect()
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
+/// Every id that is named is in the vocabulary, and every piece has bytes.
+fn tokens_agree(options: &Options) -> Result<(), (&'static str, String)> {
+    if let Some(id) = options.specials.iter().find(|id| !options.vocabulary.contains_key(id)) {
+        return Err(("specials", format!("{id} is not in `vocabulary`")));
     }
+    for (name, id) in [("pad", options.pad), ("eos", options.eos)] {
+        if !options.specials.contains(&id) {
+            return Err((name, format!("expected one of `specials`, found {id}")));
+        }
+    }
+    let mut plain = 0;
+    for (id, piece) in &options.vocabulary {
+        if piece.is_empty() || *id < 0 {
+            return Err(("vocabulary", format!("{id} is no id, or has no piece")));
+        }
+        if options.specials.contains(id) {
+            continue;
+        }
+        plain += 1;
+        if alphabet::bytes(piece).is_none() {
+            let piece = quoted(piece);
+            let message = format!("{id} is {piece}, expected the alphabet of byte-level pieces");
+            return Err(("vocabulary", message));
+        }
+    }
+    if plain == 0 {
+        return Err(("vocabulary", "expected a piece that is not special".to_owned()));
+    }
+    Ok(())
+}
 
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if let Some(id) = self.specials.iter().find(|id| !self.vocabulary.contains_key(id)) {
-            return Err(("specials", format!("{id} is not in `vocabulary`")));
-        }
-        for (name, id) in [("pad", self.pad), ("eos", self.eos)] {
-            if !self.specials.contains(&id) {
-                return Err((name, format!("expected one of `specials`, found {id}")));
-            }
-        }
-        let mut plain = 0;
-        for (id, piece) in &self.vocabulary {
-            if piece.is_empty() || *id < 0 {
-                return Err(("vocabulary", format!("{id} is no id, or has no piece")));
-            }
-            if self.specials.contains(id) {
-                continue;
-            }
-            plain += 1;
-            if alphabet::bytes(piece).is_none() {
-                let piece = crate::value::text::quoted(piece);
-                let message =
-                    format!("{id} is {piece}, expected the alphabet of byte-level pieces");
-                return Err(("vocabulary", message));
-            }
-        }
-        if plain == 0 {
-            return Err(("vocabulary", "expected a piece that is not special".to_owned()));
-        }
-        Ok(())
+/// The ids of special tokens are drawn together with the vocabulary.
+fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
+    let skip_special = !chance(u, 80)?;
+    let padding_side = one(u, Side::ALL)?;
+    let (pad, eos) = one(u, &[(0, 1), (1, 1), (0, 0), (2, 1), (1, 2)])?;
+    let options = Options { pad, eos, skip_special, padding_side, ..Options::default() };
+    if chance(u, 96)? {
+        // Special tokens behind the others, with a gap, as real tokenizers add them.
+        let last = PIECES.len() as i64 + 100;
+        let moved = |id: i64| if id < 3 { id + last } else { id - 3 };
+        let vocabulary = options.vocabulary.into_iter().map(|(id, piece)| (moved(id), piece));
+        return Ok(Options {
+            vocabulary: vocabulary.collect(),
+            specials: options.specials.into_iter().map(moved).collect(),
+            pad: moved(pad),
+            eos: moved(eos),
+            ..Options { vocabulary: Vocabulary::new(), specials: Vec::new(), ..options }
+        });
     }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let skip_special = !chance(u, 80)?;
-        let padding_side = one(u, Side::ALL)?;
-        let (pad, eos) = one(u, &[(0, 1), (1, 1), (0, 0), (2, 1), (1, 2)])?;
-        let options = Options { pad, eos, skip_special, padding_side, ..Options::default() };
-        if chance(u, 96)? {
-            // Special tokens behind the others, with a gap, as real tokenizers add them.
-            let last = PIECES.len() as i64 + 100;
-            let moved = |id: i64| if id < 3 { id + last } else { id - 3 };
-            let vocabulary = options.vocabulary.into_iter().map(|(id, piece)| (moved(id), piece));
-            return Ok(Options {
-                vocabulary: vocabulary.collect(),
-                specials: options.specials.into_iter().map(moved).collect(),
-                pad: moved(pad),
-                eos: moved(eos),
-                ..Options { vocabulary: Vocabulary::new(), specials: Vec::new(), ..options }
-            });
-        }
-        Ok(options)
-    }
+    Ok(options)
 }
 
 impl Options {
@@ -277,10 +274,6 @@ impl Contract for TokenDecoder {
 
     fn simpler(case: &TokenDecoderCase, options: &Options, _: Dtype) -> Vec<TokenDecoderCase> {
         generate::simpler(case, options)
-    }
-
-    fn shapes(case: &TokenDecoderCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("texts", vec![case.tokens.nrows()])]
     }
 
     fn oracle_texts(case: &TokenDecoderCase, options: &Options) -> Vec<ExpectedTexts> {

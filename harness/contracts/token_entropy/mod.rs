@@ -15,20 +15,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::Rows;
+use crate::contract::options::{above, options};
+use crate::contract::rows::{self, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::{chance, one};
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -89,35 +84,12 @@ options! {
     /// The options of `token-entropy`.
     pub struct Options {
         /// A number > 0 that divides the logits.
-        pub temperature: f64 = 1.0,
+        pub temperature: f64 = 1.0, in above(0.0), draw [1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.5];
         /// `avoid` (-inf logits are never generated), `zero` (they contribute 0) or `nan` (they
         /// make the entropy of their position NaN).
-        pub neg_inf: NegInf = NegInf::Avoid,
+        pub neg_inf: NegInf = NegInf::Avoid;
         /// `true` or `false`: whether the gradient by the logits is part of the contract.
-        pub gradient: bool = true,
-    }
-}
-
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.temperature > 0.0 && self.temperature.is_finite() {
-            Ok(())
-        } else {
-            Err(("temperature", format!("expected a number > 0, found {}", self.temperature)))
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            temperature: one(u, &[1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.5])?,
-            neg_inf: one(u, NegInf::ALL)?,
-            gradient: chance(u, 200)?,
-            ..Options::default()
-        })
+        pub gradient: bool = true, chance 200;
     }
 }
 
@@ -149,11 +121,6 @@ impl Contract for TokenEntropy {
 
     fn small(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> {
         rows::small::<Self>(&[("logits", &[0.0, 0.0, 1.0, -1.0, 2.0])], options, dtype)
-    }
-
-    fn shapes(case: &TokenEntropyCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        let (rows, columns, _) = case.logits.dim();
-        vec![("entropy", vec![rows, columns])]
     }
 
     fn oracle(case: &TokenEntropyCase, options: &Options, _: Dtype) -> Vec<Expected> {

@@ -15,19 +15,15 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use arbitrary::Unstructured;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::options;
+use crate::contract::options::{above, options};
 use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
-use crate::generate::draw::{chance, one};
 use crate::generate::measure::Measure;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
@@ -99,35 +95,12 @@ options! {
     /// The options of `token-log-probs`.
     pub struct Options {
         /// A number > 0 that divides the logits.
-        pub temperature: f64 = 1.0,
+        pub temperature: f64 = 1.0, in above(0.0), draw [1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.5];
         /// `none` (logits at t score the token at t) or `next` (logits at t score the token at
         /// t + 1, and the output has T - 1 columns).
-        pub shift: Shift = Shift::None,
+        pub shift: Shift = Shift::None;
         /// `true` or `false`: whether the gradient by the logits is part of the contract.
-        pub gradient: bool = true,
-    }
-}
-
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.temperature > 0.0 && self.temperature.is_finite() {
-            Ok(())
-        } else {
-            Err(("temperature", format!("expected a number > 0, found {}", self.temperature)))
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            temperature: one(u, &[1.0, 0.6, 1.5, 1.0, 0.7, 2.0, 0.1, 0.5])?,
-            shift: one(u, Shift::ALL)?,
-            gradient: chance(u, 200)?,
-            ..Options::default()
-        })
+        pub gradient: bool = true, chance 200;
     }
 }
 

@@ -18,15 +18,12 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::{Masked, Rows};
+use crate::contract::options::{above, options};
+use crate::contract::rows::{self, Masked, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::draw::{chance, one};
 use crate::numeric::aggregate::Aggregate;
@@ -80,60 +77,47 @@ impl From<f32> for ValueLossOutput {
 }
 
 options! {
+    check: |options| options.aggregate.check(options.norm_length);
+    draw: drawn;
+
     /// The options of `value-loss`.
     pub struct Options {
         /// Null, or c > 0: how far from its old value a value may move before the clipped error
         /// counts where it is the larger.
-        pub clip: Option<f64> = None,
+        pub clip: Option<f64> = None, in above(0.0);
         /// A number > 0 that multiplies the loss.
-        pub factor: f64 = 0.5,
+        pub factor: f64 = 0.5, in above(0.0);
         /// `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
         /// `seq-mean-token-sum-norm` (the last but one, divided by `norm_length`).
-        pub aggregate: Aggregate = Aggregate::TokenMean,
+        pub aggregate: Aggregate = Aggregate::TokenMean;
         /// The constant of `seq-mean-token-sum-norm`, never derived from the width of the batch.
-        pub norm_length: Option<u32> = None,
+        pub norm_length: Option<u32> = None;
         /// `zero`, `nan`, `refuse` or `avoid`: what a batch without a token gives.
-        pub empty_mask: EmptyMask = EmptyMask::Zero,
+        pub empty_mask: EmptyMask = EmptyMask::Zero;
         /// `skip` or `count`: whether a row without a token counts in the number of rows.
-        pub empty_rows: EmptyRows = EmptyRows::Skip,
+        pub empty_rows: EmptyRows = EmptyRows::Skip;
         /// `true` or `false`: whether a mask may have gaps inside a row.
-        pub holes: bool = false,
+        pub holes: bool = false;
         /// `finite` or `any`: what may stand under the mask.
-        pub masked_values: MaskedValues = MaskedValues::Finite,
+        pub masked_values: MaskedValues = MaskedValues::Finite;
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let positive = |x: f64| x > 0.0 && x.is_finite();
-        if let Some(clip) = self.clip.filter(|clip| !positive(*clip)) {
-            return Err(("clip", format!("expected null or a number > 0, found {clip}")));
-        }
-        if !positive(self.factor) {
-            return Err(("factor", format!("expected a number > 0, found {}", self.factor)));
-        }
-        self.aggregate.check(self.norm_length)
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let aggregate = one(u, Aggregate::ALL)?;
-        let normed = aggregate == Aggregate::SeqMeanTokenSumNorm;
-        Ok(Options {
-            clip: one(u, &[None, Some(0.2), Some(0.5), Some(0.2), Some(1.0), Some(10.0)])?,
-            factor: one(u, &[0.5, 1.0, 0.5, 0.1, 0.25])?,
-            aggregate,
-            norm_length: if normed { Some(one(u, &[8, 1, 4, 1024])?) } else { None },
-            empty_mask: one(u, EmptyMask::ALL)?,
-            empty_rows: one(u, EmptyRows::ALL)?,
-            holes: chance(u, 128)?,
-            masked_values: one(u, MaskedValues::ALL)?,
-            ..Options::default()
-        })
-    }
+/// The aggregation is drawn first.
+fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
+    let aggregate = one(u, Aggregate::ALL)?;
+    let normed = aggregate == Aggregate::SeqMeanTokenSumNorm;
+    Ok(Options {
+        clip: one(u, &[None, Some(0.2), Some(0.5), Some(0.2), Some(1.0), Some(10.0)])?,
+        factor: one(u, &[0.5, 1.0, 0.5, 0.1, 0.25])?,
+        aggregate,
+        norm_length: if normed { Some(one(u, &[8, 1, 4, 1024])?) } else { None },
+        empty_mask: one(u, EmptyMask::ALL)?,
+        empty_rows: one(u, EmptyRows::ALL)?,
+        holes: chance(u, 128)?,
+        masked_values: one(u, MaskedValues::ALL)?,
+        ..Options::default()
+    })
 }
 
 /// The contract: the squared error of the critic, clipped around its old values.
@@ -179,10 +163,6 @@ impl Contract for ValueLoss {
 
     fn refuses(case: &ValueLossCase, options: &Options) -> bool {
         options.empty_mask == EmptyMask::Refuse && is_empty(case)
-    }
-
-    fn shapes(_: &ValueLossCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("loss", Vec::new())]
     }
 
     fn oracle(case: &ValueLossCase, options: &Options, dtype: Dtype) -> Vec<Expected> {

@@ -20,16 +20,12 @@ use ndarray::{Array2, Ix2};
 
 pub use super::group_advantage::EpsilonMode;
 
-use crate::contract::Contract;
-use crate::contract::Parts;
-use crate::contract::cuts::Cuts;
-use crate::contract::rows::along_axes;
+use crate::contract::cuts::{Cuts, along_axes};
 use crate::contract::definition::Definition;
-use crate::contract::options::RowInfluence;
-use crate::contract::options::options;
-use crate::contract::rows;
-use crate::contract::rows::{Masked, Rows};
+use crate::contract::options::{RowInfluence, options};
+use crate::contract::rows::{self, Masked, Rows};
 use crate::contract::stage::Stage;
+use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
 use crate::generate::draw::{chance, one};
 use crate::numeric::conventions::{EmptyMask, MaskedOutput, MaskedValues};
@@ -75,60 +71,46 @@ impl From<Array2<f32>> for WhitenOutput {
 
 options! {
     rows: Batch;
+    draw: drawn;
 
     /// The options of `whiten`. With `rows: batch` mean and variance are those of all tokens, with
     /// `independent` those of each row by itself.
     pub struct Options {
         /// `1` or `0`: unbiased or biased variance.
-        pub ddof: u8 = 1,
+        pub ddof: u8 = 1, in 0..=1, expected "0 or 1";
         /// A number ≥ 0 inside the root that protects the division. With 0 no set of equal values
         /// is generated.
-        pub epsilon: f64 = 1e-8,
+        pub epsilon: f64 = 1e-8, in 0.0.., expected "a finite number ≥ 0";
         /// `add` (√(var + ε)) or `clamp` (√max(var, ε)).
-        pub epsilon_mode: EpsilonMode = EpsilonMode::Add,
+        pub epsilon_mode: EpsilonMode = EpsilonMode::Add;
         /// `true` or `false`: whether the mean becomes 0, or is added again after the division.
-        pub shift_mean: bool = true,
+        pub shift_mean: bool = true;
         /// `zero`, `nan`, `refuse` or `avoid`: what fewer than `ddof` + 1 tokens give. `zero`
         /// keeps the value where the mean is kept (`shift_mean: false`).
-        pub empty_mask: EmptyMask = EmptyMask::Zero,
+        pub empty_mask: EmptyMask = EmptyMask::Zero;
         /// `true` or `false`: whether a mask may have gaps inside a row.
-        pub holes: bool = false,
+        pub holes: bool = false;
         /// `finite` or `any`: what may stand under the mask.
-        pub masked_values: MaskedValues = MaskedValues::Finite,
+        pub masked_values: MaskedValues = MaskedValues::Finite;
         /// `zero` or `any`: what stands at masked positions of the output.
-        pub masked_output: MaskedOutput = MaskedOutput::Zero,
+        pub masked_output: MaskedOutput = MaskedOutput::Zero;
     }
 }
 
-impl crate::contract::options::Options for Options {
-    fn docs() -> Vec<crate::contract::options::OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.ddof > 1 {
-            Err(("ddof", format!("expected 0 or 1, found {}", self.ddof)))
-        } else if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
-            Err(("epsilon", format!("expected a finite number ≥ 0, found {}", self.epsilon)))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        Ok(Options {
-            ddof: u8::from(chance(u, 160)?),
-            epsilon: one(u, &[1e-8, 1e-5, 1e-8, 1e-3, 1e-12, 0.0])?,
-            epsilon_mode: one(u, EpsilonMode::ALL)?,
-            shift_mean: chance(u, 160)?,
-            rows: one(u, &[RowInfluence::Batch, RowInfluence::Independent])?,
-            empty_mask: one(u, EmptyMask::ALL)?,
-            holes: chance(u, 128)?,
-            masked_values: one(u, MaskedValues::ALL)?,
-            masked_output: one(u, MaskedOutput::ALL)?,
-            ..Options::default()
-        })
-    }
+/// `rows` is drawn too, before what to do with an empty mask.
+fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
+    Ok(Options {
+        ddof: u8::from(chance(u, 160)?),
+        epsilon: one(u, &[1e-8, 1e-5, 1e-8, 1e-3, 1e-12, 0.0])?,
+        epsilon_mode: one(u, EpsilonMode::ALL)?,
+        shift_mean: chance(u, 160)?,
+        rows: one(u, &[RowInfluence::Batch, RowInfluence::Independent])?,
+        empty_mask: one(u, EmptyMask::ALL)?,
+        holes: chance(u, 128)?,
+        masked_values: one(u, MaskedValues::ALL)?,
+        masked_output: one(u, MaskedOutput::ALL)?,
+        ..Options::default()
+    })
 }
 
 /// The contract: values shifted to mean 0 and stretched to variance 1.
@@ -166,10 +148,6 @@ impl Contract for Whiten {
 
     fn simpler(case: &WhitenCase, _: &Options, _: Dtype) -> Vec<WhitenCase> {
         generate::simpler(case)
-    }
-
-    fn shapes(case: &WhitenCase, _: &Options) -> Vec<(&'static str, Vec<usize>)> {
-        vec![("whitened", case.values.shape().to_vec())]
     }
 
     fn oracle(case: &WhitenCase, options: &Options, _: Dtype) -> Vec<Expected> {
