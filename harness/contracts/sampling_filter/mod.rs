@@ -34,6 +34,7 @@ use crate::contract::rows::Rows;
 use crate::contract::stage::Stage;
 use crate::generate::axes::Axes;
 use crate::generate::draw::one;
+use crate::laws::faults::temperature::Tempered;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -161,6 +162,12 @@ impl crate::contract::options::Options for Options {
             min_keep: one(u, &[1, 1, 1, 2, 1, 3, 1, 5])?,
             ..Options::default()
         })
+    }
+}
+
+impl Tempered for Options {
+    fn temperature(&mut self) -> &mut f64 {
+        &mut self.temperature
     }
 }
 
