@@ -29,6 +29,7 @@ use crate::contract::stage::Stage;
 use crate::generate::axes::Axes;
 use crate::generate::draw::{chance, one};
 use crate::generate::measure::Measure;
+use crate::laws::faults::temperature::Tempered;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -128,6 +129,12 @@ impl crate::contract::options::Options for Options {
             gradient: chance(u, 200)?,
             ..Options::default()
         })
+    }
+}
+
+impl Tempered for Options {
+    fn temperature(&mut self) -> &mut f64 {
+        &mut self.temperature
     }
 }
 
