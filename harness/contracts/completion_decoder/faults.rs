@@ -1,12 +1,19 @@
 //! Known wrong behaviours of `completion-decoder`: real bugs, and string handling that loses text.
 
 use super::reference::{clean, text, thought, trimmed};
-use super::{CompletionDecoder, CompletionDecoderCase, CompletionDecoderOutput};
+use super::{CompletionDecoder, CompletionDecoderCase, CompletionDecoderOutput, Options, Think};
 
 type Fault = crate::contract::fault::Fault<CompletionDecoder>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    let themes =
+        [libraries(), artefacts(), markers(), reasoning(), last_segment(), characters(), rows()];
+    themes.into_iter().flatten().collect()
+}
+
+/// What libraries had wrong, in the order of all: a tag of reasoning, stop strings.
+fn libraries() -> Vec<Fault> {
     vec![
         Fault::new(
             "any-think-tag-blanks-the-answer",
@@ -16,17 +23,9 @@ pub(super) fn all() -> Vec<Fault> {
         .under("{think: strip-closed}")
         .gives(&[
             |case, options, _| {
-                each(case, |t| match options.think_tags.iter().any(|tag| t.contains(&**tag)) {
-                    true => String::new(),
-                    false => text(t, options),
-                })
+                only_if(case, options, |t| !options.think_tags.iter().any(|tag| t.contains(&**tag)))
             },
-            |case, options, _| {
-                each(case, |t| match t.contains(&*options.think_tags[0]) {
-                    true => String::new(),
-                    false => text(t, options),
-                })
-            },
+            |case, options, _| only_if(case, options, |t| !t.contains(&*options.think_tags[0])),
         ]),
         Fault::new(
             "stop-string-cut-although-absent",
@@ -52,6 +51,12 @@ pub(super) fn all() -> Vec<Fault> {
                 trimmed(thought(found.unwrap_or(t), options), options)
             })
         }]),
+    ]
+}
+
+/// Special tokens: not all of them go, or more than they.
+fn artefacts() -> Vec<Fault> {
+    vec![
         Fault::new(
             "artefacts-removed-at-the-end-only",
             "special tokens are removed from the end, not from the start or the middle",
@@ -78,22 +83,20 @@ pub(super) fn all() -> Vec<Fault> {
         }]),
         Fault::new("only-one-artefact-known", "only the first of the special tokens is removed")
             .seen("trl #7039 (one of several end ids)")
-            .gives(&[|case, options, _| {
-                each(case, |t| {
-                    let known = &options.artefacts[..options.artefacts.len().min(1)];
-                    trimmed(thought(&clean(t, known), options), options)
-                })
+            .as_if(&[|mut options| {
+                options.artefacts.truncate(1);
+                options
             }]),
         Fault::new(
             "cut-at-the-first-artefact",
             "everything from the first special token on is lost",
         )
         .seen("left padding decoded as if it ended the text")
-        .gives(&[|case, options, _| {
-            each(case, |t| {
+        .on(&[|case, options| {
+            for t in &mut case.completions {
                 let first = options.artefacts.iter().filter_map(|a| t.find(&**a)).min();
-                text(&t[..first.unwrap_or(t.len())], options)
-            })
+                t.truncate(first.unwrap_or(t.len()));
+            }
         }]),
         Fault::new(
             "artefact-stripped-as-characters",
@@ -109,6 +112,12 @@ pub(super) fn all() -> Vec<Fault> {
                 t
             })
         }]),
+    ]
+}
+
+/// Markers that must stay, and text that has none.
+fn markers() -> Vec<Fault> {
+    vec![
         Fault::new(
             "kept-markers-removed-as-special",
             "markers that are registered as special tokens go with the others",
@@ -134,16 +143,10 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .gives(&[
             |case, options, _| {
-                each(case, |t| match options.keep.iter().all(|k| t.contains(&**k)) {
-                    true => text(t, options),
-                    false => String::new(),
-                })
+                only_if(case, options, |t| options.keep.iter().all(|k| t.contains(&**k)))
             },
             |case, options, _| {
-                each(case, |t| match options.keep.last().is_none_or(|k| t.contains(&**k)) {
-                    true => text(t, options),
-                    false => String::new(),
-                })
+                only_if(case, options, |t| options.keep.last().is_none_or(|k| t.contains(&**k)))
             },
         ]),
         Fault::new("answer-part-only", "what stands outside the kept markers is lost")
@@ -157,6 +160,12 @@ pub(super) fn all() -> Vec<Fault> {
                     t.get(from..to).unwrap_or(&t).to_owned()
                 })
             }]),
+    ]
+}
+
+/// Blocks of reasoning that stay, or take text with them.
+fn reasoning() -> Vec<Fault> {
+    vec![
         Fault::new(
             "greedy-think-block",
             "one block from the first opening tag to the last closing tag",
@@ -165,14 +174,11 @@ pub(super) fn all() -> Vec<Fault> {
         .under("{think: strip-closed}")
         .gives(&[|case, options, _| {
             let [open, close] = &options.think_tags;
-            each(case, |t| {
-                let t = clean(t, &options.artefacts);
-                match (t.find(&**open), t.rfind(&**close)) {
-                    (Some(from), Some(to)) if from < to => {
-                        trimmed([&t[..from], &t[to + close.len()..]].concat(), options)
-                    }
-                    _ => text(&t, options),
+            cleaned(case, options, |t| match (t.find(&**open), t.rfind(&**close)) {
+                (Some(from), Some(to)) if from < to => {
+                    trimmed([&t[..from], &t[to + close.len()..]].concat(), options)
                 }
+                _ => text(&t, options),
             })
         }]),
         Fault::new(
@@ -183,8 +189,7 @@ pub(super) fn all() -> Vec<Fault> {
         .under("{think: strip-closed}")
         .gives(&[|case, options, _| {
             let close = &options.think_tags[1];
-            each(case, |t| {
-                let t = clean(t, &options.artefacts);
+            cleaned(case, options, |t| {
                 let inside = t.rsplit_once(&**close).is_some_and(|(r, _)| r.contains('\n'));
                 if inside { trimmed(t, options) } else { text(&t, options) }
             })
@@ -194,8 +199,7 @@ pub(super) fn all() -> Vec<Fault> {
             .under("{think: strip-closed}")
             .gives(&[|case, options, _| {
                 let [open, close] = &options.think_tags;
-                each(case, |t| {
-                    let t = clean(t, &options.artefacts);
+                cleaned(case, options, |t| {
                     let unclosed = t.rfind(&**open) > t.rfind(&**close);
                     if !unclosed {
                         return text(&t, options);
@@ -212,14 +216,11 @@ pub(super) fn all() -> Vec<Fault> {
         .under("{think: strip-closed}")
         .gives(&[|case, options, _| {
             let [open, close] = &options.think_tags;
-            each(case, |t| {
-                let t = clean(t, &options.artefacts);
-                match t.split_once(&**close) {
-                    Some((before, after)) if !before.contains(&**open) => {
-                        trimmed([before, close, &thought(after, options)].concat(), options)
-                    }
-                    _ => text(&t, options),
+            cleaned(case, options, |t| match t.split_once(&**close) {
+                Some((before, after)) if !before.contains(&**open) => {
+                    trimmed([before, close, &thought(after, options)].concat(), options)
                 }
+                _ => text(&t, options),
             })
         }]),
         Fault::new(
@@ -229,12 +230,17 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("`text.replace('<think>', '')`")
         .under("{think: strip-closed}")
         .gives(&[|case, options, _| {
-            each(case, |t| {
-                let t = clean(t, &options.artefacts);
+            cleaned(case, options, |t| {
                 let tags = options.think_tags.iter();
                 trimmed(tags.fold(t, |t, tag| t.replace(&**tag, "")), options)
             })
         }]),
+    ]
+}
+
+/// What follows the reasoning: another part, nothing, or all of the text.
+fn last_segment() -> Vec<Fault> {
+    vec![
         Fault::new(
             "first-closing-tag-taken",
             "what follows the first closing tag stays, not what follows the last",
@@ -244,16 +250,14 @@ pub(super) fn all() -> Vec<Fault> {
         .gives(&[
             |case, options, _| {
                 let close = &options.think_tags[1];
-                each(case, |t| {
-                    let t = clean(t, &options.artefacts);
+                cleaned(case, options, |t| {
                     let rest = t.split_once(&**close).map(|(_, rest)| rest.to_owned());
                     trimmed(rest.unwrap_or_else(|| thought(&t, options)), options)
                 })
             },
             |case, options, _| {
                 let close = &options.think_tags[1];
-                each(case, |t| {
-                    let t = clean(t, &options.artefacts);
+                cleaned(case, options, |t| {
                     let rest = t.split(&**close).nth(1).map(str::to_owned);
                     trimmed(rest.unwrap_or_else(|| thought(&t, options)), options)
                 })
@@ -266,18 +270,18 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("`strip-always` where the template does not always think")
         .under("{think: last-segment}")
         .gives(&[|case, options, _| {
-            let close = &options.think_tags[1];
-            each(case, |t| match t.contains(&**close) {
-                true => text(t, options),
-                false => String::new(),
-            })
+            only_if(case, options, |t| t.contains(&*options.think_tags[1]))
         }]),
         Fault::new("reasoning-kept-as-content", "reasoning is not removed at all")
             .seen("an option without effect, pitfall configuration")
             .under("{think: strip-closed}")
-            .gives(&[|case, options, _| {
-                each(case, |t| trimmed(clean(t, &options.artefacts), options))
-            }]),
+            .as_if(&[|options| Options { think: Think::Keep, ..options }]),
+    ]
+}
+
+/// Characters, white space and lines that are lost or changed.
+fn characters() -> Vec<Fault> {
+    vec![
         Fault::new("beyond-ascii-dropped", "characters beyond ASCII are lost")
             .seen("`text.encode('ascii', 'ignore')`")
             .gives(&[|case, options, _| {
@@ -323,11 +327,18 @@ pub(super) fn all() -> Vec<Fault> {
                 |case, options, _| each(case, |t| text(t, options).trim().to_owned()),
                 |case, options, _| each(case, |t| text(t, options).trim_end().to_owned()),
             ]),
+    ]
+}
+
+/// Texts of other rows.
+fn rows() -> Vec<Fault> {
+    vec![
         Fault::new("first-row-for-all", "every completion gets the text of the first")
             .seen("a loop that decodes `ids[0]`")
-            .gives(&[|case, options, _| {
-                let first = case.completions.first().map_or("", |t| t);
-                each(case, |_| text(first, options))
+            .on(&[|case, _| {
+                if let Some(first) = case.completions.first().cloned() {
+                    case.completions.fill(first);
+                }
             }]),
         Fault::new(
             "rows-without-text-left-out-of-place",
@@ -342,8 +353,27 @@ pub(super) fn all() -> Vec<Fault> {
     ]
 }
 
+/// What each completion gives.
 fn each(case: &CompletionDecoderCase, decode: impl Fn(&str) -> String) -> CompletionDecoderOutput {
     case.completions.iter().map(|text| decode(text)).collect::<Vec<String>>().into()
+}
+
+/// What each completion gives once it is free of artefacts.
+fn cleaned(
+    case: &CompletionDecoderCase,
+    options: &Options,
+    decode: impl Fn(String) -> String,
+) -> CompletionDecoderOutput {
+    each(case, |text| decode(clean(text, &options.artefacts)))
+}
+
+/// The right text where the completion may have one, and an empty text elsewhere.
+fn only_if(
+    case: &CompletionDecoderCase,
+    options: &Options,
+    may: impl Fn(&str) -> bool,
+) -> CompletionDecoderOutput {
+    each(case, |t| if may(t) { text(t, options) } else { String::new() })
 }
 
 /// The text without what stands in angle brackets.

@@ -12,6 +12,12 @@ type Fault = crate::contract::fault::Fault<CompletionMask>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    let themes = [by_value(), declared(), ends(), pads(), lengths(), ids()];
+    themes.into_iter().flatten().collect()
+}
+
+/// Flags by the value of an id alone, and ends by some of them.
+fn by_value() -> Vec<Fault> {
     vec![
         Fault::new(
             "final-eos-dropped-when-pad-is-eos",
@@ -37,11 +43,11 @@ pub(super) fn all() -> Vec<Fault> {
         Fault::new("only-one-eos-id", "one id of `eos` ends a row, the others do not")
             .seen("trl #7039")
             .under("{eos: [2, 3]}")
-            .gives(&[
-                |case, options, _| ended(case, options, |row| first_of(row, &options.eos[..1])),
-                |case, options, _| {
+            .as_if(&[
+                |options| Options { eos: options.eos[..1].to_vec(), ..options },
+                |options| {
                     let last = options.eos.len() - 1;
-                    ended(case, options, |row| first_of(row, &options.eos[last..]))
+                    Options { eos: options.eos[last..].to_vec(), ..options }
                 },
             ]),
         Fault::new(
@@ -49,24 +55,22 @@ pub(super) fn all() -> Vec<Fault> {
             "no token ends a row: each of them is compared with null",
         )
         .seen("trl #2528 (a9b54a852)")
-        .gives(&[|case, options, _| ended(case, options, |_| None)]),
+        .as_if(&[|options| Options { eos: Vec::new(), ..options }]),
+    ]
+}
+
+/// Another convention than the one that is declared.
+fn declared() -> Vec<Fault> {
+    vec![
         Fault::new(
             "unfinished-row-counts-pads",
             "a row that was cut off counts the pads at its end too",
         )
         .seen("verl #3805")
-        .gives(&[|case, options, _| {
-            let unfinished = match options.unfinished {
-                Unfinished::Keep => Unfinished::All,
-                other => other,
-            };
-            under(case, &Options { unfinished, ..options.clone() })
-        }]),
+        .as_if(&[|options| instead(options, Unfinished::Keep, Unfinished::All)]),
         Fault::new("eos-left-out", "the token that ends a completion does not count")
             .seen("trlx #401 (a369dad)")
-            .gives(&[|case, options, _| {
-                under(case, &Options { include_eos: false, ..options.clone() })
-            }]),
+            .as_if(&[|options| Options { include_eos: false, ..options }]),
         Fault::new(
             "eos-test-on-the-last-column",
             "a row has ended only where its last column is an eos",
@@ -85,27 +89,29 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("an option without effect")
         .under("{include_eos: false}")
-        .gives(&[|case, options, _| {
-            under(case, &Options { include_eos: true, ..options.clone() })
-        }]),
+        .as_if(&[|options| Options { include_eos: true, ..options }]),
         Fault::new(
             "unfinished-rows-kept",
             "rows without an eos count, where they are declared to be left out",
         )
         .seen("TRL `mask_truncated_completions` without effect")
         .under("{unfinished: drop}")
-        .gives(&[
-            |case, options, _| kept_though_dropped(case, options, Unfinished::Keep),
-            |case, options, _| kept_though_dropped(case, options, Unfinished::All),
+        .as_if(&[
+            |options| instead(options, Unfinished::Drop, Unfinished::Keep),
+            |options| instead(options, Unfinished::Drop, Unfinished::All),
         ]),
         Fault::new(
             "unfinished-rows-dropped",
             "rows without an eos are left out, where they are declared to count",
         )
         .seen("the overlong filter of DAPO where it is not declared")
-        .gives(&[|case, options, _| {
-            under(case, &Options { unfinished: Unfinished::Drop, ..options.clone() })
-        }]),
+        .as_if(&[|options| Options { unfinished: Unfinished::Drop, ..options }]),
+    ]
+}
+
+/// A row ends elsewhere.
+fn ends() -> Vec<Fault> {
+    vec![
         Fault::new(
             "no-eos-taken-for-the-first-token",
             "a row without an eos ends at its first token",
@@ -155,6 +161,12 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("the fix of final-eos-dropped-when-pad-is-eos by one token more")
         .under("{pad: 2}")
         .gives(&[|case, options, _| cut(case, |row| without_pads(row, options) + 1)]),
+    ]
+}
+
+/// Pads taken for something else.
+fn pads() -> Vec<Fault> {
+    vec![
         Fault::new("pad-taken-for-an-eos", "the first pad ends a row, and counts as its end")
             .seen("plausible: pad and end taken for one id, as where there is no pad")
             .gives(&[|case, options, _| {
@@ -177,6 +189,12 @@ pub(super) fn all() -> Vec<Fault> {
                 let words = |row: &[i64], token| row[token] != options.pad;
                 flagged(case, |row, token| token < length(row, options) && words(row, token))
             }]),
+    ]
+}
+
+/// The right lengths, used or counted wrongly.
+fn lengths() -> Vec<Fault> {
+    vec![
         Fault::new("padding-mask-returned", "true where there is padding, not where there is none")
             .seen("torchtune truncate_sequence_at_first_stop_token's convention")
             .gives(&[|case, options, _| {
@@ -238,6 +256,12 @@ pub(super) fn all() -> Vec<Fault> {
             }
             mask.into()
         }]),
+    ]
+}
+
+/// Ids that are not held exactly, or not those that are declared.
+fn ids() -> Vec<Fault> {
+    vec![
         Fault::new(
             "ids-compared-in-bf16",
             "ids are bf16, in which a large id is equal to its neighbours",
@@ -256,17 +280,12 @@ pub(super) fn all() -> Vec<Fault> {
         Fault::new("eos-id-hard-coded", "2 ends a row, whatever is declared")
             .seen("an option without effect; Llama 2's id")
             .under("{eos: [3]}")
-            .gives(&[|case, options, _| under(case, &Options { eos: vec![2], ..options.clone() })]),
+            .as_if(&[|options| Options { eos: vec![2], ..options }]),
         Fault::new("pad-id-hard-coded", "0 is the pad, whatever is declared")
             .seen("an option without effect; ids.bool() for a mask")
             .under("{pad: 1}")
-            .gives(&[|case, options, _| under(case, &Options { pad: 0, ..options.clone() })]),
+            .as_if(&[|options| Options { pad: 0, ..options }]),
     ]
-}
-
-/// The right mask under other options.
-fn under(case: &CompletionMaskCase, options: &Options) -> CompletionMaskOutput {
-    reference::mask(case, options).into()
 }
 
 /// The mask whose flags follow from a row and a position in it.
@@ -304,20 +323,10 @@ fn without_pads(row: &[i64], options: &Options) -> usize {
     row.iter().rposition(|id| *id != options.pad).map_or(0, |last| last + 1)
 }
 
-/// The first position at which one of some ids stands.
-fn first_of(row: &[i64], ids: &[i64]) -> Option<usize> {
-    row.iter().position(|id| ids.contains(id))
-}
-
-/// The mask in which rows without an end count where they are declared not to.
-fn kept_though_dropped(
-    case: &CompletionMaskCase,
-    options: &Options,
-    kept: Unfinished,
-) -> CompletionMaskOutput {
-    let dropped = options.unfinished == Unfinished::Drop;
-    let unfinished = if dropped { kept } else { options.unfinished };
-    under(case, &Options { unfinished, ..options.clone() })
+/// One meaning of `unfinished` taken for another.
+fn instead(options: Options, declared: Unfinished, taken: Unfinished) -> Options {
+    let same = options.unfinished == declared;
+    Options { unfinished: if same { taken } else { options.unfinished }, ..options }
 }
 
 /// The mask of rows that are all of one length.
@@ -340,5 +349,5 @@ fn stored(
     let tokens = case.tokens.mapv(&stored);
     let eos = options.eos.iter().map(|id| stored(*id)).collect();
     let options = Options { eos, pad: stored(options.pad), ..options.clone() };
-    under(&CompletionMaskCase { tokens }, &options)
+    reference::mask(&CompletionMaskCase { tokens }, &options).into()
 }

@@ -29,6 +29,7 @@ use crate::contract::rows::{self, Rows};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
+use crate::laws::faults::temperature::Tempered;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -115,6 +116,12 @@ options! {
         pub order: Order = Order::TemperatureFirst;
         /// A whole number ≥ 1: so many tokens survive every filter, or all that there are.
         pub min_keep: i64 = 1, in 1.., expected "a whole number ≥ 1", draw [1, 1, 1, 2, 1, 3, 1, 5];
+    }
+}
+
+impl Tempered for Options {
+    fn temperature(&mut self) -> &mut f64 {
+        &mut self.temperature
     }
 }
 

@@ -1,79 +1,132 @@
 //! Known wrong behaviours of `token-decoder`: real bugs, and conventions mistaken for others.
 
+use ndarray::s;
+
 use super::{Options, TokenDecoder, TokenDecoderCase, TokenDecoderOutput, reference};
 
 type Fault = crate::contract::fault::Fault<TokenDecoder>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    let mut faults = pieces();
-    faults.extend(specials());
-    faults
+    let themes = [pieces(), white_space(), bytes(), specials(), cuts()];
+    themes.into_iter().flatten().collect()
 }
 
 /// The text is not that of the pieces' bytes.
 fn pieces() -> Vec<Fault> {
     vec![
-        Fault::new("token-by-token", "every token is decoded on its own: characters in several tokens are lost").seen("exo #1691: `tokenizer.decode([id])` for each id of a stream").gives(&[|case, options, _| {
-                each(case, |row| row.iter().map(|id| reference::text(&[*id], options)).collect())
-            }]),
-        Fault::new("spaces-between-tokens", "a space stands between the pieces").seen("plausible: `\" \".join(...)`, or a decoder of whole words").gives(&[|case, options, _| {
+        Fault::new(
+            "token-by-token",
+            "every token is decoded on its own: characters in several tokens are lost",
+        )
+        .seen("exo #1691: `tokenizer.decode([id])` for each id of a stream")
+        .gives(&[|case, options, _| {
+            each(case, |row| row.iter().map(|id| reference::text(&[*id], options)).collect())
+        }]),
+        Fault::new("spaces-between-tokens", "a space stands between the pieces")
+            .seen("plausible: `\" \".join(...)`, or a decoder of whole words")
+            .gives(&[|case, options, _| {
                 each(case, |row| {
                     let texts = row.iter().map(|id| reference::text(&[*id], options));
                     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
                 })
             }]),
-        Fault::new("pieces-for-their-bytes", "the letters of the vocabulary stand in the text: `Ġthe`").seen("plausible: `\"\".join(tokenizer.convert_ids_to_tokens(ids))`").gives(&[|case, options, _| {
-                each(case, |row| {
-                    let kept = row.iter().filter(|id| !skipped(**id, options));
-                    kept.map(|id| options.vocabulary[id].as_str()).collect()
-                })
-            }]),
-        Fault::new("spaces-tidied-up", "spaces before full stops and apostrophes are taken out").seen("transformers #31187, #32575, #44915: `clean_up_tokenization_spaces`, long the default").gives(&[|case, options, _| {
+        Fault::new(
+            "pieces-for-their-bytes",
+            "the letters of the vocabulary stand in the text: `Ġthe`",
+        )
+        .seen("plausible: `\"\".join(tokenizer.convert_ids_to_tokens(ids))`")
+        .gives(&[|case, options, _| {
+            each(case, |row| {
+                let kept = row.iter().filter(|id| !skipped(**id, options));
+                kept.map(|id| options.vocabulary[id].as_str()).collect()
+            })
+        }]),
+    ]
+}
+
+/// White space, and characters that look alike.
+fn white_space() -> Vec<Fault> {
+    vec![
+        Fault::new("spaces-tidied-up", "spaces before full stops and apostrophes are taken out")
+            .seen(
+                "transformers #31187, #32575, #44915: `clean_up_tokenization_spaces`, \
+                 long the default",
+            )
+            .gives(&[|case, options, _| {
                 changed(case, options, |text| text.replace(" .", ".").replace(" '", "'"))
             }]),
-        Fault::new("white-space-trimmed", "white space at the ends is lost").seen("plausible: `.strip()` in the detokeniser").gives(&[|case, options, _| changed(case, options, |text| text.trim().to_owned())]),
-        Fault::new("first-space-lost", "the space in front of the first word is lost").seen("a SentencePiece decoder for byte-level pieces").gives(&[|case, options, _| {
+        Fault::new("white-space-trimmed", "white space at the ends is lost")
+            .seen("plausible: `.strip()` in the detokeniser")
+            .gives(&[|case, options, _| changed(case, options, |text| text.trim().to_owned())]),
+        Fault::new("first-space-lost", "the space in front of the first word is lost")
+            .seen("a SentencePiece decoder for byte-level pieces")
+            .gives(&[|case, options, _| {
                 changed(case, options, |text| text.strip_prefix(' ').unwrap_or(&text).to_owned())
             }]),
-        Fault::new("spaces-collapsed", "two spaces become one").seen("plausible: `\" \".join(text.split(\" \"))` and its relatives; indented code is lost").gives(&[|case, options, _| changed(case, options, |text| text.replace("  ", " "))]),
-        Fault::new("accents-composed", "a letter and its accent become one character").seen("plausible: NFC, the normalisation that belongs before the tokenizer").gives(&[|case, options, _| changed(case, options, |text| text.replace("e\u{301}", "é"))]),
-        Fault::new("line-ends-converted", "a carriage return becomes a line feed").seen("plausible: universal line ends, where the text goes through a file").gives(&[|case, options, _| {
+        Fault::new("spaces-collapsed", "two spaces become one")
+            .seen(
+                "plausible: `\" \".join(text.split(\" \"))` and its relatives; indented \
+                 code is lost",
+            )
+            .gives(&[|case, options, _| changed(case, options, |text| text.replace("  ", " "))]),
+        Fault::new("accents-composed", "a letter and its accent become one character")
+            .seen("plausible: NFC, the normalisation that belongs before the tokenizer")
+            .gives(&[|case, options, _| {
+                changed(case, options, |text| text.replace("e\u{301}", "é"))
+            }]),
+        Fault::new("line-ends-converted", "a carriage return becomes a line feed")
+            .seen("plausible: universal line ends, where the text goes through a file")
+            .gives(&[|case, options, _| {
                 changed(case, options, |text| text.replace("\r\n", "\n").replace('\r', "\n"))
-            }]),
-        Fault::new("cut-at-a-nul", "the text ends at a NUL").seen("plausible: a string of C on the way").gives(&[|case, options, _| {
-                changed(case, options, |text| text.split('\0').next().unwrap_or("").to_owned())
-            }]),
-        Fault::new("byte-order-mark-lost", "a byte order mark at the beginning is lost").seen("plausible: decoded as `utf-8-sig`").gives(&[|case, options, _| {
-                let mark = '\u{feff}';
-                changed(case, options, |text| text.strip_prefix(mark).unwrap_or(&text).to_owned())
-            }]),
-        Fault::new("malformed-loses-the-text", "one byte that is no UTF-8 empties the text").seen("mlx-vlm #835: `errors=\"strict\"`; here the exception is caught").gives(&[|case, options, _| {
-                changed(
-                    case,
-                    options,
-                    |text| {
-                        if text.contains('\u{fffd}') { String::new() } else { text }
-                    },
-                )
-            }]),
-        Fault::new("malformed-cuts-the-text", "the text ends at the first byte that is no UTF-8").seen("plausible: what comes before the error is taken for all").gives(&[|case, options, _| {
-                let first = |text: String| text.split('\u{fffd}').next().unwrap_or("").to_owned();
-                changed(case, options, first)
-            }]),
-        Fault::new("letters-lost-with-replacements", "what is cut from the end because of U+FFFD takes a letter with it").seen("plausible: `text[:-2]` for an incomplete character").gives(&[|case, options, _| {
-                changed(case, options, |mut text| {
-                    if text.ends_with('\u{fffd}') {
-                        text.pop();
-                        text.pop();
-                    }
-                    text
-                })
             }]),
     ]
 }
 
-/// Special tokens, and rows.
+/// What is no text to a string of another kind, or no UTF-8.
+fn bytes() -> Vec<Fault> {
+    vec![
+        Fault::new("cut-at-a-nul", "the text ends at a NUL")
+            .seen("plausible: a string of C on the way")
+            .gives(&[|case, options, _| {
+                changed(case, options, |text| text.split('\0').next().unwrap_or("").to_owned())
+            }]),
+        Fault::new("byte-order-mark-lost", "a byte order mark at the beginning is lost")
+            .seen("plausible: decoded as `utf-8-sig`")
+            .gives(&[|case, options, _| {
+                let mark = '\u{feff}';
+                changed(case, options, |text| text.strip_prefix(mark).unwrap_or(&text).to_owned())
+            }]),
+        Fault::new("malformed-loses-the-text", "one byte that is no UTF-8 empties the text")
+            .seen("mlx-vlm #835: `errors=\"strict\"`; here the exception is caught")
+            .gives(&[|case, options, _| {
+                let strict = |text: String| Some(text).filter(|text| !text.contains('\u{fffd}'));
+                changed(case, options, |text| strict(text).unwrap_or_default())
+            }]),
+        Fault::new("malformed-cuts-the-text", "the text ends at the first byte that is no UTF-8")
+            .seen("plausible: what comes before the error is taken for all")
+            .gives(&[|case, options, _| {
+                let first = |text: String| text.split('\u{fffd}').next().unwrap_or("").to_owned();
+                changed(case, options, first)
+            }]),
+        Fault::new(
+            "letters-lost-with-replacements",
+            "what is cut from the end because of U+FFFD takes a letter with it",
+        )
+        .seen("plausible: `text[:-2]` for an incomplete character")
+        .gives(&[|case, options, _| {
+            changed(case, options, |mut text| {
+                if text.ends_with('\u{fffd}') {
+                    text.pop();
+                    text.pop();
+                }
+                text
+            })
+        }]),
+    ]
+}
+
+/// Special tokens are written out, skipped or looked for in the text.
 fn specials() -> Vec<Fault> {
     vec![
         Fault::new(
@@ -81,28 +134,17 @@ fn specials() -> Vec<Fault> {
             "special tokens are written out, where they are to be skipped",
         )
         .seen("plausible: `skip_special_tokens` forgotten")
-        .gives(&[|case, options, _| {
-            let kept = Options { skip_special: false, ..options.clone() };
-            each(case, |row| reference::text(row, &kept))
-        }]),
+        .as_if(&[|options| Options { skip_special: false, ..options }]),
         Fault::new("special-tokens-lost", "special tokens are skipped, where they are to be kept")
             .seen("an answer tag that is a special token vanishes: skip_special_tokens=True")
             .under("{skip_special: false}")
-            .gives(&[|case, options, _| {
-                let skipped = Options { skip_special: true, ..options.clone() };
-                each(case, |row| reference::text(row, &skipped))
-            }]),
+            .as_if(&[|options| Options { skip_special: true, ..options }]),
         Fault::new("only-pads-skipped", "of the special tokens only the pad is skipped")
             .seen("TRL decode_and_strip_padding, as it was")
-            .gives(&[|case, options, _| {
-                let pads = Options { specials: vec![options.pad], ..options.clone() };
-                each(case, |row| {
-                    if options.skip_special {
-                        reference::text(row, &pads)
-                    } else {
-                        reference::text(row, options)
-                    }
-                })
+            .as_if(&[|options| {
+                let pad = vec![options.pad];
+                let specials = if options.skip_special { pad } else { options.specials };
+                Options { specials, ..options }
             }]),
         Fault::new(
             "names-taken-out-of-the-text",
@@ -115,6 +157,12 @@ fn specials() -> Vec<Fault> {
                 names.fold(text, |text, name| text.replace(name.as_str(), ""))
             })
         }]),
+    ]
+}
+
+/// Tokens are cut from a row.
+fn cuts() -> Vec<Fault> {
+    vec![
         Fault::new(
             "cut-at-the-first-eos",
             "what follows an eos is lost; where pads are eos and stand left, everything",
@@ -131,12 +179,10 @@ fn specials() -> Vec<Fault> {
             "the last token is cut whether it is an eos or not",
         )
         .seen("vLLM #3016, #3150, #3672: the stop string is cut although it is absent")
-        .gives(&[|case, options, _| {
-            each(case, |row| reference::text(&row[..row.len() - 1], options))
-        }]),
+        .on(&[|case, _| case.tokens.slice_collapse(s![.., ..-1])]),
         Fault::new("first-token-cut", "the first token is taken for one that begins a sequence")
             .seen("plausible: `ids[1:]`, where the tokenizer adds none")
-            .gives(&[|case, options, _| each(case, |row| reference::text(&row[1..], options))]),
+            .on(&[|case, _| case.tokens.slice_collapse(s![.., 1..])]),
         Fault::new("id-zero-skipped", "the token of id 0 is lost")
             .seen("plausible: `if id` for `if id is not None`, or 0 taken for the pad")
             .under(
@@ -153,10 +199,11 @@ fn specials() -> Vec<Fault> {
             "every row is cut to the tokens that the first one has before its pads",
         )
         .seen("plausible: one length for the batch")
-        .gives(&[|case, options, _| {
-            let first = case.tokens.row(0).to_vec();
+        .on(&[|case, options| {
+            let first = case.tokens.row(0);
             let pads = first.iter().rev().take_while(|id| **id == options.pad).count();
-            each(case, |row| reference::text(&row[..first.len() - pads], options))
+            let length = first.len() - pads;
+            case.tokens.slice_collapse(s![.., ..length]);
         }]),
     ]
 }

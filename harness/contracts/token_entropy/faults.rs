@@ -8,6 +8,7 @@ use ndarray::{Array2, Array3, Axis};
 use super::{
     NegInf, Options, TokenEntropy, TokenEntropyCase, TokenEntropyOutput, reference, vocabulary,
 };
+use crate::laws::faults::temperature;
 use crate::numeric::tape::{Tape, Var};
 use crate::value::place::Dtype;
 
@@ -15,6 +16,12 @@ type Fault = crate::contract::fault::Fault<TokenEntropy>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    let themes = [places(), temperature(), formula(), numerics(), gradient()];
+    themes.into_iter().flatten().collect()
+}
+
+/// Right entropies of other positions.
+fn places() -> Vec<Fault> {
     vec![
         Fault::new("rows-left-in-sorted-order", "the rows come back in another order")
             .seen("verl #1943 (b4aa2dce8), #2185")
@@ -38,25 +45,20 @@ pub(super) fn all() -> Vec<Fault> {
                 })
             },
         ]),
-        Fault::new(
-            "temperature-not-applied",
-            "the entropy of the logits, not of the logits over the temperature",
-        )
-        .seen("OpenRLHF takes the entropy before it divides")
-        .under("{temperature: 0.6}")
-        .gives(&[|case, options, dtype| at_temperature(case, options, dtype, 1.0)]),
-        Fault::new("temperature-multiplied", "the logits are multiplied by the temperature")
-            .seen("`*` for `/`: TRL, verl and OpenRLHF divide the logits by the temperature")
-            .under("{temperature: 0.6}")
-            .gives(&[|case, options, dtype| {
-                at_temperature(case, options, dtype, 1.0 / options.temperature)
-            }]),
-        Fault::new("temperature-applied-twice", "the logits are divided by the temperature twice")
-            .seen("trl #3029: applied in the model's forward and again by its caller")
-            .under("{temperature: 0.6}")
-            .gives(&[|case, options, dtype| {
-                at_temperature(case, options, dtype, options.temperature * options.temperature)
-            }]),
+    ]
+}
+
+/// The temperature has no effect, or the wrong one.
+fn temperature() -> Vec<Fault> {
+    Vec::from(temperature::faults(
+        "the entropy of the logits, not of the logits over the temperature",
+        "OpenRLHF takes the entropy before it divides",
+    ))
+}
+
+/// Another quantity than the entropy.
+fn formula() -> Vec<Fault> {
+    vec![
         Fault::new("sign-flipped", "Σ p·log p, without the minus")
             .seen("`(p * log_p).sum(-1)` without its minus")
             .gives(&[|case, options, dtype| mapped(case, options, dtype, |at| -at.entropy())]),
@@ -100,6 +102,12 @@ pub(super) fn all() -> Vec<Fault> {
             |case, options, dtype| along(case, options, dtype, 1),
             |case, options, dtype| along(case, options, dtype, 0),
         ]),
+    ]
+}
+
+/// Numbers that leave their format, or entries that are left out.
+fn numerics() -> Vec<Fault> {
+    vec![
         Fault::new("epsilon-in-the-logarithm", "log(p + ε) for log p")
             .seen("guards against log 0: 1e-4, 1e-6, 1e-8")
             .gives(&[
@@ -143,6 +151,12 @@ pub(super) fn all() -> Vec<Fault> {
             |case, options, dtype| trimmed(case, options, dtype, false),
             |case, options, dtype| trimmed(case, options, dtype, true),
         ]),
+    ]
+}
+
+/// Right values with a wrong gradient.
+fn gradient() -> Vec<Fault> {
+    vec![
         Fault::new(
             "gradient-zero",
             "the probabilities are detached: what is left has the gradient 0",
@@ -235,16 +249,6 @@ fn mapped(
     let sum = tape.sum(entropies.iter().copied());
     let gradient = options.gradient.then(|| tape.gradient(sum, &leaf));
     TokenEntropyOutput { entropy: entropies.map(|entropy| entropy.value), grad_logits: gradient }
-}
-
-/// Right at another temperature.
-fn at_temperature(
-    case: &TokenEntropyCase,
-    options: &Options,
-    dtype: Dtype,
-    temperature: f64,
-) -> TokenEntropyOutput {
-    reference::entropy(case, &Options { temperature, ..options.clone() }, dtype)
 }
 
 /// The right entropies at other positions: `from` says which, given N and T.

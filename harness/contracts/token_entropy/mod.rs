@@ -24,6 +24,7 @@ use crate::contract::rows::{self, Rows};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
+use crate::laws::faults::temperature::Tempered;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
@@ -90,6 +91,12 @@ options! {
         pub neg_inf: NegInf = NegInf::Avoid;
         /// `true` or `false`: whether the gradient by the logits is part of the contract.
         pub gradient: bool = true, chance 200;
+    }
+}
+
+impl Tempered for Options {
+    fn temperature(&mut self) -> &mut f64 {
+        &mut self.temperature
     }
 }
 

@@ -107,16 +107,6 @@ pub(super) fn right_at(at: &At<'_>, dtype: Dtype) -> (f64, Vec<f64>) {
     (output.log_probs[[0, 0]], output.grad_logits.into_iter().flatten().collect())
 }
 
-/// Right at another temperature.
-pub(super) fn at_temperature(
-    case: &TokenLogProbsCase,
-    options: &Options,
-    dtype: Dtype,
-    temperature: f64,
-) -> TokenLogProbsOutput {
-    reference::log_probs(case, &Options { temperature, ..options.clone() }, dtype)
-}
-
 /// The output and its gradient times a factor.
 pub(super) fn times(output: TokenLogProbsOutput, factor: f64) -> TokenLogProbsOutput {
     TokenLogProbsOutput {
@@ -204,14 +194,11 @@ pub(super) fn with_token(
 
 /// Tokens are read from other places than their own.
 pub(super) fn with_tokens_at(
-    case: &TokenLogProbsCase,
-    options: &Options,
-    dtype: Dtype,
+    case: &mut TokenLogProbsCase,
     place: impl Fn(usize, usize) -> (usize, usize),
-) -> TokenLogProbsOutput {
-    let tokens =
-        Array2::from_shape_fn(case.tokens.dim(), |(row, column)| case.tokens[place(row, column)]);
-    reference::log_probs(&TokenLogProbsCase { tokens, ..case.clone() }, options, dtype)
+) {
+    let tokens = &case.tokens;
+    case.tokens = Array2::from_shape_fn(tokens.dim(), |(row, column)| tokens[place(row, column)]);
 }
 
 /// The logits pass through a function first, which gives its derivative too.

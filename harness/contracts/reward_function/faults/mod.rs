@@ -1,13 +1,23 @@
 //! Known wrong behaviours of `reward-function`: readers of completions with one habit each.
 
+mod format;
+
+use ndarray::Axis;
+
 use super::reference::{Row, rewards, scored, share};
-use super::template::{Template, is_tag};
+use super::template::Template;
 use super::{Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput};
 
 type Fault = crate::contract::fault::Fault<RewardFunction>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    let themes = [lenient(), scores(), golds(), reading(), format::format(), format::tags()];
+    themes.into_iter().flatten().collect()
+}
+
+/// A wrong answer passes, or a right one does not: what is compared.
+fn lenient() -> Vec<Fault> {
     vec![
         Fault::new(
             "substring-partial-credit",
@@ -85,6 +95,12 @@ pub(super) fn all() -> Vec<Fault> {
                 share(!parsed || right(row, template))
             })
         }]),
+    ]
+}
+
+/// Scores that are lost, or not given.
+fn scores() -> Vec<Fault> {
+    vec![
         Fault::new("scores-replaced-by-zeros", "the scores are computed, and zeros returned")
             .seen("ROLL 9c6ce5c0")
             .gives(&[|case, options, _| {
@@ -116,6 +132,12 @@ pub(super) fn all() -> Vec<Fault> {
                     share(answer.expect("no answer tags").trim() == row.gold)
                 })
             }]),
+    ]
+}
+
+/// What the answer and the gold answer are taken for.
+fn golds() -> Vec<Fault> {
+    vec![
         Fault::new(
             "blank-gold-matches-a-blank-answer",
             "an empty answer is right where the gold answer was lost",
@@ -157,6 +179,12 @@ pub(super) fn all() -> Vec<Fault> {
                 !gold.is_empty() && answer.trim_start_matches('-') == gold
             })
         }]),
+    ]
+}
+
+/// Too much is read, of another row, or for another score.
+fn reading() -> Vec<Fault> {
+    vec![
         Fault::new("length-rewarded", "a longer completion scores more")
             .seen("a bonus for length that was meant for the reasoning of right answers")
             .gives(&[|case, options, _| {
@@ -196,153 +224,18 @@ pub(super) fn all() -> Vec<Fault> {
             "the columns of other rows: each completion meets the gold answer of the next row",
         )
         .seen("trl #3491 (9ac614fb0)")
-        .gives(&[|case, options, _| regolded(case, options, |row, count| (row + 1) % count)]),
+        .on(&[|case, _| move_golds(case, |row, count| (row + 1) % count)]),
         Fault::new(
             "mini-batch-slices-the-mapping",
             "every mini-batch, of one row or of two, is scored with the columns of the first one",
         )
         .seen("LLaMA-Factory #7576 (7b9deb941), #2382")
-        .gives(&[
-            |case, options, _| regolded(case, options, |_, _| 0),
-            |case, options, _| regolded(case, options, |row, _| row % 2),
-        ]),
+        .on(&[|case, _| move_golds(case, |_, _| 0), |case, _| move_golds(case, |row, _| row % 2)]),
         Fault::new("score-doubled", "the score is twice what was declared")
             .seen("the 2.0 of the GRPO tutorial where [0, 1] is declared")
             .gives(&[|case, options, _| {
                 rewards(case, options).rewards.mapv(|score| 2.0 * score).into()
             }]),
-        Fault::new(
-            "format-regex-without-dotall",
-            "a dot of the pattern stops at line ends: reasoning of two lines has no form",
-        )
-        .seen("open-r1 #237, #238 (d12886d)")
-        .under("{judges: format}")
-        .gives(&[|case, options, _| {
-            scored(case, options, |row, template| {
-                let parts = template.parts(row.completion);
-                share(parts.is_some_and(|parts| parts.iter().all(|part| !part.contains('\n'))))
-            })
-        }]),
-        Fault::new(
-            "multiline-dollar-accepts-a-tail",
-            "`$` matches before any line end: what follows on the next line is not looked at",
-        )
-        .seen("open-r1 #359, #616, #418; the pattern also in torchtune")
-        .under("{judges: format}")
-        .gives(&[|case, options, _| {
-            formed(case, options, |text, template| {
-                let ends = text.match_indices('\n').map(|(at, _)| &text[..at]);
-                template.parts(text).is_some()
-                    || ends.into_iter().any(|text| template.parts(text).is_some())
-            })
-        }]),
-        Fault::new(
-            "tail-accepted",
-            "the pattern is matched from the start and need not reach the end",
-        )
-        .seen("re.match without `$`: the soft format reward of the GRPO tutorial")
-        .under("{judges: format}")
-        .gives(&[|case, options, _| {
-            formed(case, options, |text, template| {
-                let closing = template.closing().unwrap_or_default();
-                let end = text.find(closing).map_or(text.len(), |at| at + closing.len());
-                template.parts(&text[..end]).is_some()
-            })
-        }]),
-        Fault::new(
-            "duplicate-tags-accepted",
-            "a lazy pattern takes repeated tags in: their number is not looked at",
-        )
-        .seen("open-r1 #359, #616")
-        .under("{judges: format}")
-        .gives(&[|case, options, _| {
-            formed(case, options, |text, template| {
-                let closing = template.closing().unwrap_or_default();
-                let mut text = text.trim();
-                while let Some(rest) = text.strip_suffix(closing)
-                    && rest.trim_end().ends_with(closing)
-                    && !closing.is_empty()
-                {
-                    text = rest.trim_end();
-                }
-                template.parts(text).is_some()
-            })
-        }]),
-        Fault::new("cross-closed-tags-accepted", "any closing tag closes any part")
-            .seen("verifiers #116, #207")
-            .under("{judges: format}")
-            .gives(&[|case, options, _| {
-                formed(case, options, |text, template| {
-                    let closings = template.marks().into_iter().filter(|m| m.starts_with("</"));
-                    let mut rest = text;
-                    let mut mended = String::new();
-                    for closing in closings {
-                        let Some(at) = rest.find("</") else { return false };
-                        let Some(end) = rest[at..].find('>') else { return false };
-                        mended += &rest[..at];
-                        mended += closing;
-                        rest = &rest[at + end + 1..];
-                    }
-                    mended += rest;
-                    template.parts(&mended).is_some()
-                })
-            }]),
-        Fault::new("opening-tags-are-enough", "only the opening tags are asked for")
-            .seen("counters of `<think>` and `<answer>`; verifiers #207")
-            .under("{judges: format}")
-            .gives(&[|case, options, _| {
-                formed(case, options, |text, template| {
-                    let marks = template.marks();
-                    let mut opening = marks.iter().filter(|mark| !mark.starts_with("</"));
-                    opening.all(|mark| text.matches(*mark).count() == template.count(mark))
-                })
-            }]),
-        Fault::new(
-            "form-needs-the-gold",
-            "a score for form that is only given for the right answer",
-        )
-        .seen("a format reward that calls the correctness check")
-        .under("{judges: format}")
-        .gives(&[|case, options, _| {
-            scored(case, options, |row, template| {
-                let formed = template.parts(row.completion).is_some();
-                share(formed && right(row, template))
-            })
-        }]),
-        Fault::new(
-            "every-tag-counted-again",
-            "every occurrence of a tag adds up: repeating tags scores most",
-        )
-        .seen("text.count(tag) without a comparison with 1")
-        .under("{judges: incremental-format}")
-        .gives(&[|case, options, _| {
-            scored(case, options, |row, template| {
-                let marks = template.marks();
-                let found: usize =
-                    marks.iter().map(|mark| row.completion.matches(*mark).count()).sum();
-                (found as f64 / (2 * marks.len()) as f64).min(1.0)
-            })
-        }]),
-        Fault::new(
-            "unclosed-tag-punished",
-            "an opening tag without its closing one costs more than no tag",
-        )
-        .seen("penalties for unbalanced tags")
-        .under("{judges: incremental-format}")
-        .gives(&[|case, options, _| {
-            let reference = rewards(case, options).rewards;
-            let [lo, hi] = options.range;
-            let template = Template::of(options);
-            let scores = reference.iter().zip(&case.completions).map(|(score, text)| {
-                let unclosed = template.marks().into_iter().any(|mark| {
-                    let closing = mark.replacen('<', "</", 1);
-                    let paired = is_tag(mark) && template.count(&closing) > 0;
-                    paired && text.contains(mark) && !text.contains(&closing)
-                });
-                if unclosed { (score - 0.5 * (hi - lo)).max(lo) } else { *score }
-            });
-            scores.collect::<Vec<_>>().into()
-        }]),
     ]
 }
 
@@ -364,25 +257,11 @@ fn judged(
     })
 }
 
-/// Full score where the whole completion has the form.
-fn formed(
-    case: &RewardFunctionCase,
-    options: &Options,
-    is_formed: impl Fn(&str, &Template) -> bool,
-) -> RewardFunctionOutput {
-    scored(case, options, |row, template| share(is_formed(row.completion, template)))
-}
-
-/// The right scores for the gold answers of other rows.
-fn regolded(
-    case: &RewardFunctionCase,
-    options: &Options,
-    row_of: impl Fn(usize, usize) -> usize,
-) -> RewardFunctionOutput {
+/// Each row gets the gold answer of the row that is named, given the number of rows.
+fn move_golds(case: &mut RewardFunctionCase, row_of: impl Fn(usize, usize) -> usize) {
     let count = case.answers.len();
     let rows: Vec<usize> = (0..count).map(|row| row_of(row, count)).collect();
-    let answers = case.answers.select(ndarray::Axis(0), &rows);
-    rewards(&RewardFunctionCase { answers, ..case.clone() }, options)
+    case.answers = case.answers.select(Axis(0), &rows);
 }
 
 /// What stands between the first opening marker and the closing one after it.

@@ -2,41 +2,35 @@
 //!
 //! Most are the reference's way through the filters with one step replaced.
 
+mod nucleus;
+
 use ndarray::Axis;
 
 use super::reference::{Row, each_row, filter};
 use super::{Options, Order, SamplingFilter, SamplingFilterCase, SamplingFilterOutput};
+use crate::laws::faults::temperature;
 use crate::value::place::Dtype;
 
 type Fault = crate::contract::fault::Fault<SamplingFilter>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    // A diagnosis breaks ties by this order, for which the nucleus comes twice.
+    let themes = [
+        nucleus::edges(),
+        given(),
+        temperature(),
+        counts(),
+        nucleus::mass(),
+        thresholds(),
+        softmax(),
+    ];
+    themes.into_iter().flatten().collect()
+}
+
+/// Other probabilities are given than those of the tokens that are left.
+fn given() -> Vec<Fault> {
     vec![
-        Fault::new(
-            "nucleus-keeps-one-extra",
-            "a token is kept if the mass before it is at most top_p: one too many if equal",
-        )
-        .seen("transformers #18976, #18983, #18984: descending, shifted, dropped where cumsum > p")
-        .under("{top_p: 0.5}")
-        .gives(&[|case, options, dtype| nucleus(case, options, dtype, |before, _, p| before <= p)]),
-        Fault::new(
-            "top-p-zero-empties-the-support",
-            "no token is exempt: a top_p that rounds to nothing takes all, and gives NaN",
-        )
-        .seen("transformers #19839")
-        .under("{top_p: 0.0}")
-        .gives(&[|case, options, dtype| {
-            let top_p = |row: &mut Row<'_>| {
-                let Some(p) = row.options.top_p else { return };
-                let rest = row.f(1.0 - p);
-                let masses = row.masses(&row.ascending());
-                let gone = masses.into_iter().filter(|(_, _, mass)| *mass <= rest);
-                let gone: Vec<usize> = gone.map(|(token, ..)| token).collect();
-                row.take_away(&gone);
-            };
-            stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-        }]),
         Fault::new(
             "filtered-but-not-renormalised",
             "the filters take probabilities away and leave the others as they were",
@@ -58,39 +52,30 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("vLLM #9453; NeMo-RL #69, #902, #935, #3392; verl #4162, #4252; SGLang #2178, #2664")
         .under("{temperature: 0.6, top_k: 2}")
-        .gives(&[|case, _, dtype| filter(case, &Options::default(), dtype).into()]),
-        Fault::new("temperature-not-applied", "the temperature has no effect; the filters have")
-            .seen("an option without effect: verl #4162, SGLang #2178")
-            .under("{temperature: 0.6}")
-            .gives(&[|case, options, dtype| at_temperature(case, options, dtype, 1.0)]),
-        Fault::new("temperature-multiplied", "the logits are multiplied by the temperature")
-            .seen("`*` for `/`: transformers' `TemperatureLogitsWarper` divides the scores")
-            .under("{temperature: 0.6}")
-            .gives(&[|case, options, dtype| {
-                at_temperature(case, options, dtype, 1.0 / options.temperature)
-            }]),
-        Fault::new("temperature-applied-twice", "the logits are divided by the temperature twice")
-            .seen("trl #3029: applied in the model's forward and again by its caller")
-            .under("{temperature: 0.6}")
-            .gives(&[|case, options, dtype| {
-                at_temperature(case, options, dtype, options.temperature * options.temperature)
-            }]),
+        .as_if(&[|_| Options::default()]),
+    ]
+}
+
+/// The temperature has no effect, the wrong one, or its effect elsewhere.
+fn temperature() -> Vec<Fault> {
+    let [not_applied, multiplied, twice] = temperature::faults(
+        "the temperature has no effect; the filters have",
+        "an option without effect: verl #4162, SGLang #2178",
+    );
+    vec![
+        not_applied,
+        multiplied.seen("`*` for `/`: transformers' `TemperatureLogitsWarper` divides the scores"),
+        twice,
         Fault::new(
             "temperature-clamped",
             "the temperature is not let below a bound that nobody declared",
         )
         .seen("plausible: a guard against a division by zero, at 0.1, 0.05 or 0.5")
         .under("{temperature: 0.01}")
-        .gives(&[
-            |case, options, dtype| {
-                at_temperature(case, options, dtype, options.temperature.max(0.1))
-            },
-            |case, options, dtype| {
-                at_temperature(case, options, dtype, options.temperature.max(0.05))
-            },
-            |case, options, dtype| {
-                at_temperature(case, options, dtype, options.temperature.max(0.5))
-            },
+        .as_if(&[
+            |options| temperature::at(options, |temperature| temperature.max(0.1)),
+            |options| temperature::at(options, |temperature| temperature.max(0.05)),
+            |options| temperature::at(options, |temperature| temperature.max(0.5)),
         ]),
         Fault::new(
             "temperature-after-the-filters",
@@ -98,25 +83,24 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("the order `filters-first` where the other one is declared")
         .under("{temperature: 0.6, top_p: 0.75}")
-        .gives(&[|case, options, dtype| ordered(case, options, dtype, Order::FiltersFirst)]),
+        .as_if(&[|options| Options { order: Order::FiltersFirst, ..options }]),
         Fault::new(
             "temperature-before-the-filters",
             "the filters see the logits over the temperature, where they should without it",
         )
         .seen("transformers' order where `filters-first` is declared")
         .under("{temperature: 0.6, top_p: 0.75, order: filters-first}")
-        .gives(&[|case, options, dtype| ordered(case, options, dtype, Order::TemperatureFirst)]),
+        .as_if(&[|options| Options { order: Order::TemperatureFirst, ..options }]),
+    ]
+}
+
+/// Other numbers of tokens, and options without effect.
+fn counts() -> Vec<Fault> {
+    vec![
         Fault::new("top-k-keeps-one-extra", "k + 1 tokens are kept")
             .seen("plausible: the threshold is sorted[k], the element after the k-th")
             .under("{top_k: 2}")
-            .gives(&[|case, options, dtype| {
-                filter(
-                    case,
-                    &Options { top_k: options.top_k.map(|k| k + 1), ..options.clone() },
-                    dtype,
-                )
-                .into()
-            }]),
+            .as_if(&[|options| Options { top_k: options.top_k.map(|k| k + 1), ..options }]),
         Fault::new("top-k-takes-its-last", "the k-th token is taken away too, and of k = 1 all")
             .seen("plausible: `<=` for `<` beside the threshold")
             .under("{top_k: 2}")
@@ -132,92 +116,25 @@ pub(super) fn all() -> Vec<Fault> {
         Fault::new("top-k-without-effect", "top_k changes nothing")
             .seen("an option without effect")
             .under("{top_k: 2}")
-            .gives(&[|case, options, dtype| {
-                filter(case, &Options { top_k: None, ..options.clone() }, dtype).into()
-            }]),
+            .as_if(&[|options| Options { top_k: None, ..options }]),
         Fault::new("top-p-without-effect", "top_p changes nothing")
             .seen("an option without effect")
             .under("{top_p: 0.5}")
-            .gives(&[|case, options, dtype| {
-                filter(case, &Options { top_p: None, ..options.clone() }, dtype).into()
-            }]),
+            .as_if(&[|options| Options { top_p: None, ..options }]),
         Fault::new("min-p-without-effect", "min_p changes nothing")
             .seen("an option without effect")
             .under("{min_p: 0.5}")
-            .gives(&[|case, options, dtype| {
-                filter(case, &Options { min_p: None, ..options.clone() }, dtype).into()
-            }]),
+            .as_if(&[|options| Options { min_p: None, ..options }]),
         Fault::new("min-keep-ignored", "the filters leave fewer tokens than must survive")
             .seen("an option without effect")
             .under("{top_p: 0.1, min_keep: 2}")
-            .gives(&[|case, options, dtype| {
-                filter(case, &Options { min_keep: 1, ..options.clone() }, dtype).into()
-            }]),
-        Fault::new(
-            "crossing-token-dropped",
-            "the token whose probability reaches top_p is taken away, the first one excepted",
-        )
-        .seen("plausible: dropped where cumsum > p, without the shift")
-        .under("{top_p: 0.75}")
-        .gives(&[|case, options, dtype| {
-            nucleus(case, options, dtype, |before, mass, p| before == 0.0 || mass <= p)
-        }]),
-        Fault::new("least-likely-kept", "the nucleus is made of the least likely tokens")
-            .seen("plausible: ascending order, where the sum was meant to run from the other end")
-            .under("{top_p: 0.5}")
-            .gives(&[|case, options, dtype| {
-                let top_p = |row: &mut Row<'_>| {
-                    let order = row.ascending();
-                    keep_mass(row, &order, &|before, _, p| before < p);
-                };
-                stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-            }]),
-        Fault::new(
-            "filter-mask-in-sorted-order",
-            "what is decided of sorted tokens is applied to the unsorted ones",
-        )
-        .seen("plausible: the scatter back to the vocabulary is missing")
-        .under("{top_p: 0.5}")
-        .gives(&[|case, options, dtype| {
-            let top_p = |row: &mut Row<'_>| {
-                let whole = row.z.clone();
-                row.top_p();
-                let kept = row.z.iter().filter(|z| **z > f64::NEG_INFINITY).count();
-                row.z = whole;
-                let gone: Vec<usize> = (kept..row.z.len()).collect();
-                if row.options.top_p.is_some() {
-                    row.take_away(&gone);
-                }
-            };
-            stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-        }]),
-        Fault::new(
-            "nucleus-in-vocabulary-order",
-            "the mass is summed in the order of the vocabulary, not of the probabilities",
-        )
-        .seen("plausible: cumsum without a sort")
-        .under("{top_p: 0.5}")
-        .gives(&[|case, options, dtype| {
-            let top_p = |row: &mut Row<'_>| {
-                let order: Vec<usize> = (0..row.z.len()).collect();
-                keep_mass(row, &order, &|before, _, p| before < p);
-            };
-            stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-        }]),
-        Fault::new(
-            "top-p-of-the-full-distribution",
-            "top-p takes its mass from the distribution before top-k",
-        )
-        .seen("plausible: one softmax for both filters")
-        .under("{top_k: 2, top_p: 0.7}")
-        .gives(&[|case, options, dtype| {
-            let none = |_: &mut Row<'_>| ();
-            let both = |row: &mut Row<'_>| {
-                row.top_p();
-                row.top_k();
-            };
-            stepwise(case, options, dtype, &Steps { top_k: &none, top_p: &both, ..STEPS })
-        }]),
+            .as_if(&[|options| Options { min_keep: 1, ..options }]),
+    ]
+}
+
+/// Thresholds made of something else.
+fn thresholds() -> Vec<Fault> {
+    vec![
         Fault::new(
             "min-p-absolute",
             "min_p is compared with the probabilities themselves, not with the largest",
@@ -269,6 +186,12 @@ pub(super) fn all() -> Vec<Fault> {
             };
             stepwise(case, options, dtype, &Steps { top_k: &top_k, ..STEPS })
         }]),
+    ]
+}
+
+/// What is given for tokens that were taken away, and the softmax of the others.
+fn softmax() -> Vec<Fault> {
+    vec![
         Fault::new(
             "filter-fills-with-a-number",
             "what top-k takes away is set to 0, or to -10, and not to -inf",
@@ -321,10 +244,7 @@ pub(super) fn all() -> Vec<Fault> {
             }]),
         Fault::new("logits-in-half-precision", "logits are rounded to bf16 before anything else")
             .seen("autocast left on: bf16 logits of an f32 head")
-            .gives(&[|case, options, dtype| {
-                let logits = case.logits.mapv(|logit| Dtype::Bf16.round(logit));
-                filter(&SamplingFilterCase { logits }, options, dtype).into()
-            }]),
+            .on(&[|case, _| case.logits.mapv_inplace(|logit| Dtype::Bf16.round(logit))]),
         Fault::new("rows-left-in-sorted-order", "the rows come back in another order")
             .seen("verl #1943 (b4aa2dce8), #2185")
             .gives(&[|case, options, dtype| {
@@ -351,6 +271,7 @@ const STEPS: Steps<'static> = Steps {
     give: &|row| row.softmax(),
 };
 
+/// The way of a row through these steps, the temperature where it is declared.
 fn stepwise(
     case: &SamplingFilterCase,
     options: &Options,
@@ -370,54 +291,6 @@ fn stepwise(
         (steps.give)(&row)
     });
     probs.into()
-}
-
-/// Whether a token is kept, by the mass in front of it, the mass with it, and `top_p`.
-type Keeps<'a> = &'a dyn Fn(f64, f64, f64) -> bool;
-
-/// A nucleus that runs from the most likely token down.
-fn nucleus(
-    case: &SamplingFilterCase,
-    options: &Options,
-    dtype: Dtype,
-    keeps: impl Fn(f64, f64, f64) -> bool,
-) -> SamplingFilterOutput {
-    let top_p = |row: &mut Row<'_>| {
-        let mut order = row.ascending();
-        order.reverse();
-        keep_mass(row, &order, &keeps);
-    };
-    stepwise(case, options, dtype, &Steps { top_p: &top_p, ..STEPS })
-}
-
-/// Keeps tokens in this order, by their mass; as many as must survive in any case.
-fn keep_mass(row: &mut Row<'_>, order: &[usize], keeps: Keeps<'_>) {
-    let Some(p) = row.options.top_p else { return };
-    let p = row.f(p);
-    let masses = row.masses(order).into_iter().skip(row.keep());
-    let gone = masses.filter(|(_, before, mass)| !keeps(*before, *mass, p));
-    let gone: Vec<usize> = gone.map(|(token, ..)| token).collect();
-    row.take_away(&gone);
-}
-
-/// Right at another temperature.
-fn at_temperature(
-    case: &SamplingFilterCase,
-    options: &Options,
-    dtype: Dtype,
-    temperature: f64,
-) -> SamplingFilterOutput {
-    filter(case, &Options { temperature, ..options.clone() }, dtype).into()
-}
-
-/// Right with the temperature elsewhere.
-fn ordered(
-    case: &SamplingFilterCase,
-    options: &Options,
-    dtype: Dtype,
-    order: Order,
-) -> SamplingFilterOutput {
-    filter(case, &Options { order, ..options.clone() }, dtype).into()
 }
 
 /// Top-k that sets what it takes away to a number.

@@ -1,6 +1,8 @@
 //! Known wrong behaviours of `answer-extractor`: real bugs, and conventions mistaken for others.
 
-use super::reference::{self, blocks, braced, finished};
+mod formats;
+
+use super::reference::{self, blocks, finished};
 use super::{
     AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput, Format, Missing, Options, Which,
 };
@@ -10,12 +12,9 @@ type Fault = crate::contract::fault::Fault<AnswerExtractor>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    let mut faults = which_answer();
-    faults.extend(search());
-    faults.extend(changed());
-    faults.extend(missing());
-    faults.extend(boxes_and_hashes());
-    faults
+    let themes =
+        [which_answer(), search(), changed(), missing(), formats::boxes(), formats::hashes()];
+    themes.into_iter().flatten().collect()
 }
 
 /// Another answer than the one that is asked for.
@@ -23,27 +22,18 @@ fn which_answer() -> Vec<Fault> {
     vec![
         Fault::new("first-answer-taken", "the first answer is taken, where the last is asked for")
             .seen("TinyZero 5f94a68; verifiers #196 (74867bf)")
-            .gives(&[|case, options, _| {
-                let first = Options { pick: Which::First, ..options.clone() };
-                each(case, |text| reference::answer(text, &first))
-            }]),
+            .as_if(&[|options| Options { pick: Which::First, ..options }]),
         Fault::new("last-answer-taken", "the last answer is taken, where the first is asked for")
             .seen("an option without effect")
             .under("{pick: first}")
-            .gives(&[|case, options, _| {
-                let last = Options { pick: Which::Last, ..options.clone() };
-                each(case, |text| reference::answer(text, &last))
-            }]),
+            .as_if(&[|options| Options { pick: Which::Last, ..options }]),
         Fault::new(
             "two-tags-required",
             "an answer counts only when there is another one before it",
         )
         .seen("Search-R1: the prompt is searched too, and holds an example")
         .gives(&[|case, options, _| {
-            each(case, |text| {
-                let several = text.matches(options.marks()[0].trim()).count() > 1;
-                if several { reference::answer(text, options) } else { none(text, options) }
-            })
+            only_if(case, options, |text| text.matches(options.marks()[0].trim()).count() > 1)
         }]),
         Fault::new(
             "greedy-to-the-last-tag",
@@ -74,10 +64,7 @@ fn which_answer() -> Vec<Fault> {
         )
         .seen("an option without effect")
         .under("{tag: final}")
-        .gives(&[|case, options, _| {
-            let answer = Options { tag: "answer".to_owned(), ..options.clone() };
-            each(case, |text| reference::answer(text, &answer))
-        }]),
+        .as_if(&[|options| Options { tag: "answer".to_owned(), ..options }]),
     ]
 }
 
@@ -116,26 +103,19 @@ fn search() -> Vec<Fault> {
         Fault::new("dot-stops-at-newlines", "an answer over several lines is none")
             .seen("open-r1 #237: a regular expression without DOTALL")
             .gives(&[|case, options, _| {
-                each(case, |text| match blocks(text, options).last() {
-                    Some(block) if block.contains('\n') => none(text, options),
-                    _ => reference::answer(text, options),
+                only_if(case, options, |text| {
+                    blocks(text, options).last().is_none_or(|block| !block.contains('\n'))
                 })
             }]),
         Fault::new("only-at-the-start", "text before the answer hides it")
             .seen("plausible: `re.match` for `re.search`")
             .gives(&[|case, options, _| {
-                each(case, |text| {
-                    let starts = text.starts_with(options.marks()[0].as_str());
-                    if starts { reference::answer(text, options) } else { none(text, options) }
-                })
+                only_if(case, options, |text| text.starts_with(options.marks()[0].as_str()))
             }]),
         Fault::new("only-at-the-end", "anything after the answer hides it, white space too")
             .seen("plausible: a regular expression that ends in `$`")
             .gives(&[|case, options, _| {
-                each(case, |text| {
-                    let ends = text.ends_with(options.marks()[1].as_str());
-                    if ends { reference::answer(text, options) } else { none(text, options) }
-                })
+                only_if(case, options, |text| text.ends_with(options.marks()[1].as_str()))
             }]),
         Fault::new("tags-on-lines-of-their-own", "a tag counts only with a line end beside it")
             .seen("open-r1 #237: the strict format of the tutorial, `<answer>\\n(.*?)\\n</answer>`")
@@ -192,20 +172,14 @@ fn changed() -> Vec<Fault> {
         }]),
         Fault::new("white-space-kept", "white space around the answer stays")
             .seen("an option without effect")
-            .gives(&[|case, options, _| {
-                let kept = Options { trim: false, ..options.clone() };
-                each(case, |text| reference::answer(text, &kept))
-            }]),
+            .as_if(&[|options| Options { trim: false, ..options }]),
         Fault::new(
             "white-space-removed",
             "white space around the answer goes, where it is to stay",
         )
         .seen("an option without effect")
         .under("{trim: false}")
-        .gives(&[|case, options, _| {
-            let trimmed = Options { trim: true, ..options.clone() };
-            each(case, |text| reference::answer(text, &trimmed))
-        }]),
+        .as_if(&[|options| Options { trim: true, ..options }]),
         Fault::new(
             "white-space-collapsed",
             "every run of white space in the answer becomes one space",
@@ -266,21 +240,24 @@ fn missing() -> Vec<Fault> {
             }]),
         Fault::new("empty-for-null", "a text without an answer gives the empty text for null")
             .seen("torchtune extract_tags, where null is declared")
-            .gives(&[|case, options, _| or_else(case, options, |_| Some(String::new()))]),
+            .as_if(&[|options| Options { missing: Missing::Empty, ..options }]),
         Fault::new("null-for-empty", "a text without an answer gives null for the empty text")
             .seen("verl's convention, where verifiers' strict one is declared")
             .under("{missing: empty}")
-            .gives(&[|case, options, _| or_else(case, options, |_| None)]),
+            .as_if(&[|options| Options { missing: Missing::Null, ..options }]),
         Fault::new(
             "nothing-for-the-whole",
             "a text without an answer gives the empty text for the whole",
         )
         .seen("verifiers extract_boxed_answer, strict where lenient is declared")
         .under("{missing: whole}")
-        .gives(&[|case, options, _| or_else(case, options, |_| Some(String::new()))]),
+        .as_if(&[|options| Options { missing: Missing::Empty, ..options }]),
         Fault::new("the-word-none", "a text without an answer gives the word None")
             .seen("plausible: `str(answer)`; a gold answer `None` would be right")
-            .gives(&[|case, options, _| or_else(case, options, |_| Some("None".to_owned()))]),
+            .gives(&[|case, options, _| {
+                let null = Options { missing: Missing::Null, ..options.clone() };
+                each(case, |text| reference::answer(text, &null).or(Some("None".to_owned())))
+            }]),
         Fault::new("empty-answer-is-missing", "an answer that is empty counts as none")
             .seen("plausible: `if answer:`, or `.+?` for `.*?`")
             .gives(&[|case, options, _| {
@@ -289,106 +266,6 @@ fn missing() -> Vec<Fault> {
                     answer.filter(|answer| !answer.is_empty()).or_else(|| none(text, options))
                 })
             }]),
-    ]
-}
-
-/// Mistakes of the other formats.
-fn boxes_and_hashes() -> Vec<Fault> {
-    vec![
-        Fault::new("first-closing-brace", "a box ends at the first closing brace")
-            .seen("trl #5026, ai-agent-book #173: `\\\\boxed\\{([^}]*)\\}`")
-            .under("{format: boxed}")
-            .gives(&[|case, options, _| {
-                boxed(case, options, |rest| rest.split_once('}')?.0.strip_prefix('{'))
-            }]),
-        Fault::new("last-closing-brace", "a box ends at the last closing brace of the text")
-            .seen("lmms-eval #1512: `oxed{(.*)}`")
-            .under("{format: boxed}")
-            .gives(&[|case, options, _| {
-                boxed(case, options, |rest| rest.rsplit_once('}')?.0.strip_prefix('{'))
-            }]),
-        Fault::new("one-level-of-braces", "a box with braces inside braces is none")
-            .seen("plausible: `\\\\boxed\\{((?:[^{}]|\\{[^{}]*\\})*)\\}`")
-            .under("{format: boxed}")
-            .gives(&[|case, options, _| {
-                boxed(case, options, |rest| {
-                    let shallow = |answer: &&str| {
-                        let mut depth = 0;
-                        !answer.chars().any(|c| {
-                            depth += i32::from(c == '{') - i32::from(c == '}');
-                            depth > 1
-                        })
-                    };
-                    braced(rest).filter(shallow)
-                })
-            }]),
-        Fault::new("no-braces-in-a-box", "a box with braces in it is none")
-            .seen("plausible: `\\\\boxed\\{([^{}]*)\\}`")
-            .under("{format: boxed}")
-            .gives(&[|case, options, _| {
-                boxed(case, options, |rest| braced(rest).filter(|answer| !answer.contains('{')))
-            }]),
-        Fault::new("unclosed-box-taken", "a box that is never closed goes to the end of the text")
-            .seen("plausible: a loop over braces that runs off the end")
-            .under("{format: boxed}")
-            .gives(&[|case, options, _| {
-                boxed(case, options, |rest| braced(rest).or_else(|| rest.strip_prefix('{')))
-            }]),
-        Fault::new("braces-lost", "the braces in a box are lost")
-            .seen("plausible: `.strip(\"{}\")` and its relatives")
-            .under("{format: boxed}")
-            .gives(&[
-                |case, options, _| answers(case, options, |a| a.replace(['{', '}'], "")),
-                |case, options, _| {
-                    answers(case, options, |a| a.trim_matches(['{', '}']).to_owned())
-                },
-            ]),
-        Fault::new("box-needs-dollars", "a box counts only between dollars")
-            .seen("plausible: `\\$\\\\boxed\\{…\\}\\$`")
-            .under("{format: boxed}")
-            .gives(&[|case, options, _| {
-                each(case, |text| {
-                    let within = text.contains("$\\boxed{");
-                    if within { reference::answer(text, options) } else { none(text, options) }
-                })
-            }]),
-        Fault::new("numbers-only", "only the number behind the hashes is taken: words are none")
-            .seen("verl gsm8k: `#### (-?[0-9.,]+)`, where the rest of the line is declared")
-            .under("{format: hash}")
-            .gives(&[|case, options, _| {
-                hashed(case, options, |rest| {
-                    let rest = rest.trim_start_matches(' ');
-                    let number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
-                    let end = rest.find(|c| !number(c)).unwrap_or(rest.len());
-                    Some(&rest[..end]).filter(|number| !number.is_empty())
-                })
-            }]),
-        Fault::new("rest-of-the-text", "all that follows the hashes is taken, not only their line")
-            .seen("plausible: `split(\"####\")[-1]`")
-            .under("{format: hash}")
-            .gives(&[|case, options, _| hashed(case, options, |rest| rest.get(..))]),
-        Fault::new("first-word-of-the-line", "only the first word behind the hashes is taken")
-            .seen("plausible: `split(\"####\")[-1].split()[0]`")
-            .under("{format: hash}")
-            .gives(&[|case, options, _| {
-                hashed(case, options, |rest| {
-                    let line = rest.split('\n').next().unwrap_or("");
-                    line.split_whitespace().next()
-                })
-            }]),
-        Fault::new(
-            "hashes-at-the-start-of-a-line",
-            "hashes after other words on their line do not count",
-        )
-        .seen("plausible: `^####` with MULTILINE")
-        .under("{format: hash}")
-        .gives(&[|case, options, _| {
-            each(case, |text| {
-                let within = |(at, _): (usize, &str)| at > 0 && !text[..at].ends_with('\n');
-                let hidden = text.match_indices("####").last().is_some_and(within);
-                if hidden { none(text, options) } else { reference::answer(text, options) }
-            })
-        }]),
     ]
 }
 
@@ -403,6 +280,18 @@ fn each(
 /// What a text without an answer gives.
 fn none(text: &str, options: &Options) -> Option<String> {
     finished(None, text, options)
+}
+
+/// The right answer where a text may have one, and none elsewhere.
+fn only_if(
+    case: &AnswerExtractorCase,
+    options: &Options,
+    may: impl Fn(&str) -> bool,
+) -> AnswerExtractorOutput {
+    each(
+        case,
+        |text| if may(text) { reference::answer(text, options) } else { none(text, options) },
+    )
 }
 
 /// The answer in a text that must be XML, apart from the tags that are meant.
@@ -442,16 +331,6 @@ fn answers(
     })
 }
 
-/// The right answers, and something else where there is none.
-fn or_else(
-    case: &AnswerExtractorCase,
-    options: &Options,
-    other: impl Fn(&str) -> Option<String>,
-) -> AnswerExtractorOutput {
-    let null = Options { missing: Missing::Null, ..options.clone() };
-    each(case, |text| reference::answer(text, &null).or_else(|| other(text)))
-}
-
 /// Answers found by their tags; the right ones in the other formats.
 fn tagged(
     case: &AnswerExtractorCase,
@@ -462,43 +341,5 @@ fn tagged(
     each(case, |text| match options.format {
         Format::XmlTag => finished(find(text, marks.each_ref().map(String::as_str)), text, options),
         _ => reference::answer(text, options),
-    })
-}
-
-/// Answers found in what follows the word `\boxed` that is asked for.
-fn boxed(
-    case: &AnswerExtractorCase,
-    options: &Options,
-    find: impl for<'a> Fn(&'a str) -> Option<&'a str>,
-) -> AnswerExtractorOutput {
-    behind(case, options, Format::Boxed, "\\boxed", find)
-}
-
-/// Answers found in what follows the hashes that are asked for.
-fn hashed(
-    case: &AnswerExtractorCase,
-    options: &Options,
-    find: impl for<'a> Fn(&'a str) -> Option<&'a str>,
-) -> AnswerExtractorOutput {
-    behind(case, options, Format::Hash, "####", find)
-}
-
-/// Answers found in what follows a mark; the right ones in the other formats.
-fn behind(
-    case: &AnswerExtractorCase,
-    options: &Options,
-    format: Format,
-    mark: &str,
-    find: impl for<'a> Fn(&'a str) -> Option<&'a str>,
-) -> AnswerExtractorOutput {
-    each(case, |text| {
-        if options.format != format {
-            return reference::answer(text, options);
-        }
-        let parts = match options.pick {
-            Which::Last => text.rsplit_once(mark),
-            Which::First => text.split_once(mark),
-        };
-        finished(parts.and_then(|(_, rest)| find(rest)), text, options)
     })
 }
