@@ -36,10 +36,21 @@ pub struct Fault<D: Definition> {
 pub type Function<D> =
     fn(&<D as Definition>::Case, &<D as Definition>::Options, Dtype) -> <D as Definition>::Output;
 
+/// A wrong implementation that was made of its one wrong step.
+pub type Made<D> = Box<
+    dyn Fn(
+            &<D as Definition>::Case,
+            &<D as Definition>::Options,
+            Dtype,
+        ) -> <D as Definition>::Output
+        + Send
+        + Sync,
+>;
+
 /// What a fault does.
 pub enum Variant<D: Definition> {
     /// Gives wrong numbers.
-    Gives(Function<D>),
+    Gives(Made<D>),
     /// Does what the reference does under other options.
     AsIf(fn(D::Options) -> D::Options),
     /// Does what the reference does with other inputs.
@@ -64,7 +75,12 @@ impl<D: Definition> Fault<D> {
 
     /// It gives wrong numbers, in one of these ways.
     pub fn gives(self, variants: &'static [Function<D>]) -> Self {
-        self.with(variants.iter().copied().map(Variant::Gives))
+        self.made_of(variants.iter().map(|function| -> Made<D> { Box::new(function) }))
+    }
+
+    /// It gives wrong numbers, in one of these ways, each made of its one wrong step.
+    pub fn made_of(self, variants: impl IntoIterator<Item = Made<D>>) -> Self {
+        self.with(variants.into_iter().map(Variant::Gives))
     }
 
     /// It does what the reference does under other options.
