@@ -7,7 +7,8 @@ use super::{Fault, gradient, loss_as_if, right, with_loss};
 /// No bound at all, in f32 too.
 const FAR: f64 = 1e30;
 
-pub(super) fn all() -> Vec<Fault> {
+/// The sign, and the bounds of the ratio.
+pub(super) fn bounds() -> Vec<Fault> {
     vec![
         Fault::new(
             "objective-sign-flipped",
@@ -75,6 +76,12 @@ pub(super) fn all() -> Vec<Fault> {
             o.clip_low = -(-o.clip_low).exp_m1();
             o.clip_high = o.clip_high.exp_m1();
         })]),
+    ]
+}
+
+/// The dual clip, and the other objectives.
+pub(super) fn objectives() -> Vec<Fault> {
+    vec![
         Fault::new(
             "dual-clip-ignored",
             "no bound on the loss of tokens with A < 0, although one is declared",

@@ -7,7 +7,8 @@ use super::{Fault, Variant, gradient, right, tokens};
 use crate::numeric::aggregate::Aggregate;
 use crate::value::place::Dtype;
 
-pub(super) fn all() -> Vec<Fault> {
+/// The term itself: sign, weight, direction and estimator.
+pub(super) fn terms() -> Vec<Fault> {
     vec![
         Fault::new("kl-term-subtracted", "the divergence from the reference is rewarded")
             .seen("verl #179 (a65c9157b); Search-R1 4b3c094")
@@ -77,6 +78,12 @@ pub(super) fn all() -> Vec<Fault> {
                 let term = term(case, options, dtype);
                 with_term(case, options, dtype, Term { slopes, ..term })
             }]),
+    ]
+}
+
+/// Its sum, its clamps and its metric.
+pub(super) fn sums_and_clamps() -> Vec<Fault> {
+    vec![
         Fault::new(
             "kl-aggregated-as-token-mean",
             "the KL term is the mean over all tokens, whatever is declared for the loss",
