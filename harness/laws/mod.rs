@@ -5,7 +5,7 @@ pub mod compare;
 pub mod deterministic;
 pub mod does_not_crash;
 pub mod does_not_raise;
-pub(crate) mod families;
+pub mod faults;
 pub mod finite;
 pub mod gradient;
 pub mod inputs_unchanged;

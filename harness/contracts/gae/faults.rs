@@ -5,7 +5,7 @@ use ndarray::{Array2, Axis};
 use super::oracle::EPSILON;
 use super::{Gae, GaeCase, GaeOutput, Options, reference};
 use crate::contract::fault::Variant;
-use crate::laws::families::recursion::{self, Recursive, Step, steps};
+use crate::laws::faults::recursion::{self, Recursive, Step, steps};
 use crate::numeric::conventions::MaskedTokens;
 
 type Fault = crate::contract::fault::Fault<Gae>;

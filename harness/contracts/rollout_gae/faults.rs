@@ -3,7 +3,7 @@
 use ndarray::{Array2, Axis};
 
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput, reference};
-use crate::laws::families::recursion::{self, Recursive, Step, steps};
+use crate::laws::faults::recursion::{self, Recursive, Step, steps};
 
 type Fault = crate::contract::fault::Fault<RolloutGae>;
 

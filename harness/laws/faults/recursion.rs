@@ -4,7 +4,7 @@ use crate::contract::Contract;
 use crate::contract::fault::{Fault, Variant};
 
 /// A contract of such advantages.
-pub(crate) trait Recursive: Contract {
+pub trait Recursive: Contract {
     /// The options with other γ and λ.
     fn discounted(options: Self::Options, change: fn(f64, f64) -> (f64, f64)) -> Self::Options;
 
@@ -17,7 +17,7 @@ pub(crate) trait Recursive: Contract {
 }
 
 /// One step of the recursion.
-pub(crate) struct Step {
+pub struct Step {
     /// Where it is in the arrays.
     pub at: (usize, usize),
     /// The mask.
@@ -40,49 +40,49 @@ pub(crate) struct Step {
 
 impl Step {
     /// The TD error.
-    pub(crate) fn error(&self) -> f64 {
+    pub fn error(&self) -> f64 {
         self.reward + self.gamma * self.goes_on * self.next - self.value
     }
 
     /// What is carried over from the step after.
-    pub(crate) fn carry(&self) -> f64 {
+    pub fn carry(&self) -> f64 {
         self.gamma * self.lam * self.goes_on * self.ahead
     }
 
     /// The right advantage.
-    pub(crate) fn right(&self) -> f64 {
+    pub fn right(&self) -> f64 {
         self.error() + self.carry()
     }
 }
 
 /// A recursion that takes other steps.
-pub(crate) fn steps<C: Recursive>(step: fn(&Step) -> f64) -> Variant<C> {
+pub fn steps<C: Recursive>(step: fn(&Step) -> f64) -> Variant<C> {
     Variant::gives(move |case, options, _| C::recursion(case, options, step))
 }
 
 /// γ is 1.
-pub(crate) fn gamma_not_applied<C: Recursive>() -> Fault<C> {
+pub fn gamma_not_applied<C: Recursive>() -> Fault<C> {
     Fault::new("gamma-not-applied", "no discount, as with γ = 1")
         .seen("an option without effect")
         .as_if(&[|options| C::discounted(options, |_, lam| (1.0, lam))])
 }
 
 /// λ is 1.
-pub(crate) fn lambda_not_applied<C: Recursive>() -> Fault<C> {
+pub fn lambda_not_applied<C: Recursive>() -> Fault<C> {
     Fault::new("lambda-not-applied", "the discounted return less the value, as with λ = 1")
         .seen("an option without effect")
         .as_if(&[|options| C::discounted(options, |gamma, _| (gamma, 1.0))])
 }
 
 /// λ is 0.
-pub(crate) fn carry_left_out<C: Recursive>() -> Fault<C> {
+pub fn carry_left_out<C: Recursive>() -> Fault<C> {
     Fault::new("carry-left-out", "the TD error alone, as with λ = 0")
         .seen("one-step advantages where GAE is declared")
         .as_if(&[|options| C::discounted(options, |gamma, _| (gamma, 0.0))])
 }
 
 /// λ stands for γλ.
-pub(crate) fn carry_decays_without_gamma<C: Recursive>() -> Fault<C> {
+pub fn carry_decays_without_gamma<C: Recursive>() -> Fault<C> {
     Fault::new("carry-decays-without-gamma", "δ + λA' for δ + γλA'")
         .seen("plausible: a discount left out of the carry")
         .under("{gamma: 0.9}")
@@ -90,7 +90,7 @@ pub(crate) fn carry_decays_without_gamma<C: Recursive>() -> Fault<C> {
 }
 
 /// TD errors are small.
-pub(crate) fn td_error_clipped<C: Recursive>() -> Fault<C> {
+pub fn td_error_clipped<C: Recursive>() -> Fault<C> {
     Fault::new("td-error-clipped", "TD errors are clipped to ±1 or ±10")
         .seen("Atari-style clipping left on by default")
         .made_of([

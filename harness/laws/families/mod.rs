@@ -1,3 +1,0 @@
-//! Faults written once, and shared by the contracts of a family.
-
-pub(crate) mod recursion;

@@ -1,0 +1,3 @@
+//! Faults that several contracts have in common, written once.
+
+pub mod recursion;
