@@ -162,7 +162,7 @@ fn any_function<C: Contract>(variant: Variant<C>) -> AnyFunction {
         Variant::AsIf(other) => Some(other),
         Variant::Gives(_) | Variant::On(_) => None,
     };
-    let function = move |case: &C::Case, options: &C::Options, dtype| match variant {
+    let function = move |case: &C::Case, options: &C::Options, dtype| match &variant {
         Variant::Gives(function) => function(case, options, dtype),
         Variant::AsIf(other) => (C::PARTS.reference)(case, &other(options.clone()), dtype),
         Variant::On(change) => {

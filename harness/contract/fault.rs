@@ -36,14 +36,26 @@ pub struct Fault<D: Definition> {
 pub type Function<D> =
     fn(&<D as Definition>::Case, &<D as Definition>::Options, Dtype) -> <D as Definition>::Output;
 
+/// The same, which may hold what it was made of.
+type Wrong<Case, Options, Output> = dyn Fn(&Case, &Options, Dtype) -> Output + Send + Sync;
+
 /// What a fault does.
 pub enum Variant<D: Definition> {
     /// Gives wrong numbers.
-    Gives(Function<D>),
+    Gives(Box<Wrong<D::Case, D::Options, D::Output>>),
     /// Does what the reference does under other options.
     AsIf(fn(D::Options) -> D::Options),
     /// Does what the reference does with other inputs.
     On(fn(&mut D::Case, &D::Options)),
+}
+
+impl<D: Definition> Variant<D> {
+    /// Gives wrong numbers.
+    pub fn gives(
+        function: impl Fn(&D::Case, &D::Options, Dtype) -> D::Output + Send + Sync + 'static,
+    ) -> Self {
+        Variant::Gives(Box::new(function))
+    }
 }
 
 impl<D: Definition> Fault<D> {
@@ -64,22 +76,23 @@ impl<D: Definition> Fault<D> {
 
     /// It gives wrong numbers, in one of these ways.
     pub fn gives(self, variants: &'static [Function<D>]) -> Self {
-        self.with(variants.iter().copied().map(Variant::Gives))
+        self.made_of(variants.iter().map(|function| Variant::gives(function)))
+    }
+
+    /// It gives wrong numbers, in one of these ways, each made of its one wrong step.
+    pub fn made_of(mut self, variants: impl IntoIterator<Item = Variant<D>>) -> Self {
+        self.variants.extend(variants);
+        self
     }
 
     /// It does what the reference does under other options.
     pub fn as_if(self, variants: &'static [fn(D::Options) -> D::Options]) -> Self {
-        self.with(variants.iter().copied().map(Variant::AsIf))
+        self.made_of(variants.iter().copied().map(Variant::AsIf))
     }
 
     /// It does what the reference does with other inputs.
     pub fn on(self, variants: &'static [fn(&mut D::Case, &D::Options)]) -> Self {
-        self.with(variants.iter().copied().map(Variant::On))
-    }
-
-    fn with(mut self, variants: impl Iterator<Item = Variant<D>>) -> Self {
-        self.variants.extend(variants);
-        self
+        self.made_of(variants.iter().copied().map(Variant::On))
     }
 }
 

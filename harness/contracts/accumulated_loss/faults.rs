@@ -9,195 +9,173 @@ use super::{
     AccumulatedLoss, AccumulatedLossCase, AccumulatedLossOutput, MicroBatch, MicroBatchGradient,
     Options, joined, kept, parted, reference, tokens,
 };
+use crate::contract::fault;
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::value::place::Dtype;
 
-type Fault = crate::contract::fault::Fault<AccumulatedLoss>;
+type Fault = fault::Fault<AccumulatedLoss>;
+type Variant = fault::Variant<AccumulatedLoss>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    [divisors(), gradients(), reports(), tokens_and_rows(), lengths()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Each micro-batch divided by itself, or the whole by another count.
+fn divisors() -> Vec<Fault> {
     vec![
         Fault::new(
             "mean-of-micro-batch-means",
             "the mean over micro-batches of each one's mean over tokens",
         )
         .seen("transformers #34191; trl #2175; unsloth #1134; torchtune #1875; axolotl #1980")
-        .gives(&[
-            |case, options, dtype| {
-                both(case, options, dtype, |step, k| step.token_mean(&[k]) / step.count)
-            },
-            |case, options, dtype| {
-                both(case, options, dtype, |step, k| {
-                    let some = step.parts.iter().filter(|part| kept(part) > 0).count();
-                    step.token_mean(&[k]) / some as f64
-                })
-            },
+        .made_of([
+            both(|step, k| step.token_mean(&[k]) / step.count),
+            both(|step, k| {
+                let some = step.parts.iter().filter(|part| kept(part) > 0).count();
+                step.token_mean(&[k]) / some as f64
+            }),
         ]),
         Fault::new(
             "per-rank-means-averaged",
             "the mean over two ranks of each one's mean over the tokens of its micro-batches",
         )
         .seen("open-instruct #1161 (7708f0adf); torchtune #2172 (e420bc0c7), #2687")
-        .gives(&[
-            |case, options, dtype| by_rank(case, options, dtype, |k, _| k % 2),
-            |case, options, dtype| by_rank(case, options, dtype, |k, count| 2 * k / count),
-        ]),
+        .made_of([by_rank(|k, _| k % 2), by_rank(|k, count| 2 * k / count)]),
         Fault::new(
             "count-of-one-sub-step",
             "the sum over all micro-batches, divided by the count of the first (or last) one",
         )
         .seen("transformers #35438, #34373")
-        .gives(&[
-            |case, options, dtype| {
-                both(case, options, dtype, |step, k| {
-                    step.right(k) * step.counted() / step.counted_in(0).max(1.0)
-                })
-            },
-            |case, options, dtype| {
-                both(case, options, dtype, |step, k| {
-                    let last = step.parts.len() - 1;
-                    step.right(k) * step.counted() / step.counted_in(last).max(1.0)
-                })
-            },
+        .made_of([
+            both(|step, k| step.right(k) * step.counted() / step.counted_in(0).max(1.0)),
+            both(|step, k| {
+                let last = step.parts.len() - 1;
+                step.right(k) * step.counted() / step.counted_in(last).max(1.0)
+            }),
         ]),
         Fault::new(
             "divided-again-by-micro-batches",
             "what is normalised already is divided by the number of micro-batches too",
         )
         .seen("unsloth-zoo #1023 (011e1ea0); AReaL #1273 (5e9fb505c)")
-        .gives(&[|case, options, dtype| {
-            both(case, options, dtype, |step, k| step.right(k) / step.count)
-        }]),
+        .made_of([both(|step, k| step.right(k) / step.count)]),
         Fault::new(
             "micro-batches-summed",
             "the losses of the micro-batches, each normalised by itself, are added up",
         )
         .seen("NeMo-RL #86 (d1f0609a2)")
-        .gives(&[|case, options, dtype| both(case, options, dtype, |step, k| step.own(k))]),
+        .made_of([both(|step, k| step.own(k))]),
         Fault::new(
             "divisor-fixed-for-uneven-rows",
             "divided by the number of micro-batches, as if all had as many rows (as the first)",
         )
         .seen("verl #141 (695bdbb03), #1922 (60138ebd1)")
         .under("{aggregate: seq-mean-token-mean}")
-        .gives(&[
-            |case, options, dtype| both(case, options, dtype, |step, k| step.own(k) / step.count),
-            |case, options, dtype| {
-                both(case, options, dtype, |step, k| {
-                    let rows = step.count * step.parts[0].mask.nrows() as f64;
-                    step.right(k) * step.counted() / rows
-                })
-            },
+        .made_of([
+            both(|step, k| step.own(k) / step.count),
+            both(|step, k| {
+                let rows = step.count * step.parts[0].mask.nrows() as f64;
+                step.right(k) * step.counted() / rows
+            }),
         ]),
         Fault::new(
             "short-last-window",
             "divided by the configured count (4, 2, 8), which the end of an epoch falls short of",
         )
         .seen("LLaMA-Factory #10705 (1b47415a2)")
-        .gives(&[
-            |case, options, dtype| window(case, options, dtype, 4.0),
-            |case, options, dtype| window(case, options, dtype, 2.0),
-            |case, options, dtype| window(case, options, dtype, 8.0),
-        ]),
+        .made_of([4.0, 2.0, 8.0].map(window)),
+    ]
+}
+
+/// Gradients lost, or taken before the division.
+fn gradients() -> Vec<Fault> {
+    vec![
         Fault::new(
             "only-the-last-micro-batch",
             "right value; the gradients of all micro-batches but the last are lost",
         )
         .seen("open-instruct #1498 (48664c504)")
-        .gives(&[|case, options, dtype| {
-            gradient(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
-        }]),
+        .made_of([gradient(|step, k| step.right(k) * step.is_last(k))]),
         Fault::new(
             "gradient-zeroed-each-micro-batch",
             "right value; gradients are zeroed each time: what is left is the last mean over K",
         )
         .seen("trl #407 (61af5f26b)")
-        .gives(&[|case, options, dtype| {
-            gradient(case, options, dtype, |step, k| step.own(k) * step.is_last(k) / step.count)
-        }]),
+        .made_of([gradient(|step, k| step.own(k) * step.is_last(k) / step.count)]),
         Fault::new(
             "divided-after-backward",
             "right value; the gradient was taken before the division (by K, or by the count)",
         )
         .seen("verl #3332 (e160d3b2e)")
-        .gives(&[
-            |case, options, dtype| {
-                gradient(case, options, dtype, |step, k| step.right(k) * step.count)
-            },
-            |case, options, dtype| {
-                gradient(case, options, dtype, |step, k| step.right(k) * step.counted())
-            },
+        .made_of([
+            gradient(|step, k| step.right(k) * step.count),
+            gradient(|step, k| step.right(k) * step.counted()),
         ]),
         Fault::new(
             "divisor-min-for-max",
             "divided by min(count, 1) for max(count, 1), which never divides",
         )
         .seen("prime-rl #816 (dece5e7fc)")
-        .gives(&[|case, options, dtype| {
-            both(case, options, dtype, |step, k| step.right(k) * step.counted())
-        }]),
+        .made_of([both(|step, k| step.right(k) * step.counted())]),
+    ]
+}
+
+/// The right gradient under another value.
+fn reports() -> Vec<Fault> {
+    vec![
         Fault::new(
             "last-micro-batch-reported",
             "right gradient; the value is that of the last micro-batch, or its part of the whole",
         )
         .seen("verl #2259 (6d9ac2f7b); prime-rl #906 (3233022ee)")
-        .gives(&[
-            |case, options, dtype| {
-                value(case, options, dtype, |step, k| step.own(k) * step.is_last(k))
-            },
-            |case, options, dtype| {
-                value(case, options, dtype, |step, k| step.right(k) * step.is_last(k))
-            },
+        .made_of([
+            value(|step, k| step.own(k) * step.is_last(k)),
+            value(|step, k| step.right(k) * step.is_last(k)),
         ]),
         Fault::new(
             "scaled-twice-in-the-report",
             "right gradient; each part of the value is multiplied by its share once more",
         )
         .seen("verl #4711 (0af6a385b), #4778 (f1d5e0e27)")
-        .gives(&[|case, options, dtype| {
-            value(case, options, dtype, |step, k| {
-                step.right(k) * step.counted_in(k) / step.counted()
-            })
-        }]),
+        .made_of([value(|step, k| step.right(k) * step.counted_in(k) / step.counted())]),
         Fault::new(
             "averaged-where-summed",
             "right gradient; the parts of the value, of one denominator, are averaged",
         )
         .seen("verl #3994 (b49178f0f)")
-        .gives(&[|case, options, dtype| {
-            value(case, options, dtype, |step, k| step.right(k) / step.count)
-        }]),
+        .made_of([value(|step, k| step.right(k) / step.count)]),
+    ]
+}
+
+/// Which tokens and rows count.
+fn tokens_and_rows() -> Vec<Fault> {
+    vec![
         Fault::new(
             "sequence-nll-for-token-nll",
             "the mean over rows of each row's mean, where the mean over tokens is declared",
         )
         .seen("trl #1705 (5bcb8ad0d), #1987 (10f70fa33)")
-        .gives(&[|case, options, dtype| {
-            let aggregate = Aggregate::SeqMeanTokenMean;
-            under(case, options, dtype, &Options { aggregate, ..options.clone() })
-        }]),
+        .made_of([under(|options| options.aggregate = Aggregate::SeqMeanTokenMean)]),
         Fault::new(
             "masked-tokens-in-the-denominator",
             "the sum over unmasked tokens, divided by the number of all of them",
         )
         .seen("`.mean()` of a masked loss; compare understand-r1-zero 14046dc")
-        .gives(&[|case, options, dtype| {
-            both(case, options, dtype, |step, k| {
-                let cells: usize = step.parts.iter().map(|part| part.mask.len()).sum();
-                step.right(k) * tokens(step.case) as f64 / cells as f64
-            })
-        }]),
+        .made_of([both(|step, k| {
+            let cells: usize = step.parts.iter().map(|part| part.mask.len()).sum();
+            step.right(k) * tokens(step.case) as f64 / cells as f64
+        })]),
         Fault::new("mask-ignored", "masked tokens count as all others do")
             .seen("trl #1987 (10f70fa33): an ignore index that is not honoured")
             .gives(&[|case, options, dtype| {
-                let unmasked = |part: &MicroBatch| MicroBatch {
-                    mask: part.mask.mapv(|_| true),
-                    ..part.clone()
-                };
-                let micro_batches = case.micro_batches.iter().map(unmasked).collect();
-                let case = AccumulatedLossCase { micro_batches };
-                both(&case, options, dtype, |step, k| step.right(k))
+                let mut unmasked = case.clone();
+                unmasked.micro_batches.iter_mut().for_each(|part| part.mask.fill(true));
+                weighed(&unmasked, options, dtype, right, right)
             }]),
         Fault::new(
             "empty-micro-batch-gives-nan",
@@ -205,7 +183,7 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("verl agg_loss and OpenRLHF masked_mean, which are NaN over no token")
         .gives(&[|case, options, dtype| {
-            let mut output = both(case, options, dtype, |step, k| step.right(k));
+            let mut output = weighed(case, options, dtype, right, right);
             if case.micro_batches.iter().any(|part| kept(part) == 0) {
                 output.loss = arr0(f64::NAN);
             }
@@ -217,38 +195,32 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("verl's convention and slime's, taken for each other")
         .under("{aggregate: seq-mean-token-mean}")
-        .gives(&[|case, options, dtype| {
-            let empty_rows = EmptyRows::Count;
-            under(case, options, dtype, &Options { empty_rows, ..options.clone() })
-        }]),
+        .made_of([under(|options| options.empty_rows = EmptyRows::Count)]),
         Fault::new(
             "empty-rows-skipped",
             "rows without a token do not count in the number of rows, where they are declared to",
         )
         .seen("slime's convention and verl's, taken for each other")
         .under("{aggregate: seq-mean-token-mean, empty_rows: count}")
-        .gives(&[|case, options, dtype| {
-            let empty_rows = EmptyRows::Skip;
-            under(case, options, dtype, &Options { empty_rows, ..options.clone() })
-        }]),
+        .made_of([under(|options| options.empty_rows = EmptyRows::Skip)]),
+    ]
+}
+
+/// Other lengths, and micro-batches cut short.
+fn lengths() -> Vec<Fault> {
+    vec![
         Fault::new(
             "norm-length-of-the-batch",
             "the width of the widest (or of each) micro-batch in the place of `norm_length`",
         )
         .seen("verl #3741; understand-r1-zero 14046dc")
         .under("{aggregate: seq-mean-token-sum-norm, norm_length: 10}")
-        .gives(&[
-            |case, options, dtype| {
-                both(case, options, dtype, |step, k| {
-                    let widths = step.parts.iter().map(|part| part.mask.ncols());
-                    step.right(k) * step.norm() / widths.max().unwrap_or(1) as f64
-                })
-            },
-            |case, options, dtype| {
-                both(case, options, dtype, |step, k| {
-                    step.right(k) * step.norm() / step.parts[k].mask.ncols() as f64
-                })
-            },
+        .made_of([
+            both(|step, k| {
+                let widths = step.parts.iter().map(|part| part.mask.ncols());
+                step.right(k) * step.norm() / widths.max().unwrap_or(1) as f64
+            }),
+            both(|step, k| step.right(k) * step.norm() / step.parts[k].mask.ncols() as f64),
         ]),
         Fault::new(
             "epsilon-in-the-denominator",
@@ -256,25 +228,18 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("NeMo-RL's and verl's masked means with a larger ε than theirs")
         .under("{empty_mask: refuse}")
-        .gives(&[
-            |case, options, dtype| wider(case, options, dtype, 1e-3),
-            |case, options, dtype| wider(case, options, dtype, 1e-4),
-            |case, options, dtype| wider(case, options, dtype, 1.0),
-        ]),
+        .made_of([1e-3, 1e-4, 1.0].map(wider)),
         Fault::new(
             "last-short-micro-batch-dropped",
             "the last micro-batch is left out where it has fewer rows than the first",
         )
         .seen("drop_last in the sampler of a window")
-        .gives(&[|case, options, dtype| {
-            let parts = &case.micro_batches;
-            let (first, last) = (&parts[0], &parts[parts.len() - 1]);
-            let short = last.mask.nrows() < first.mask.nrows();
-            let used = parts.len() - usize::from(short);
-            both(case, options, dtype, |step, k| {
-                if k < used { step.within(k, &parts[..used]) } else { step.nothing(k) }
-            })
-        }]),
+        .made_of([both(|step, k| {
+            let last = step.parts.len() - 1;
+            let short = step.parts[last].mask.nrows() < step.parts[0].mask.nrows();
+            let used = &step.parts[..step.parts.len() - usize::from(short)];
+            if k < used.len() { step.within(k, used) } else { step.nothing(k) }
+        })]),
         Fault::new(
             "cut-to-the-first-width",
             "later micro-batches lose the tokens beyond the width of the first one",
@@ -288,7 +253,7 @@ pub(super) fn all() -> Vec<Fault> {
                     *kept &= column < width;
                 }
             }
-            both(&cut, options, dtype, |step, k| step.right(k))
+            weighed(&cut, options, dtype, right, right)
         }]),
     ]
 }
@@ -368,6 +333,11 @@ impl<'a> Step<'a> {
     }
 }
 
+/// The right weights.
+fn right(step: &Step<'_>, k: usize) -> Array2<f64> {
+    step.right(k)
+}
+
 /// The weights of a batch, micro-batch by micro-batch.
 fn weights(
     case: &AccumulatedLossCase,
@@ -402,55 +372,41 @@ fn weighed(
 }
 
 /// A wrong value with the gradient that follows from it.
-fn both(
-    case: &AccumulatedLossCase,
-    options: &Options,
-    dtype: Dtype,
-    weights: impl Fn(&Step<'_>, usize) -> Array2<f64>,
-) -> AccumulatedLossOutput {
-    weighed(case, options, dtype, &weights, &weights)
+fn both(weights: impl Fn(&Step<'_>, usize) -> Array2<f64> + Send + Sync + 'static) -> Variant {
+    Variant::gives(move |case: &_, options: &_, dtype| {
+        weighed(case, options, dtype, &weights, &weights)
+    })
 }
 
 /// A right value with a wrong gradient.
-fn gradient(
-    case: &AccumulatedLossCase,
-    options: &Options,
-    dtype: Dtype,
-    weights: impl Fn(&Step<'_>, usize) -> Array2<f64>,
-) -> AccumulatedLossOutput {
-    weighed(case, options, dtype, |step, k| step.right(k), weights)
+fn gradient(weights: fn(&Step<'_>, usize) -> Array2<f64>) -> Variant {
+    Variant::gives(move |case: &_, options: &_, dtype| {
+        weighed(case, options, dtype, right, weights)
+    })
 }
 
 /// A wrong value with the right gradient.
-fn value(
-    case: &AccumulatedLossCase,
-    options: &Options,
-    dtype: Dtype,
-    weights: impl Fn(&Step<'_>, usize) -> Array2<f64>,
-) -> AccumulatedLossOutput {
-    weighed(case, options, dtype, weights, |step, k| step.right(k))
+fn value(weights: fn(&Step<'_>, usize) -> Array2<f64>) -> Variant {
+    Variant::gives(move |case: &_, options: &_, dtype| {
+        weighed(case, options, dtype, weights, right)
+    })
 }
 
 /// Right under other options.
-fn under(
-    case: &AccumulatedLossCase,
-    options: &Options,
-    dtype: Dtype,
-    others: &Options,
-) -> AccumulatedLossOutput {
-    let others = weights(case, others, others.aggregate);
-    both(case, options, dtype, |_, k| others[k].clone())
+fn under(change: fn(&mut Options)) -> Variant {
+    Variant::gives(move |case: &AccumulatedLossCase, options: &Options, dtype| {
+        let mut others = options.clone();
+        change(&mut others);
+        let others = weights(case, &others, others.aggregate);
+        let weights = |_: &Step<'_>, k: usize| others[k].clone();
+        weighed(case, options, dtype, weights, weights)
+    })
 }
 
 /// The mean over two ranks of each one's mean over tokens; one micro-batch has one rank.
-fn by_rank(
-    case: &AccumulatedLossCase,
-    options: &Options,
-    dtype: Dtype,
-    rank: impl Fn(usize, usize) -> usize,
-) -> AccumulatedLossOutput {
-    let count = case.micro_batches.len();
-    both(case, options, dtype, |step, k| {
+fn by_rank(rank: fn(usize, usize) -> usize) -> Variant {
+    both(move |step, k| {
+        let count = step.parts.len();
         let others =
             (0..count).filter(|other| *other != k && rank(*other, count) == rank(k, count));
         let mut together = vec![k];
@@ -460,27 +416,19 @@ fn by_rank(
 }
 
 /// The right loss of a full window, too small in a shorter one.
-fn window(
-    case: &AccumulatedLossCase,
-    options: &Options,
-    dtype: Dtype,
-    configured: f64,
-) -> AccumulatedLossOutput {
-    both(case, options, dtype, |step, k| step.right(k) * (step.count / configured).min(1.0))
+fn window(configured: f64) -> Variant {
+    both(move |step, k| step.right(k) * (step.count / configured).min(1.0))
 }
 
 /// Divided by the count and a little more.
-fn wider(
-    case: &AccumulatedLossCase,
-    options: &Options,
-    dtype: Dtype,
-    epsilon: f64,
-) -> AccumulatedLossOutput {
-    if tokens(case) == 0 {
-        let options = Options { empty_mask: EmptyMask::Zero, ..options.clone() };
-        return reference::loss(case, &options, dtype);
-    }
-    both(case, options, dtype, |step, k| {
-        step.right(k) * step.counted() / (step.counted() + epsilon)
+fn wider(epsilon: f64) -> Variant {
+    Variant::gives(move |case: &AccumulatedLossCase, options: &Options, dtype| {
+        if tokens(case) == 0 {
+            let options = Options { empty_mask: EmptyMask::Zero, ..options.clone() };
+            return reference::loss(case, &options, dtype);
+        }
+        let weights =
+            |step: &Step<'_>, k: usize| step.right(k) * step.counted() / (step.counted() + epsilon);
+        weighed(case, options, dtype, weights, weights)
     })
 }

@@ -4,25 +4,26 @@ use ndarray::{Array2, Axis};
 
 use super::oracle::EPSILON;
 use super::{Gae, GaeCase, GaeOutput, Options, reference};
+use crate::contract::fault::Variant;
+use crate::laws::faults::recursion::{self, Recursive, Step, steps};
 use crate::numeric::conventions::MaskedTokens;
 
 type Fault = crate::contract::fault::Fault<Gae>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    [places(), discounts(), ends_and_gaps(), whitening()].into_iter().flatten().collect()
+}
+
+/// Values, rewards and masks of other places, and returns of other advantages.
+fn places() -> Vec<Fault> {
     vec![
         Fault::new("values-one-step-early", "each token has the value of the state before its own")
             .seen("trl #137 (8070ac041)")
-            .gives(&[|case, options, dtype| {
-                let values = moved(&case.values, &case.mask, 1);
-                reference::gae(&GaeCase { values, ..case.clone() }, options, dtype)
-            }]),
+            .on(&[|case, _| case.values = moved(&case.values, &case.mask, 1)]),
         Fault::new("rewards-one-step-early", "each token has the reward of the next one")
             .seen("trlx #401 (a369dad): the terminal reward lands one token early")
-            .gives(&[|case, options, dtype| {
-                let rewards = moved(&case.rewards, &case.mask, -1);
-                reference::gae(&GaeCase { rewards, ..case.clone() }, options, dtype)
-            }]),
+            .on(&[|case, _| case.rewards = moved(&case.rewards, &case.mask, -1)]),
         Fault::new(
             "returns-from-stale-advantages",
             "the returns are made before the advantages are, so they are the values",
@@ -48,66 +49,46 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("verl #1440 (f147ede20)")
         .gives(&[|case, options, _| {
-            let carried = recursion(case, options, Step::right);
             let whole = GaeCase { mask: by_rank(&case.mask), ..case.clone() };
-            finish(&whole, options, carried)
+            finish(&whole, options, right(case, options))
         }]),
-        Fault::new("lambda-not-applied", "the discounted return less the value, as with λ = 1")
-            .seen("an option without effect")
-            .gives(&[|case, options, dtype| {
-                reference::gae(case, &Options { lam: 1.0, ..options.clone() }, dtype)
-            }]),
+    ]
+}
+
+/// γ, λ and the terms of a step.
+fn discounts() -> Vec<Fault> {
+    vec![
+        recursion::lambda_not_applied(),
         Fault::new("lambda-fixed", "λ is 0.95 whatever is declared")
             .seen("an option that never reaches the function: the default of every library")
             .under("{lam: 0}")
-            .gives(&[|case, options, dtype| {
-                reference::gae(case, &Options { lam: 0.95, ..options.clone() }, dtype)
-            }]),
-        Fault::new("carry-left-out", "the TD error alone, as with λ = 0")
-            .seen("one-step advantages where GAE is declared")
-            .gives(&[|case, options, dtype| {
-                reference::gae(case, &Options { lam: 0.0, ..options.clone() }, dtype)
-            }]),
-        Fault::new("gamma-not-applied", "no discount, as with γ = 1")
-            .seen("an option without effect")
-            .under("{gamma: 0.9}")
-            .gives(&[|case, options, dtype| {
-                reference::gae(case, &Options { gamma: 1.0, ..options.clone() }, dtype)
-            }]),
+            .as_if(&[|options| Options { lam: 0.95, ..options }]),
+        recursion::carry_left_out(),
+        recursion::gamma_not_applied().under("{gamma: 0.9}"),
         Fault::new("next-value-not-discounted", "r + V' − V for r + γV' − V")
             .seen("plausible: a discount left out of the TD error")
             .under("{gamma: 0.9, lam: 1}")
-            .gives(&[|case, options, _| {
-                let step =
-                    |s: &Step, o: &Options| s.reward + s.next - s.value + o.gamma * o.lam * s.ahead;
-                finish(case, options, recursion(case, options, step))
-            }]),
-        Fault::new("carry-decays-without-gamma", "δ + λA' for δ + γλA'")
-            .seen("plausible: a discount left out of the carry")
-            .under("{gamma: 0.9}")
-            .gives(&[|case, options, _| {
-                let step = |s: &Step, o: &Options| s.error(o.gamma) + o.lam * s.ahead;
-                finish(case, options, recursion(case, options, step))
-            }]),
+            .made_of([steps(|s| s.reward + s.next - s.value + s.carry())]),
+        recursion::carry_decays_without_gamma(),
         Fault::new("value-not-subtracted", "r + γV' for r + γV' − V")
             .seen("plausible: the λ-return stands for the advantage")
-            .gives(&[|case, options, _| {
-                let step =
-                    |s: &Step, o: &Options| s.error(o.gamma) + s.value + o.gamma * o.lam * s.ahead;
-                finish(case, options, recursion(case, options, step))
-            }]),
+            .made_of([steps(|s| s.error() + s.value + s.carry())]),
+    ]
+}
+
+/// What follows the last token, a gap or a row, and the course of the recursion.
+fn ends_and_gaps() -> Vec<Fault> {
+    vec![
         Fault::new(
             "pad-value-as-the-next",
             "the value of the next column, masked or not, stands for that of the next token",
         )
         .seen("torchtune estimate_advantages, which needs pads of 0; a mask that is not applied")
         .gives(&[|case, options, _| {
-            let step = |s: &Step, o: &Options| {
+            Gae::recursion(case, options, |s| {
                 let next = case.values.get([s.at.0, s.at.1 + 1]).copied().unwrap_or(0.0);
-                let next = if s.kept { next } else { s.next };
-                Step { next, ..*s }.right(o)
-            };
-            finish(case, options, recursion(case, options, step))
+                Step { next: if s.kept { next } else { s.next }, ..*s }.right()
+            })
         }]),
         Fault::new(
             "bootstrap-with-the-last-value",
@@ -115,12 +96,11 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("SB3 #183, #185 (fc952715), the same at the end of a completion")
         .gives(&[|case, options, _| {
-            let step = |s: &Step, o: &Options| {
+            Gae::recursion(case, options, |s| {
                 let last = s.kept
                     && !(s.at.1 + 1..case.mask.ncols()).any(|token| case.mask[[s.at.0, token]]);
-                Step { next: if last { s.value } else { s.next }, ..*s }.right(o)
-            };
-            finish(case, options, recursion(case, options, step))
+                Step { next: if last { s.value } else { s.next }, ..*s }.right()
+            })
         }]),
         Fault::new("carry-crosses-rows", "the running advantage is not reset between rows")
             .seen("packed batches without document boundaries; torchtune #2613 (b18312c7d)")
@@ -132,8 +112,8 @@ pub(super) fn all() -> Vec<Fault> {
             .under("{holes: true}")
             .gives(&[|case, options, _| {
                 let zero = Options { masked: MaskedTokens::Zero, ..options.clone() };
-                let step = |s: &Step, o: &Options| if s.kept { s.right(o) } else { 0.0 };
-                finish(case, options, recursion(case, &zero, step))
+                let step = |s: &Step| if s.kept { s.right() } else { 0.0 };
+                finish(case, options, carried(case, &zero, false, step))
             }]),
         Fault::new(
             "time-passes-at-masked-tokens",
@@ -156,7 +136,7 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("verl's GAE and OpenRLHF's, which do not mask again")
         .gives(&[|case, options, dtype| {
             let mut output = reference::gae(case, options, dtype);
-            let carried = recursion(case, options, Step::right);
+            let carried = right(case, options);
             for (at, _) in case.mask.indexed_iter().filter(|(_, kept)| !**kept) {
                 output.advantages[at] = carried[at];
                 output.returns[at] = carried[at];
@@ -177,23 +157,18 @@ pub(super) fn all() -> Vec<Fault> {
                 let output = reference::gae(&turned, options, dtype);
                 (turn(output.advantages), turn(output.returns)).into()
             }]),
-        Fault::new("td-error-clipped", "TD errors are clipped to ±1 or ±10")
-            .seen("Atari-style clipping left on by default")
-            .gives(&[
-                |case, options, _| {
-                    let step = |s: &Step, o: &Options| s.clipped(o, 1.0);
-                    finish(case, options, recursion(case, options, step))
-                },
-                |case, options, _| {
-                    let step = |s: &Step, o: &Options| s.clipped(o, 10.0);
-                    finish(case, options, recursion(case, options, step))
-                },
-            ]),
+        recursion::td_error_clipped(),
+    ]
+}
+
+/// Whitening where none is declared, none where it is, and with other moments.
+fn whitening() -> Vec<Fault> {
+    vec![
         Fault::new("whitened-unasked", "the advantages are whitened where that is not declared")
             .seen("a default of another library: verl and TRL PPO always whiten")
             .gives(&[|case, options, _| {
                 let whiten = Options { whiten: true, ..options.clone() };
-                finish(case, &whiten, recursion(case, options, Step::right))
+                finish(case, &whiten, right(case, options))
             }]),
         Fault::new(
             "not-whitened",
@@ -201,9 +176,7 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("an option without effect")
         .under("{whiten: true}")
-        .gives(&[|case, options, dtype| {
-            reference::gae(case, &Options { whiten: false, ..options.clone() }, dtype)
-        }]),
+        .as_if(&[|options| Options { whiten: false, ..options }]),
         Fault::new(
             "returns-of-whitened-advantages",
             "the critic's target is the whitened advantage and the value",
@@ -211,7 +184,7 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("plausible: returns made one line too late")
         .under("{whiten: true}")
         .gives(&[|case, options, _| {
-            let output = finish(case, options, recursion(case, options, Step::right));
+            let output = finish(case, options, right(case, options));
             let returns = &output.advantages + &unmasked(&case.values, &case.mask);
             GaeOutput { returns, ..output }
         }]),
@@ -219,7 +192,7 @@ pub(super) fn all() -> Vec<Fault> {
             .seen("trlx, as in `whiten`")
             .under("{whiten: true}")
             .gives(&[|case, options, _| {
-                let carried = recursion(case, options, Step::right);
+                let carried = right(case, options);
                 let padded = unmasked(&carried, &case.mask);
                 let whole: Vec<f64> = padded.iter().copied().collect();
                 planted(case, &carried, &Moments::of(&whole))
@@ -230,17 +203,12 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("OpenRLHF's convention where verl's is declared")
         .under("{whiten: true, empty_mask: refuse}")
-        .gives(&[|case, options, _| {
-            let carried = recursion(case, options, Step::right);
-            let mut moments = Moments::of(&kept(&carried, &case.mask));
-            moments.deviation = moments.biased;
-            planted(case, &carried, &moments)
-        }]),
+        .made_of([whitened(|moments, _| moments.deviation = moments.biased)]),
         Fault::new("whitened-row-by-row", "each row is whitened by itself")
             .seen("OpenRLHF masked_normalize, where the whole batch is declared")
             .under("{whiten: true}")
             .gives(&[|case, options, _| {
-                let carried = recursion(case, options, Step::right);
+                let carried = right(case, options);
                 let mut output = finish(case, options, carried.clone());
                 for row in 0..case.mask.nrows() {
                     let rows = |array: &Array2<f64>| array.select(Axis(0), &[row]);
@@ -257,79 +225,46 @@ pub(super) fn all() -> Vec<Fault> {
         Fault::new("whitened-without-centring", "divided by the deviation, the mean left in")
             .seen("TRL PPO's shift_mean=False, which is meant for rewards")
             .under("{whiten: true}")
-            .gives(&[|case, options, _| {
-                let carried = recursion(case, options, Step::right);
-                let mut moments = Moments::of(&kept(&carried, &case.mask));
-                moments.mean = 0.0;
-                planted(case, &carried, &moments)
-            }]),
+            .made_of([whitened(|moments, _| moments.mean = 0.0)]),
         Fault::new("epsilon-beside-the-root", "σ + 1e-8 for √(var + 1e-8)")
             .seen("SB3 and CleanRL, where verl's convention is declared")
             .under("{whiten: true}")
-            .gives(&[|case, options, _| {
-                let carried = recursion(case, options, Step::right);
-                let mut moments = Moments::of(&kept(&carried, &case.mask));
-                moments.deviation = moments.bare + EPSILON;
-                planted(case, &carried, &moments)
-            }]),
+            .made_of([whitened(|moments, _| moments.deviation = moments.bare + EPSILON)]),
         Fault::new("one-token-unbiased-deviation", "one token over a ddof of 1 is NaN")
             .seen("ROLL #475, #476 (370cb24c)")
             .under("{whiten: true}")
-            .gives(&[|case, options, _| {
-                let carried = recursion(case, options, Step::right);
-                let kept = kept(&carried, &case.mask);
-                let mut moments = Moments::of(&kept);
-                if kept.len() == 1 {
+            .made_of([whitened(|moments, count| {
+                if count == 1 {
                     moments.deviation = f64::NAN;
                 }
-                planted(case, &carried, &moments)
-            }]),
+            })]),
     ]
 }
 
-/// One step of the recursion, which runs from the end of a row.
-struct Step {
-    at: (usize, usize),
-    kept: bool,
-    reward: f64,
-    value: f64,
-    /// The value of the step after.
-    next: f64,
-    /// The advantage of the step after.
-    ahead: f64,
-}
-
-impl Step {
-    fn error(&self, gamma: f64) -> f64 {
-        self.reward + gamma * self.next - self.value
+impl Recursive for Gae {
+    fn discounted(options: Options, change: fn(f64, f64) -> (f64, f64)) -> Options {
+        let (gamma, lam) = change(options.gamma, options.lam);
+        Options { gamma, lam, ..options }
     }
 
-    fn right(&self, options: &Options) -> f64 {
-        self.error(options.gamma) + options.gamma * options.lam * self.ahead
-    }
-
-    fn clipped(&self, options: &Options, most: f64) -> f64 {
-        let carry = options.gamma * options.lam * self.ahead;
-        self.error(options.gamma).clamp(-most, most) + carry
+    fn recursion(case: &GaeCase, options: &Options, step: impl Fn(&Step) -> f64) -> GaeOutput {
+        finish(case, options, carried(case, options, false, step))
     }
 }
 
-/// The advantages before whitening, and at masked positions what is carried over them.
-fn recursion(
-    case: &GaeCase,
-    options: &Options,
-    step: impl Fn(&Step, &Options) -> f64,
-) -> Array2<f64> {
-    carried(case, options, false, step)
+/// The right advantages before whitening, and at masked positions what is carried over them.
+fn right(case: &GaeCase, options: &Options) -> Array2<f64> {
+    carried(case, options, false, Step::right)
 }
 
-/// The same; `crossing` leaves what is carried as it is between rows.
+/// The same with other steps; `crossing` leaves what is carried as it is between rows.
 fn carried(
     case: &GaeCase,
     options: &Options,
     crossing: bool,
-    step: impl Fn(&Step, &Options) -> f64,
+    step: impl Fn(&Step) -> f64,
 ) -> Array2<f64> {
+    let Options { gamma, lam, .. } = *options;
     let mut carried = Array2::zeros(case.rewards.dim());
     let mut ahead = 0.0;
     for row in 0..carried.nrows() {
@@ -340,7 +275,8 @@ fn carried(
             if kept || options.masked == MaskedTokens::Zero {
                 let (reward, value) =
                     if kept { (case.rewards[at], case.values[at]) } else { (0.0, 0.0) };
-                ahead = step(&Step { at, kept, reward, value, next, ahead }, options);
+                let goes_on = 1.0;
+                ahead = step(&Step { at, kept, reward, value, next, ahead, goes_on, gamma, lam });
                 next = value;
             }
             carried[at] = ahead;
@@ -396,6 +332,17 @@ fn finish(case: &GaeCase, options: &Options, carried: Array2<f64>) -> GaeOutput 
         Moments { mean: 0.0, deviation: 1.0, biased: 1.0, bare: 1.0 }
     };
     planted(case, &carried, &moments)
+}
+
+/// The right advantages, whitened with other moments than those of so many.
+fn whitened(change: fn(&mut Moments, usize)) -> Variant<Gae> {
+    Variant::gives(move |case, options, _| {
+        let carried = right(case, options);
+        let kept = kept(&carried, &case.mask);
+        let mut moments = Moments::of(&kept);
+        change(&mut moments, kept.len());
+        planted(case, &carried, &moments)
+    })
 }
 
 /// The outputs of advantages, whitened with the given mean and deviation.

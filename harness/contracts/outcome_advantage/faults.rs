@@ -10,23 +10,20 @@ use super::{
 };
 use crate::contract::Contract;
 use crate::contract::erased;
-use crate::contract::fault::{AnyFault, Function};
+use crate::contract::fault::{self, AnyFault, AnyFunction};
 use crate::value::place::Dtype;
 
-type Fault = crate::contract::fault::Fault<OutcomeAdvantage>;
-
-/// The faults of `group-advantage` that are faults here too, with their variants.
-macro_rules! inherited {
-    ($( $id:literal [$( $variant:literal ),+] ),+ $(,)?) => {
-        [$( inherited($id, &[$( |case, options, dtype| {
-            on_outcomes(case, options, dtype, $id, $variant)
-        } ),+]) ),+]
-    };
-}
+type Fault = fault::Fault<OutcomeAdvantage>;
+type Variant = fault::Variant<OutcomeAdvantage>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    let mut faults = vec![
+    [rows(), sums(), tokens(), of_groups()].into_iter().flatten().collect()
+}
+
+/// Outcomes of other rows, and of rewards that are masked.
+fn rows() -> Vec<Fault> {
+    vec![
         Fault::new(
             "row-advantage-along-columns",
             "position (i, t) gets the advantage of row t; shows where N = T, and raises elsewhere",
@@ -77,31 +74,30 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("NeMo-RL's convention where verl's is declared")
         .as_if(&[|options| Options { empty_rows: EmptyRows::Exclude, ..options }]),
+    ]
+}
+
+/// Other outcomes than the sum of the rewards.
+fn sums() -> Vec<Fault> {
+    vec![
         Fault::new(
             "outcome-is-the-mean",
             "the mean of the token rewards for their sum: long completions are scored down",
         )
         .seen("aggregation slip: `masked_mean` where the sum under the mask is meant")
-        .gives(&[
-            |case, options, dtype| {
-                summed(case, options, dtype, |rewards| {
-                    let rewards: Vec<f64> = rewards.collect();
-                    rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
-                })
-            },
-            |case, options, dtype| {
-                let width = case.mask.ncols() as f64;
-                summed(case, options, dtype, |rewards| rewards.sum::<f64>() / width)
-            },
+        .made_of([
+            summed(|rewards, _| {
+                let rewards: Vec<f64> = rewards.collect();
+                rewards.iter().sum::<f64>() / rewards.len().max(1) as f64
+            }),
+            summed(|rewards, width| rewards.sum::<f64>() / width as f64),
         ]),
         Fault::new(
             "outcome-is-the-last-reward",
             "the reward of the last token that counts, for the sum of the row",
         )
         .seen("verl's placement of outcome rewards taken for granted")
-        .gives(&[|case, options, dtype| {
-            summed(case, options, dtype, |rewards| rewards.last().unwrap_or(0.0))
-        }]),
+        .made_of([summed(|rewards, _| rewards.last().unwrap_or(0.0))]),
         Fault::new(
             "outcome-is-the-last-column",
             "the reward of the last column, padding or not: `token_rewards[:, -1]`",
@@ -119,16 +115,16 @@ pub(super) fn all() -> Vec<Fault> {
             "the sum begins at the second token: `token_rewards[:, 1:]`",
         )
         .seen("off by one, compare trl #2332")
-        .gives(&[|case, options, dtype| {
-            let mut later = case.clone();
-            later.token_rewards.column_mut(0).fill(0.0);
-            reference::advantages(&later, options, dtype)
-        }]),
+        .on(&[|case, _| case.token_rewards.column_mut(0).fill(0.0)]),
         Fault::new("outcome-is-the-largest-reward", "the largest reward of the row for the sum")
             .seen("`max` where `sum` is meant, as for binary rewards both agree")
-            .gives(&[|case, options, dtype| {
-                summed(case, options, dtype, |rewards| rewards.reduce(f64::max).unwrap_or(0.0))
-            }]),
+            .made_of([summed(|rewards, _| rewards.reduce(f64::max).unwrap_or(0.0))]),
+    ]
+}
+
+/// The right outcomes at the wrong tokens.
+fn tokens() -> Vec<Fault> {
+    vec![
         Fault::new(
             "advantage-at-the-last-token-only",
             "the advantage stands at the last token of its row and nowhere else",
@@ -210,63 +206,66 @@ pub(super) fn all() -> Vec<Fault> {
             }
             spread(&case.mask, &by_row, 0.0).into()
         }]),
-    ];
-    faults.extend(inherited![
-        "mean-over-std-precedence" [0],
-        "group-stride-applied-twice" [0],
-        "every-row-its-own-group" [0],
-        "one-row-unbiased-deviation" [0],
-        "baseline-missing" [0],
-        "epsilon-swallows-the-signal" [0, 1, 2, 3, 4, 5, 6, 7],
-        "epsilon-of-another-size" [0, 1, 2, 3],
-        "epsilon-missing" [0, 1],
-        "residue-of-a-rounded-mean" [0, 1, 2],
-        "epsilon-clamped-for-added" [0],
-        "biased-for-unbiased-deviation" [0],
-        "divided-by-the-variance" [0],
-        "not-divided" [0],
-        "divided-although-not-declared" [0, 1, 2],
-        "groups-ignored" [0, 1],
-        "batch-deviation-for-the-group-s" [0, 1],
-        "groups-assumed-contiguous" [0],
-        "rows-in-group-order" [0],
-        "sign-flipped" [0],
-        "sum-for-mean" [0],
-        "own-reward-in-the-baseline" [0],
-        "leave-one-out-divided-by-the-group-size" [0],
-        "singleton-keeps-its-reward" [0],
-        "singleton-gets-zero" [0],
-        "constant-group-keeps-its-reward" [0],
-        "rewards-truncated-to-integers" [0],
-        "unscored-counted-as-zero" [0, 1],
-        "unscored-spoils-its-group" [0],
-        "negative-advantages-dropped" [0, 1],
-        "last-row-left-out-of-the-statistics" [0],
-    ]);
-    faults
+    ]
+}
+
+/// The faults of `group-advantage` that are faults here too, on the right outcomes.
+fn of_groups() -> Vec<Fault> {
+    [
+        "mean-over-std-precedence",
+        "group-stride-applied-twice",
+        "every-row-its-own-group",
+        "one-row-unbiased-deviation",
+        "baseline-missing",
+        "epsilon-swallows-the-signal",
+        "epsilon-of-another-size",
+        "epsilon-missing",
+        "residue-of-a-rounded-mean",
+        "epsilon-clamped-for-added",
+        "biased-for-unbiased-deviation",
+        "divided-by-the-variance",
+        "not-divided",
+        "divided-although-not-declared",
+        "groups-ignored",
+        "batch-deviation-for-the-group-s",
+        "groups-assumed-contiguous",
+        "rows-in-group-order",
+        "sign-flipped",
+        "sum-for-mean",
+        "own-reward-in-the-baseline",
+        "leave-one-out-divided-by-the-group-size",
+        "singleton-keeps-its-reward",
+        "singleton-gets-zero",
+        "constant-group-keeps-its-reward",
+        "rewards-truncated-to-integers",
+        "unscored-counted-as-zero",
+        "unscored-spoils-its-group",
+        "negative-advantages-dropped",
+        "last-row-left-out-of-the-statistics",
+    ]
+    .map(inherited)
+    .into()
 }
 
 /// The fault of this name of `group-advantage`.
-fn of_groups(id: &str) -> &'static AnyFault {
-    erased::of::<GroupAdvantage>().fault(id).expect("inherited faults exist")
+fn inherited(id: &'static str) -> Fault {
+    let fault = erased::of::<GroupAdvantage>().fault(id).expect("inherited faults exist");
+    let AnyFault { summary, source, options, .. } = *fault;
+    let made = |variant: &'static AnyFunction| {
+        Variant::gives(move |case: &_, options, dtype| on_outcomes(case, options, dtype, variant))
+    };
+    Fault::new(id, summary).seen(source).under(options).made_of(fault.variants().iter().map(made))
 }
 
-/// A fault of `group-advantage` under its name there.
-fn inherited(id: &'static str, variants: &'static [Function<OutcomeAdvantage>]) -> Fault {
-    let AnyFault { summary, source, options, .. } = *of_groups(id);
-    Fault::new(id, summary).seen(source).under(options).gives(variants)
-}
-
-/// What such a fault makes of the right outcomes.
+/// What a fault of `group-advantage` makes of the right outcomes.
 fn on_outcomes(
     case: &OutcomeAdvantageCase,
     options: &Options,
     dtype: Dtype,
-    id: &str,
-    variant: usize,
+    wrong: &AnyFunction,
 ) -> OutcomeAdvantageOutput {
     let right = outcomes(case, options, |rewards| in_arithmetic(dtype, rewards));
-    let output = of_groups(id).variants()[variant].output(&right, &options.of_outcomes(), dtype);
+    let output = wrong.output(&right, &options.of_outcomes(), dtype);
     let output: &GroupAdvantageOutput = output.typed();
     spread(&case.mask, output.advantages.as_slice().expect("one row of numbers"), 0.0).into()
 }
@@ -287,14 +286,12 @@ fn by_row(
     (GroupAdvantage::PARTS.reference)(&outcomes, &options.of_outcomes(), dtype).advantages.to_vec()
 }
 
-/// The same at the tokens.
-fn summed(
-    case: &OutcomeAdvantageCase,
-    options: &Options,
-    dtype: Dtype,
-    outcome: impl Fn(&mut dyn Iterator<Item = f64>) -> f64,
-) -> OutcomeAdvantageOutput {
-    spread(&case.mask, &by_row(case, options, dtype, outcome), 0.0).into()
+/// The right advantages of wrong outcomes: of the rewards that count, in rows of such a width.
+fn summed(outcome: fn(&mut dyn Iterator<Item = f64>, usize) -> f64) -> Variant {
+    Variant::gives(move |case: &OutcomeAdvantageCase, options: &Options, dtype| {
+        let outcome = |rewards: &mut dyn Iterator<Item = f64>| outcome(rewards, case.mask.ncols());
+        spread(&case.mask, &by_row(case, options, dtype, outcome), 0.0).into()
+    })
 }
 
 /// 0 where the mask is false.

@@ -41,12 +41,6 @@ pub(super) struct Learner {
     pub(super) advantages: fn(&Sampled<'_>) -> Vec<f64>,
     /// The arm that is sampled instead of one that was drawn, out of so many.
     pub(super) sampled: fn(usize, &[f64]) -> usize,
-    /// The learning rate in use.
-    pub(super) rate: fn(f64) -> f64,
-    /// The steps taken.
-    pub(super) steps: fn(i64) -> i64,
-    /// The weight of the KL.
-    pub(super) beta: fn(f64) -> f64,
     /// How much of the policy's own probability is taken off a sampled arm's gradient.
     pub(super) normaliser: f64,
     /// What is added to the gradient of each arm, from its probability and logit.
@@ -67,9 +61,6 @@ impl Default for Learner {
                 sampled.rewards.iter().map(|r| (r - mean) * count / (count - 1.0)).collect()
             },
             sampled: |arm, _| arm,
-            rate: |rate| rate,
-            steps: |steps| steps,
-            beta: |beta| beta,
             normaliser: 1.0,
             bonus: |_, _, _| 0.0,
             reference: Reference::Kept,
@@ -87,11 +78,11 @@ impl Learner {
             Reference::Uniform => vec![0.0; start.len()],
             _ => start.clone(),
         };
-        let (rate, beta) = ((self.rate)(case.learning_rate[()]), (self.beta)(options.beta));
+        let (rate, beta) = (case.learning_rate[()], options.beta);
         let log_reference: Vec<f64> = softmax(&reference).iter().map(|p| p.ln()).collect();
         let mut logits = start.clone();
         let mut chance = Pick::seeded(case.seed[()] as u64);
-        for _ in 0..(self.steps)(case.steps[()]) {
+        for _ in 0..case.steps[()] {
             let policy = softmax(&logits);
             let draw = |chance: &mut Pick| (self.sampled)(drawn(&policy, chance), &policy);
             let arms: Vec<usize> = (0..self.group).map(|_| draw(&mut chance)).collect();

@@ -8,203 +8,185 @@ use ndarray::{Array1, arr0};
 use super::{
     Kind, Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput, Reduction, reference,
 };
+use crate::contract::fault;
 use crate::numeric::tape::{Tape, Var};
 use crate::value::place::Dtype;
 
-type Fault = crate::contract::fault::Fault<PreferenceLoss>;
+type Fault = fault::Fault<PreferenceLoss>;
+type Variant = fault::Variant<PreferenceLoss>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    [margins(), logistic(), kinds(), batches(), implicit_rewards()].into_iter().flatten().collect()
+}
+
+/// Sides and reference of the margin, and β.
+fn margins() -> Vec<Fault> {
     vec![
         Fault::new("sign-flipped", "the sign of the loss is wrong: it prefers the rejected side")
             .seen("LLaMA-Factory 52d402e2a (ORPO): + log σ for - log σ")
-            .gives(&[|case, options, dtype| pairs(case, options, dtype, |p| -p.right())]),
+            .made_of([pairs(|p| -p.right())]),
         Fault::new(
             "chosen-and-rejected-outputs-swapped",
             "the implicit rewards carry each other's name",
         )
         .seen("LLaMA-Factory #6050 (089e4d9e9); trl #1402 (4d862da18)")
-        .gives(&[|case, options, dtype| {
-            let output = reference::loss(case, options, dtype);
-            PreferenceLossOutput {
-                chosen_rewards: output.rejected_rewards,
-                rejected_rewards: output.chosen_rewards,
-                ..output
-            }
-        }]),
+        .made_of([changed(|output, _, _| {
+            std::mem::swap(&mut output.chosen_rewards, &mut output.rejected_rewards);
+        })]),
         Fault::new(
             "chosen-and-rejected-inputs-swapped",
             "the margin is that of the rejected side over the chosen one",
         )
         .seen("NeMo-RL's rows are interleaved, TRL's are all chosen and then all rejected")
-        .gives(&[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(-p.margin()))]),
+        .made_of([pairs(|p| p.loss(-p.margin()))]),
         Fault::new("reference-ignored", "the margin is the policy's alone")
             .seen("TRL CPO's margin where DPO's is declared")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| p.loss(p.chosen - p.rejected))
-            }]),
+            .made_of([pairs(|p| p.loss(p.chosen - p.rejected))]),
         Fault::new(
             "reference-used-although-free",
             "the reference counts where it is declared not to",
         )
         .seen("TRL DPO's margin where CPO's is declared")
         .under("{reference_free: true}")
-        .gives(&[|case, options, dtype| pairs(case, options, dtype, |p| p.loss(p.full_margin()))]),
+        .made_of([pairs(|p| p.loss(p.full_margin()))]),
         Fault::new("reference-added", "the reference's margin is added, not taken off")
             .seen("`+` for `-`: DPO subtracts the reference's margin (Rafailov et al. 2023)")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    let policy = p.chosen - p.rejected;
-                    p.loss(policy + policy - p.margin())
-                })
-            }]),
+            .made_of([pairs(|p| {
+                let policy = p.chosen - p.rejected;
+                p.loss(policy + policy - p.margin())
+            })]),
         Fault::new("beta-not-applied", "β is 1 in the loss")
             .seen("a `beta` that never reaches the loss; compare unsloth #3604, there in GRPO")
-            .gives(&[|case, options, dtype| with_beta(case, options, dtype, 1.0)]),
+            .made_of([with_beta(|_| 1.0)]),
         Fault::new(
             "beta-applied-twice",
             "the margin is made of rewards that hold β already, and is scaled again",
         )
         .seen("rewards that include β, given to a loss that multiplies by it")
-        .gives(&[|case, options, dtype| {
-            with_beta(case, options, dtype, options.beta * options.beta)
-        }]),
+        .made_of([with_beta(|beta| beta * beta)]),
+    ]
+}
+
+/// The logistic loss and its smoothing.
+fn logistic() -> Vec<Fault> {
+    vec![
         Fault::new(
             "logarithm-of-the-sigmoid",
             "log(σ(z)) in two steps: infinite where σ underflows, with NaN for a gradient",
         )
         .seen("torch.log(torch.sigmoid(z)) for F.logsigmoid(z)")
-        .gives(&[|case, options, dtype| {
-            pairs(case, options, dtype, |p| {
-                let z = p.z(p.margin());
-                let logs = [z, -z].map(|z| -sigmoid(p.one, z).ln());
-                p.of_logistic(logs[0], logs[1]).unwrap_or_else(|| p.right())
-            })
-        }]),
+        .made_of([pairs(|p| {
+            let z = p.z(p.margin());
+            let logs = [z, -z].map(|z| -sigmoid(p.one, z).ln());
+            p.of_logistic(logs[0], logs[1]).unwrap_or_else(|| p.right())
+        })]),
         Fault::new("label-smoothing-ignored", "label smoothing has no effect")
             .seen("TRL DPOTrainer, loss_type sigmoid")
             .under("{label_smoothing: 0.1}")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    let z = p.z(p.margin());
-                    if p.options.kind == Kind::Sigmoid { softplus(-z) } else { p.right() }
-                })
-            }]),
+            .made_of([pairs(|p| {
+                let z = p.z(p.margin());
+                if p.options.kind == Kind::Sigmoid { softplus(-z) } else { p.right() }
+            })]),
         Fault::new(
             "label-smoothing-on-the-wrong-side",
             "ε weighs the chosen side, and 1 - ε the rejected one",
         )
         .seen("the two terms of cDPO exchanged")
         .under("{label_smoothing: 0.1}")
-        .gives(&[|case, options, dtype| {
-            pairs(case, options, dtype, |p| {
-                let z = p.z(p.margin());
-                let smoothing = p.options.label_smoothing;
-                match p.options.kind {
-                    Kind::Sigmoid => softplus(-z) * smoothing + softplus(z) * (1.0 - smoothing),
-                    _ => p.right(),
-                }
-            })
-        }]),
+        .made_of([pairs(|p| {
+            let z = p.z(p.margin());
+            let smoothing = p.options.label_smoothing;
+            match p.options.kind {
+                Kind::Sigmoid => softplus(-z) * smoothing + softplus(z) * (1.0 - smoothing),
+                _ => p.right(),
+            }
+        })]),
         Fault::new("robust-not-normalised", "the robust loss is not divided by 1 - 2ε")
             .seen("the denominator of robust DPO forgotten")
             .under("{kind: robust, label_smoothing: 0.1}")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    let whole = match p.options.kind {
-                        Kind::Robust => 1.0 - 2.0 * p.options.label_smoothing,
-                        _ => 1.0,
-                    };
-                    p.right() * whole
-                })
-            }]),
+            .made_of([pairs(|p| {
+                let whole = match p.options.kind {
+                    Kind::Robust => 1.0 - 2.0 * p.options.label_smoothing,
+                    _ => 1.0,
+                };
+                p.right() * whole
+            })]),
         Fault::new(
             "robust-adds-the-other-side",
             "the smoothed (conservative) loss where the robust one is declared",
         )
         .seen("cDPO where robust DPO is declared")
         .under("{kind: robust, label_smoothing: 0.1}")
-        .gives(&[|case, options, dtype| {
-            let mut smoothed = options.clone();
-            if options.kind == Kind::Robust {
-                smoothed.kind = Kind::Sigmoid;
-            }
-            reference::loss(case, &smoothed, dtype)
+        .as_if(&[|options| match options.kind {
+            Kind::Robust => Options { kind: Kind::Sigmoid, ..options },
+            _ => options,
         }]),
+    ]
+}
+
+/// The margin γ, and the other kinds of loss.
+fn kinds() -> Vec<Fault> {
+    vec![
         Fault::new("margin-added", "γ is added to βΔ, not taken off")
             .seen("`+` for `-`: SimPO subtracts γ (Meng et al. 2024)")
             .under("{margin: 0.5}")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| p.loss_at(p.z(p.margin()) + 2.0 * p.options.margin))
-            }]),
+            .made_of([pairs(|p| p.loss_at(p.z(p.margin()) + 2.0 * p.options.margin))]),
         Fault::new("margin-ignored", "γ has no effect")
             .seen("DPO's loss where SimPO's margin is declared")
             .under("{margin: 0.5}")
-            .gives(&[|case, options, dtype| {
-                reference::loss(case, &Options { margin: 0.0, ..options.clone() }, dtype)
-            }]),
+            .as_if(&[|options| Options { margin: 0.0, ..options }]),
         Fault::new("margin-scaled-by-beta", "γ is taken off Δ, so that β scales it too")
             .seen("SimPO's γ and its ratio γ/β taken for each other")
             .under("{margin: 0.5}")
-            .gives(&[|case, options, dtype| {
-                let margin = options.beta * options.margin;
-                reference::loss(case, &Options { margin, ..options.clone() }, dtype)
-            }]),
+            .as_if(&[|options| Options { margin: options.beta * options.margin, ..options }]),
         Fault::new("hinge-not-clamped", "the hinge goes on below 0")
             .seen("1 - z without the relu")
             .under("{kind: hinge}")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| match p.options.kind {
-                    Kind::Hinge => -p.z(p.margin()) + 1.0,
-                    _ => p.right(),
-                })
-            }]),
+            .made_of([pairs(|p| match p.options.kind {
+                Kind::Hinge => -p.z(p.margin()) + 1.0,
+                _ => p.right(),
+            })]),
         Fault::new("ipo-target-doubled", "the target of ipo is 1/β, not 1/(2β)")
             .seen("Azar et al.'s τ⁻¹/2 without the half")
             .under("{kind: ipo}")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    p.ipo(p.margin(), 1.0 / p.options.beta).unwrap_or_else(|| p.right())
-                })
-            }]),
+            .made_of([pairs(|p| {
+                p.ipo(p.margin(), 1.0 / p.options.beta).unwrap_or_else(|| p.right())
+            })]),
         Fault::new("ipo-of-the-scaled-margin", "ipo squares βΔ - 1/(2β), not Δ - 1/(2β)")
             .seen("the logits of the sigmoid loss, which hold β, given to ipo")
             .under("{kind: ipo}")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    let scaled = p.z(p.margin());
-                    p.ipo(scaled, 0.5 / p.options.beta).unwrap_or_else(|| p.right())
-                })
-            }]),
+            .made_of([pairs(|p| {
+                let scaled = p.z(p.margin());
+                p.ipo(scaled, 0.5 / p.options.beta).unwrap_or_else(|| p.right())
+            })]),
+    ]
+}
+
+/// The reduction, and which pairs are compared.
+fn batches() -> Vec<Fault> {
+    vec![
         Fault::new("sum-for-the-mean", "the losses are added up, not averaged")
             .seen("reduction=\"sum\" left over")
             .under("{reduction: mean}")
-            .gives(&[|case, options, dtype| {
-                let mut output = reference::loss(case, options, dtype);
+            .made_of([changed(|output, case, options| {
                 let count = case.policy_chosen.len() as f64;
-                output.loss = output.loss.map(|loss| loss * count);
+                output.loss.iter_mut().for_each(|loss| *loss *= count);
                 if options.reduction == Reduction::Mean {
-                    for gradient in
-                        [&mut output.grad_policy_chosen, &mut output.grad_policy_rejected]
-                    {
-                        *gradient = gradient.take().map(|gradient| gradient * count);
-                    }
+                    let gradients =
+                        [&mut output.grad_policy_chosen, &mut output.grad_policy_rejected];
+                    gradients.into_iter().flatten().for_each(|gradient| *gradient *= count);
                 }
-                output
-            }]),
+            })]),
         Fault::new(
             "margins-averaged-before-the-loss",
             "every pair gets the loss of the mean margin",
         )
         .seen("mean() one line too early")
-        .gives(&[|case, options, dtype| averaged(case, options, dtype)]),
+        .gives(&[averaged]),
         Fault::new("rejected-side-detached", "the rejected completion gets no gradient")
             .seen("the forward pass of the rejected side under no_grad, with the reference's")
-            .gives(&[|case, options, dtype| {
-                pairs(case, options, dtype, |p| {
-                    p.loss(p.margin() + p.rejected - p.rejected.detach())
-                })
-            }]),
+            .made_of([pairs(|p| p.loss(p.margin() + p.rejected - p.rejected.detach()))]),
         Fault::new(
             "pairs-misaligned",
             "a chosen completion is compared with the rejected one of the next pair",
@@ -232,39 +214,31 @@ pub(super) fn all() -> Vec<Fault> {
             "the log-probabilities are rounded to bf16 before they are subtracted",
         )
         .seen("OpenRLHF #620 (f34ef60a), the same for sums over a completion")
-        .gives(&[|case, options, dtype| {
-            let mut rounded = case.clone();
-            crate::value::record::round(&mut rounded, Dtype::Bf16);
-            reference::loss(&rounded, options, dtype)
-        }]),
+        .on(&[|case, _| crate::value::record::round(case, Dtype::Bf16)]),
+    ]
+}
+
+/// The implicit rewards.
+fn implicit_rewards() -> Vec<Fault> {
+    vec![
         Fault::new("rewards-without-beta", "the implicit rewards are log-ratios, not β times them")
             .seen("log-ratios logged under the name of rewards")
-            .gives(&[|case, options, dtype| {
-                let over = |rewards: Option<Array1<f64>>| rewards.map(|r| r / options.beta);
-                let output = reference::loss(case, options, dtype);
-                PreferenceLossOutput {
-                    chosen_rewards: over(output.chosen_rewards),
-                    rejected_rewards: over(output.rejected_rewards),
-                    ..output
-                }
-            }]),
+            .made_of([changed(|output, _, options| {
+                let rewards = [&mut output.chosen_rewards, &mut output.rejected_rewards];
+                rewards.into_iter().flatten().for_each(|rewards| *rewards /= options.beta);
+            })]),
         Fault::new(
             "rewards-without-the-reference",
             "the implicit rewards leave the reference out where the loss does",
         )
         .seen("TRL CPO: β·policy")
         .under("{reference_free: true}")
-        .gives(&[|case, options, dtype| {
-            let output = reference::loss(case, options, dtype);
-            if !options.reference_free {
-                return output;
+        .made_of([changed(|output, case, options| {
+            if options.reference_free {
+                output.chosen_rewards = Some(options.beta * &case.policy_chosen);
+                output.rejected_rewards = Some(options.beta * &case.policy_rejected);
             }
-            PreferenceLossOutput {
-                chosen_rewards: Some(options.beta * &case.policy_chosen),
-                rejected_rewards: Some(options.beta * &case.policy_rejected),
-                ..output
-            }
-        }]),
+        })]),
     ]
 }
 
@@ -344,51 +318,55 @@ impl<'t> Pair<'_, 't> {
 }
 
 /// Maps each pair to its loss, reduces them, and takes the gradients.
-fn pairs(
-    case: &PreferenceLossCase,
-    options: &Options,
-    dtype: Dtype,
-    f: impl for<'a, 't> Fn(&Pair<'a, 't>) -> Var<'t>,
-) -> PreferenceLossOutput {
-    let tape = Tape::new(dtype);
-    let (chosen, rejected) = (tape.leaf(&case.policy_chosen), tape.leaf(&case.policy_rejected));
-    let losses: Array1<Var<'_>> = Array1::from_shape_fn(chosen.len(), |at| {
-        let reference = tape.constant(case.ref_chosen[at]) - tape.constant(case.ref_rejected[at]);
-        let one = tape.constant(1.0);
-        f(&Pair { chosen: chosen[at], rejected: rejected[at], reference, one, options })
-    });
-    let sum = tape.sum(losses.iter().copied());
-    let right = reference::loss(case, options, dtype);
-    let (result, losses, loss) = match options.reduction {
-        Reduction::None => (sum, Some(losses.map(|loss| loss.value)), None),
-        Reduction::Mean => {
-            let mean = sum / losses.len() as f64;
-            (mean, None, Some(arr0(mean.value)))
+fn pairs(f: for<'a, 't> fn(&Pair<'a, 't>) -> Var<'t>) -> Variant {
+    Variant::gives(move |case: &PreferenceLossCase, options: &Options, dtype| {
+        let tape = Tape::new(dtype);
+        let (chosen, rejected) = (tape.leaf(&case.policy_chosen), tape.leaf(&case.policy_rejected));
+        let losses: Array1<Var<'_>> = Array1::from_shape_fn(chosen.len(), |at| {
+            let reference =
+                tape.constant(case.ref_chosen[at]) - tape.constant(case.ref_rejected[at]);
+            let one = tape.constant(1.0);
+            f(&Pair { chosen: chosen[at], rejected: rejected[at], reference, one, options })
+        });
+        let sum = tape.sum(losses.iter().copied());
+        let right = reference::loss(case, options, dtype);
+        let (result, losses, loss) = match options.reduction {
+            Reduction::None => (sum, Some(losses.map(|loss| loss.value)), None),
+            Reduction::Mean => {
+                let mean = sum / losses.len() as f64;
+                (mean, None, Some(arr0(mean.value)))
+            }
+        };
+        PreferenceLossOutput {
+            losses,
+            loss,
+            grad_policy_chosen: Some(tape.gradient(result, &chosen)),
+            grad_policy_rejected: Some(tape.gradient(result, &rejected)),
+            ..right
         }
-    };
-    PreferenceLossOutput {
-        losses,
-        loss,
-        grad_policy_chosen: Some(tape.gradient(result, &chosen)),
-        grad_policy_rejected: Some(tape.gradient(result, &rejected)),
-        ..right
-    }
+    })
+}
+
+/// The right output, changed.
+fn changed(change: fn(&mut PreferenceLossOutput, &PreferenceLossCase, &Options)) -> Variant {
+    Variant::gives(move |case: &PreferenceLossCase, options: &Options, dtype| {
+        let mut output = reference::loss(case, options, dtype);
+        change(&mut output, case, options);
+        output
+    })
 }
 
 /// The right losses and gradients at another β, and rewards at the declared one.
-fn with_beta(
-    case: &PreferenceLossCase,
-    options: &Options,
-    dtype: Dtype,
-    beta: f64,
-) -> PreferenceLossOutput {
-    let right = reference::loss(case, options, dtype);
-    let output = reference::loss(case, &Options { beta, ..options.clone() }, dtype);
-    PreferenceLossOutput {
-        chosen_rewards: right.chosen_rewards,
-        rejected_rewards: right.rejected_rewards,
-        ..output
-    }
+fn with_beta(change: fn(f64) -> f64) -> Variant {
+    Variant::gives(move |case: &PreferenceLossCase, options: &Options, dtype| {
+        let right = reference::loss(case, options, dtype);
+        let other = Options { beta: change(options.beta), ..options.clone() };
+        PreferenceLossOutput {
+            chosen_rewards: right.chosen_rewards,
+            rejected_rewards: right.rejected_rewards,
+            ..reference::loss(case, &other, dtype)
+        }
+    })
 }
 
 /// Every pair's loss is that of the mean margin.

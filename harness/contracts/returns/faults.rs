@@ -4,12 +4,19 @@ use ndarray::Array2;
 
 use super::{Options, Returns, ReturnsCase, ReturnsOutput, reference};
 use crate::numeric::conventions::MaskedTokens;
-use crate::value::place::Dtype;
 
 type Fault = crate::contract::fault::Fault<Returns>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    [masked_rewards(), discount_and_order(), gaps_and_rows(), other_sums()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Rewards under the mask count, or end the return.
+fn masked_rewards() -> Vec<Fault> {
     vec![
         Fault::new("return-reset-at-observation", "the return starts anew after a masked token")
             .seen("verl #7278, #7300")
@@ -40,6 +47,12 @@ pub(super) fn all() -> Vec<Fault> {
                     })
                 },
             ]),
+    ]
+}
+
+/// The discount, the token's own reward and the order of the sum.
+fn discount_and_order() -> Vec<Fault> {
+    vec![
         Fault::new("gamma-not-applied", "the sum of the rewards ahead, without the discount")
             .seen("`gamma` is never passed on: a plain reversed `cumsum`")
             .under("{gamma: 0.9}")
@@ -79,6 +92,12 @@ pub(super) fn all() -> Vec<Fault> {
             returns.invert_axis(ndarray::Axis(1));
             returns.as_standard_layout().into_owned().into()
         }]),
+    ]
+}
+
+/// What happens at masked tokens and between rows.
+fn gaps_and_rows() -> Vec<Fault> {
+    vec![
         Fault::new(
             "time-passes-at-masked-tokens",
             "masked tokens are steps with reward 0, where they are declared to be none",
@@ -120,6 +139,12 @@ pub(super) fn all() -> Vec<Fault> {
             };
             carried(case, step).into()
         }]),
+    ]
+}
+
+/// Other sums than the discounted one.
+fn other_sums() -> Vec<Fault> {
+    vec![
         Fault::new("mean-of-the-rewards-ahead", "divided by the number of tokens ahead")
             .seen("a mean where a return is declared")
             .gives(&[|case, options, dtype| {
@@ -135,9 +160,9 @@ pub(super) fn all() -> Vec<Fault> {
             }]),
         Fault::new("rewards-clipped", "rewards are clipped to ±1 or ±10 before they are added up")
             .seen("Atari wrappers; reward clipping left on by default")
-            .gives(&[
-                |case, options, dtype| clipped(case, options, dtype, 1.0),
-                |case, options, dtype| clipped(case, options, dtype, 10.0),
+            .on(&[
+                |case, _| case.rewards.mapv_inplace(|reward| reward.clamp(-1.0, 1.0)),
+                |case, _| case.rewards.mapv_inplace(|reward| reward.clamp(-10.0, 10.0)),
             ]),
         Fault::new(
             "exponent-counts-from-the-start",
@@ -180,10 +205,4 @@ fn masked(case: &ReturnsCase, step: impl Fn(f64, f64, bool) -> f64) -> ReturnsOu
         *returned = if *kept { *returned } else { 0.0 };
     }
     returns.into()
-}
-
-/// The right returns of clipped rewards.
-fn clipped(case: &ReturnsCase, options: &Options, dtype: Dtype, most: f64) -> ReturnsOutput {
-    let rewards = case.rewards.mapv(|reward| reward.clamp(-most, most));
-    reference::returns(&ReturnsCase { rewards, ..case.clone() }, options, dtype).into()
 }

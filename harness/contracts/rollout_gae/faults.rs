@@ -3,60 +3,52 @@
 use ndarray::{Array2, Axis};
 
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput, reference};
+use crate::laws::faults::recursion::{self, Recursive, Step, steps};
 
 type Fault = crate::contract::fault::Fault<RolloutGae>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    [episodes(), returns_and_discounts(), steps_and_environments()].into_iter().flatten().collect()
+}
+
+/// Episodes that end elsewhere, or not at all.
+fn episodes() -> Vec<Fault> {
     vec![
         Fault::new(
             "done-flag-shifted",
             "flags stored after the step are read as beginnings of episodes",
         )
         .seen("SB3 #105, #110 (2cd6a4f9)")
-        .gives(&[|case, options, dtype| {
-            let before = DoneConvention::Before;
-            let options = Options { done_convention: before, ..options.clone() };
-            reference::rollout_gae(case, &options, dtype)
-        }]),
+        .as_if(&[|options| Options { done_convention: DoneConvention::Before, ..options }]),
         Fault::new("beginnings-read-as-ends", "flags of beginnings are read as ends of episodes")
             .seen("plausible: SB3's buffer handed to a function that expects `after`")
             .under("{done_convention: before}")
-            .gives(&[|case, options, dtype| {
-                let after = DoneConvention::After;
-                let options = Options { done_convention: after, ..options.clone() };
-                reference::rollout_gae(case, &options, dtype)
-            }]),
+            .as_if(&[|options| Options { done_convention: DoneConvention::After, ..options }]),
         Fault::new(
             "bootstrap-with-the-last-stored-value",
             "the value of the last step's own state stands for that of the state it led to",
         )
         .seen("SB3 #183, #185 (fc952715)")
-        .gives(&[|case, options, dtype| {
-            let last_values = case.values.row(case.values.nrows() - 1).to_owned();
-            let case = RolloutGaeCase { last_values, ..case.clone() };
-            reference::rollout_gae(&case, options, dtype)
+        .on(&[|case, _| {
+            case.last_values = case.values.row(case.values.nrows() - 1).to_owned();
         }]),
         Fault::new(
             "lambda-term-crosses-episodes",
             "the value is cut at the end of an episode, the running advantage is not",
         )
         .seen("CleanRL #494 (1ed80620)")
-        .gives(&[|case, options, _| {
+        .made_of([steps(|s| {
             // r + γ·(λ·R' + (1 − λ)·V'·c) − V, where R' = A' + V'.
-            recursion(case, options, |s, o| {
-                let mix = o.lam * (s.ahead + s.next) + (1.0 - o.lam) * s.next * s.goes_on;
-                s.reward + o.gamma * mix - s.value
-            })
-        }]),
+            let mix = s.lam * (s.ahead + s.next) + (1.0 - s.lam) * s.next * s.goes_on;
+            s.reward + s.gamma * mix - s.value
+        })]),
         Fault::new(
             "carry-crosses-episodes",
             "the TD error is cut at the end of an episode, what is carried is not",
         )
         .seen("plausible: a recursion over TD errors that were cut before")
-        .gives(&[|case, options, _| {
-            recursion(case, options, |s, o| s.error(o.gamma, s.goes_on) + o.gamma * o.lam * s.ahead)
-        }]),
+        .made_of([steps(|s| s.error() + s.gamma * s.lam * s.ahead)]),
         Fault::new(
             "value-crosses-episodes",
             "what is carried is cut at the end of an episode, the next value is not",
@@ -64,18 +56,12 @@ pub(super) fn all() -> Vec<Fault> {
         .seen(
             "plausible: the value of a state after a reset, as auto-resetting environments give it",
         )
-        .gives(&[|case, options, _| {
-            recursion(case, options, |s, o| {
-                s.error(o.gamma, 1.0) + o.gamma * o.lam * s.goes_on * s.ahead
-            })
-        }]),
+        .made_of([steps(|s| Step { goes_on: 1.0, ..*s }.error() + s.carry())]),
         Fault::new("dones-ignored", "episodes are never cut")
             .seen("plausible: GAE for one episode used on rollouts")
-            .gives(&[|case, options, dtype| {
-                let mut endless = case.clone();
-                endless.dones.fill(false);
-                endless.last_dones.fill(false);
-                reference::rollout_gae(&endless, options, dtype)
+            .on(&[|case, _| {
+                case.dones.fill(false);
+                case.last_dones.fill(false);
             }]),
         Fault::new(
             "last-done-ignored",
@@ -83,25 +69,25 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("plausible: `last_dones` not passed on")
         .under("{done_convention: before}")
-        .gives(&[|case, options, dtype| {
-            let mut open = case.clone();
-            open.last_dones.fill(false);
+        .on(&[|case, options| {
+            case.last_dones.fill(false);
             if options.done_convention == DoneConvention::After {
-                let last = open.dones.nrows() - 1;
-                open.dones.row_mut(last).fill(false);
+                let last = case.dones.nrows() - 1;
+                case.dones.row_mut(last).fill(false);
             }
-            reference::rollout_gae(&open, options, dtype)
         }]),
         Fault::new(
             "cut-taken-for-an-end",
             "nothing follows the last step, whether or not it ended its episode",
         )
         .seen("plausible: `gae` over completions used on rollouts")
-        .gives(&[|case, options, dtype| {
-            let last_values = case.last_values.mapv(|_| 0.0);
-            let case = RolloutGaeCase { last_values, ..case.clone() };
-            reference::rollout_gae(&case, options, dtype)
-        }]),
+        .on(&[|case, _| case.last_values.fill(0.0)]),
+    ]
+}
+
+/// The returns, γ and λ.
+fn returns_and_discounts() -> Vec<Fault> {
+    vec![
         Fault::new(
             "returns-from-stale-advantages",
             "the returns are made before the advantages are, so they are the values",
@@ -121,40 +107,25 @@ pub(super) fn all() -> Vec<Fault> {
             let RolloutGaeOutput { returns, .. } = reference::rollout_gae(case, &whole, dtype);
             RolloutGaeOutput { returns, ..reference::rollout_gae(case, options, dtype) }
         }]),
-        Fault::new("gamma-not-applied", "no discount, as with γ = 1")
-            .seen("an option without effect")
-            .gives(&[|case, options, dtype| {
-                reference::rollout_gae(case, &Options { gamma: 1.0, ..options.clone() }, dtype)
-            }]),
-        Fault::new("lambda-not-applied", "the discounted return less the value, as with λ = 1")
-            .seen("an option without effect")
-            .gives(&[|case, options, dtype| {
-                reference::rollout_gae(case, &Options { lam: 1.0, ..options.clone() }, dtype)
-            }]),
-        Fault::new("carry-left-out", "the TD error alone, as with λ = 0")
-            .seen("one-step advantages where GAE is declared")
-            .gives(&[|case, options, dtype| {
-                reference::rollout_gae(case, &Options { lam: 0.0, ..options.clone() }, dtype)
-            }]),
-        Fault::new("carry-decays-without-gamma", "δ + λA' for δ + γλA'")
-            .seen("plausible: a discount left out of the carry")
-            .under("{gamma: 0.9}")
-            .gives(&[|case, options, _| {
-                recursion(case, options, |s, o| {
-                    s.error(o.gamma, s.goes_on) + o.lam * s.goes_on * s.ahead
-                })
-            }]),
+        recursion::gamma_not_applied(),
+        recursion::lambda_not_applied(),
+        recursion::carry_left_out(),
+        recursion::carry_decays_without_gamma(),
+    ]
+}
+
+/// Steps left out, and in another order.
+fn steps_and_environments() -> Vec<Fault> {
+    vec![
         Fault::new(
             "last-reward-dropped",
             "the reward of the step that ends an episode is cut with what follows it",
         )
         .seen("plausible: `(r + γV') · nonterminal`")
-        .gives(&[|case, options, _| {
-            recursion(case, options, |s, o| {
-                let rest = o.gamma * (s.next + o.lam * s.ahead);
-                (s.reward + rest) * s.goes_on - s.value
-            })
-        }]),
+        .made_of([steps(|s| {
+            let rest = s.gamma * (s.next + s.lam * s.ahead);
+            (s.reward + rest) * s.goes_on - s.value
+        })]),
         Fault::new(
             "last-step-left-out",
             "the loop begins one step before the last, whose advantage stays 0",
@@ -162,26 +133,24 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("plausible: `reversed(range(T - 1))`")
         .gives(&[|case, options, _| {
             let last = case.rewards.nrows() - 1;
-            recursion(case, options, |s, o| if s.step == last { 0.0 } else { s.right(o) })
+            RolloutGae::recursion(case, options, |s| if s.at.0 == last { 0.0 } else { s.right() })
         }]),
         Fault::new(
             "carry-crosses-environments",
             "the running advantage is not reset between environments",
         )
         .seen("plausible: a loop over environments around the loop over steps")
-        .gives(&[|case, options, _| crossing(case, options)]),
+        .gives(&[|case, options, _| carried(case, options, true, Step::right)]),
         Fault::new(
             "environments-and-steps-exchanged",
             "a rollout stored environment by environment is read step by step",
         )
         .seen("plausible: `reshape` for `swapaxes`, as buffers flatten their steps")
-        .gives(&[|case, options, dtype| {
-            let [rewards, values] = [&case.rewards, &case.values].map(|array| {
-                let stored: Vec<f64> = array.t().iter().copied().collect();
-                Array2::from_shape_vec(array.dim(), stored).expect("as many as before")
-            });
-            let case = RolloutGaeCase { rewards, values, ..case.clone() };
-            reference::rollout_gae(&case, options, dtype)
+        .on(&[|case, _| {
+            for array in [&mut case.rewards, &mut case.values] {
+                let stored = array.t().iter().copied().collect();
+                *array = Array2::from_shape_vec(array.dim(), stored).expect("as many as before");
+            }
         }]),
         Fault::new("recursion-from-the-start", "what came before a step, for what comes after")
             .seen("plausible: a loop that is not reversed")
@@ -197,80 +166,44 @@ pub(super) fn all() -> Vec<Fault> {
                 }
                 output
             }]),
-        Fault::new("td-error-clipped", "TD errors are clipped to ±1 or ±10")
-            .seen("Atari-style clipping left on by default")
-            .gives(&[
-                |case, options, _| {
-                    recursion(case, options, |s, o| {
-                        let error = s.error(o.gamma, s.goes_on).clamp(-1.0, 1.0);
-                        error + o.gamma * o.lam * s.goes_on * s.ahead
-                    })
-                },
-                |case, options, _| {
-                    recursion(case, options, |s, o| {
-                        let error = s.error(o.gamma, s.goes_on).clamp(-10.0, 10.0);
-                        error + o.gamma * o.lam * s.goes_on * s.ahead
-                    })
-                },
-            ]),
+        recursion::td_error_clipped(),
     ]
 }
 
-/// One step of the recursion, which runs from the end of the rollout.
-struct Step {
-    step: usize,
-    reward: f64,
-    value: f64,
-    /// 0 where the step ended its episode, else 1.
-    goes_on: f64,
-    /// The value of the state after, ended or not.
-    next: f64,
-    /// The advantage of the step after.
-    ahead: f64,
-}
-
-impl Step {
-    fn error(&self, gamma: f64, goes_on: f64) -> f64 {
-        self.reward + gamma * goes_on * self.next - self.value
+impl Recursive for RolloutGae {
+    fn discounted(options: Options, change: fn(f64, f64) -> (f64, f64)) -> Options {
+        let (gamma, lam) = change(options.gamma, options.lam);
+        Options { gamma, lam, ..options }
     }
 
-    fn right(&self, options: &Options) -> f64 {
-        let carry = options.gamma * options.lam * self.goes_on * self.ahead;
-        self.error(options.gamma, self.goes_on) + carry
+    fn recursion(
+        case: &RolloutGaeCase,
+        options: &Options,
+        step: impl Fn(&Step) -> f64,
+    ) -> RolloutGaeOutput {
+        carried(case, options, false, step)
     }
 }
 
-/// The outputs of a recursion with a step of its own.
-fn recursion(
-    case: &RolloutGaeCase,
-    options: &Options,
-    step: impl Fn(&Step, &Options) -> f64,
-) -> RolloutGaeOutput {
-    carried(case, options, false, step)
-}
-
-/// The right recursion, in which what is carried is left as it is between environments.
-fn crossing(case: &RolloutGaeCase, options: &Options) -> RolloutGaeOutput {
-    carried(case, options, true, Step::right)
-}
-
+/// The outputs of other steps; `crossing` leaves what is carried as it is between environments.
 fn carried(
     case: &RolloutGaeCase,
     options: &Options,
     crossing: bool,
-    right: impl Fn(&Step, &Options) -> f64,
+    step: impl Fn(&Step) -> f64,
 ) -> RolloutGaeOutput {
+    let Options { gamma, lam, .. } = *options;
     let ends = case.ends(options);
     let mut advantages = Array2::zeros(case.rewards.dim());
     let mut ahead = 0.0;
     for env in 0..advantages.ncols() {
         ahead = if crossing { ahead } else { 0.0 };
         let mut next = case.last_values[env];
-        for step in (0..advantages.nrows()).rev() {
-            let at = [step, env];
+        for row in (0..advantages.nrows()).rev() {
+            let at = (row, env);
             let (reward, value) = (case.rewards[at], case.values[at]);
-            let goes_on = f64::from(!ends[at]);
-            ahead = right(&Step { step, reward, value, goes_on, next, ahead }, options);
+            let (kept, goes_on) = (true, f64::from(!ends[at]));
+            ahead = step(&Step { at, kept, reward, value, next, ahead, goes_on, gamma, lam });
             next = value;
             advantages[at] = ahead;
         }

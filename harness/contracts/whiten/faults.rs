@@ -6,64 +6,59 @@ use super::{
     EpsilonMode, Options, Whiten, WhitenCase, WhitenOutput, is_few, protected, reference, sets,
     statistics,
 };
+use crate::contract::fault;
 use crate::contract::options::RowInfluence;
 use crate::numeric::conventions::EmptyMask;
 use crate::value::place::Dtype;
 
-type Fault = crate::contract::fault::Fault<Whiten>;
+type Fault = fault::Fault<Whiten>;
+type Variant = fault::Variant<Whiten>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
+    [which_values(), variances(), maps(), few_tokens_and_formats()].into_iter().flatten().collect()
+}
+
+/// Statistics of other values than those that are declared.
+fn which_values() -> Vec<Fault> {
     vec![
         Fault::new(
             "statistics-over-padding",
             "mean and deviation of the padded matrix: what is under the mask counts",
         )
         .seen("trlx, whiten of padded advantages")
-        .gives(&[
-            |case, options, _| over_padding(case, options, |value, _| value),
-            |case, options, _| {
-                over_padding(case, options, |value, kept| if kept { value } else { 0.0 })
-            },
+        .made_of([
+            over_padding(|value, _| value),
+            over_padding(|value, kept| if kept { value } else { 0.0 }),
         ]),
         Fault::new(
             "pads-not-zeroed-again",
             "masked positions hold their shifted and divided value where 0 is promised",
         )
         .seen("verl #1527 (4e9586a3a)")
-        .gives(&[
-            |case, options, _| pads_shifted(case, options, |value| value),
-            |case, options, _| pads_shifted(case, options, |_| 0.0),
-        ]),
+        .made_of([pads_shifted(|value| value), pads_shifted(|_| 0.0)]),
         Fault::new(
             "one-token-unbiased-deviation",
             "no token is guarded, one is not: a deviation with ddof 1 over one value is NaN",
         )
         .seen("ROLL #475, #476 (370cb24c)")
-        .gives(&[|case, options, _| too_few(case, options, |_| f64::NAN)]),
+        .made_of([too_few(|_| f64::NAN)]),
         Fault::new("statistics-per-shard", "each half of the columns has statistics of its own")
             .seen("slime #2235 (dd7f0379c)")
-            .gives(&[
-                |case, options, dtype| sharded(case, options, dtype, Axis(1)),
-                |case, options, dtype| sharded(case, options, dtype, Axis(0)),
-            ]),
+            .made_of([sharded(Axis(1)), sharded(Axis(0))]),
         Fault::new(
             "rows-by-themselves",
             "each row has statistics of its own where those of the batch are declared",
         )
         .seen("OpenRLHF masked_normalize where verl's masked_whiten is declared")
-        .gives(&[|case, options, dtype| {
-            with(case, options, dtype, |o| o.rows = RowInfluence::Independent)
-        }]),
+        .as_if(&[|options| lenient(Options { rows: RowInfluence::Independent, ..options })]),
         Fault::new(
             "batch-for-row",
             "one mean and deviation for the batch where each row has its own",
         )
         .seen("verl masked_whiten where OpenRLHF's masked_normalize is declared")
         .under("{rows: independent}")
-        .gives(&[|case, options, dtype| {
-            with(case, options, dtype, |o| o.rows = RowInfluence::Batch)
-        }]),
+        .as_if(&[|options| lenient(Options { rows: RowInfluence::Batch, ..options })]),
         Fault::new(
             "mean-of-row-means",
             "the mean of the rows' means is subtracted, so that short rows count more",
@@ -82,35 +77,35 @@ pub(super) fn all() -> Vec<Fault> {
                 affine(values, mean, protected(variance, options), options)
             })
         }]),
+    ]
+}
+
+/// Other variances, and other ε.
+fn variances() -> Vec<Fault> {
+    vec![
         Fault::new(
             "biased-for-unbiased-variance",
             "the variance divides by n where n - 1 is declared, or the reverse",
         )
         .seen("torch.var is unbiased, numpy.var is not")
         .under("{empty_mask: refuse}")
-        .gives(&[|case, options, dtype| with(case, options, dtype, |o| o.ddof = 1 - o.ddof)]),
+        .as_if(&[|options| lenient(Options { ddof: 1 - options.ddof, ..options })]),
         Fault::new("epsilon-outside-the-root", "√var + ε where √(var + ε) is declared")
             .seen("group normalisation reused for whitening")
             .under("{epsilon: 1.0e-3}")
-            .gives(&[|case, options, _| {
-                by_set(case, options, |values, options| {
-                    let (mean, variance) = statistics(values, options.ddof);
-                    affine(values, mean, variance.sqrt() + options.epsilon, options)
-                })
-            }]),
+            .made_of([moments(|mean, variance, o| [mean, variance.sqrt() + o.epsilon])]),
         Fault::new(
             "epsilon-clamped-for-added",
             "√max(var, ε) where √(var + ε) is declared, or the reverse",
         )
         .seen("OpenRLHF clamps, verl and TRL add")
         .under("{epsilon: 1.0e-3}")
-        .gives(&[|case, options, dtype| {
-            with(case, options, dtype, |o| {
-                o.epsilon_mode = match o.epsilon_mode {
-                    EpsilonMode::Add => EpsilonMode::Clamp,
-                    EpsilonMode::Clamp => EpsilonMode::Add,
-                }
-            })
+        .as_if(&[|options| {
+            let epsilon_mode = match options.epsilon_mode {
+                EpsilonMode::Add => EpsilonMode::Clamp,
+                EpsilonMode::Clamp => EpsilonMode::Add,
+            };
+            lenient(Options { epsilon_mode, ..options })
         }]),
         Fault::new(
             "epsilon-swallows-the-variance",
@@ -119,20 +114,15 @@ pub(super) fn all() -> Vec<Fault> {
         .seen(
             "verl, TRL and slime add 1e-8 to the variance; a constant that is not small beside it",
         )
-        .gives(&[
-            |case, options, dtype| with(case, options, dtype, |o| o.epsilon = 1.0),
-            |case, options, dtype| with(case, options, dtype, |o| o.epsilon = 0.1),
-            |case, options, dtype| with(case, options, dtype, |o| o.epsilon = 0.01),
-            |case, options, dtype| with(case, options, dtype, |o| o.epsilon = 1e-3),
+        .as_if(&[
+            |options| lenient(Options { epsilon: 1.0, ..options }),
+            |options| lenient(Options { epsilon: 0.1, ..options }),
+            |options| lenient(Options { epsilon: 0.01, ..options }),
+            |options| lenient(Options { epsilon: 1e-3, ..options }),
         ]),
         Fault::new("epsilon-missing", "nothing protects the division: equal values give 0/0")
             .seen("`(v - mean) / std` as it is; verl, TRL and slime add 1e-8 to the variance")
-            .gives(&[|case, options, _| {
-                by_set(case, options, |values, options| {
-                    let (mean, variance) = statistics(values, options.ddof);
-                    affine(values, mean, variance.sqrt(), options)
-                })
-            }]),
+            .made_of([moments(|mean, variance, _| [mean, variance.sqrt()])]),
         Fault::new(
             "variance-of-squares-unguarded",
             "E[v²] - E[v]² in f32: below 0 for large equal values, and its root is NaN",
@@ -152,68 +142,60 @@ pub(super) fn all() -> Vec<Fault> {
                 affine(values, f64::from(mean), f64::from(divisor), options)
             })
         }]),
+    ]
+}
+
+/// Right statistics, and another map.
+fn maps() -> Vec<Fault> {
+    vec![
         Fault::new(
             "mean-added-back",
             "the old mean is added after the division where 0 is declared",
         )
         .seen("torchtune's shift_mean=True read as verl's")
-        .gives(&[|case, options, dtype| with(case, options, dtype, |o| o.shift_mean = false)]),
+        .as_if(&[|options| lenient(Options { shift_mean: false, ..options })]),
         Fault::new("mean-not-added-back", "the mean becomes 0 where the old one is declared")
             .seen("torchtune's shift_mean=False read as verl's")
             .under("{shift_mean: false}")
-            .gives(&[|case, options, dtype| with(case, options, dtype, |o| o.shift_mean = true)]),
+            .as_if(&[|options| lenient(Options { shift_mean: true, ..options })]),
         Fault::new("mean-never-subtracted", "the values are divided and not shifted")
             .seen("scaling where whitening is declared")
-            .gives(&[|case, options, _| {
-                by_set(case, options, |values, options| {
-                    let (_, variance) = statistics(values, options.ddof);
-                    affine(values, 0.0, protected(variance, options), options)
-                })
-            }]),
+            .made_of([moments(|_, variance, options| [0.0, protected(variance, options)])]),
         Fault::new("not-divided", "the values are shifted and not divided")
             .seen("centring where whitening is declared")
-            .gives(&[|case, options, _| {
-                by_set(case, options, |values, options| {
-                    affine(values, statistics(values, options.ddof).0, 1.0, options)
-                })
-            }]),
+            .made_of([moments(|mean, _, _| [mean, 1.0])]),
         Fault::new("divided-by-the-variance", "the square root of the variance is missing")
             .seen("rsqrt read as a reciprocal")
-            .gives(&[|case, options, _| {
-                by_set(case, options, |values, options| {
-                    let (mean, variance) = statistics(values, options.ddof);
-                    affine(values, mean, protected(variance, options).powi(2), options)
-                })
-            }]),
+            .made_of([moments(|mean, variance, options| {
+                [mean, protected(variance, options).powi(2)]
+            })]),
         Fault::new("mean-over-std-precedence", "v - mean/σ for (v - mean)/σ")
             .seen("prime-rl #390 (748158fa6), there of groups")
-            .gives(&[|case, options, _| {
-                by_set(case, options, |values, options| {
-                    let (mean, variance) = statistics(values, options.ddof);
-                    affine(values, mean / protected(variance, options), 1.0, options)
-                })
-            }]),
+            .made_of([moments(|mean, variance, options| {
+                [mean / protected(variance, options), 1.0]
+            })]),
         Fault::new("sign-flipped", "mean - v for v - mean")
             .seen("`mean - v` for `v - mean`: the operands swapped")
-            .gives(&[|case, options, _| {
-                by_set(case, options, |values, options| {
-                    let (mean, variance) = statistics(values, options.ddof);
-                    affine(values, mean, -protected(variance, options), options)
-                })
-            }]),
+            .made_of([moments(|mean, variance, options| [mean, -protected(variance, options)])]),
+    ]
+}
+
+/// Too few tokens, what is under the mask, and narrow formats.
+fn few_tokens_and_formats() -> Vec<Fault> {
+    vec![
         Fault::new(
             "one-token-keeps-its-value",
             "too few tokens for a deviation keep their values where 0 is declared",
         )
         .seen("an early return of the input")
-        .gives(&[|case, options, _| too_few(case, options, |value| value)]),
+        .made_of([too_few(|value| value)]),
         Fault::new(
             "one-token-gives-zero",
             "too few tokens for a deviation give 0 where the values are kept",
         )
         .seen("OpenRLHF's convention where the mean is declared to stay")
         .under("{shift_mean: false}")
-        .gives(&[|case, options, _| too_few(case, options, |_| 0.0)]),
+        .made_of([too_few(|_| 0.0)]),
         Fault::new(
             "masked-after-the-arithmetic",
             "masked by a product: NaN and infinities under the mask spoil mean and deviation",
@@ -221,18 +203,17 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("trl #5594, there of a loss; verl masked_mean before it used where")
         .under("{masked_values: any}")
         .gives(&[|case, options, dtype| {
-            let right = reference::whitened(case, options, dtype).whitened;
-            let mut spoiled = right;
+            let mut whitened = reference::whitened(case, options, dtype).whitened;
             for (row, values) in case.values.rows().into_iter().enumerate() {
-                let spoils = match options.rows {
+                let spoiled = match options.rows {
                     RowInfluence::Batch => case.values.iter().any(|value| !value.is_finite()),
                     RowInfluence::Independent => values.iter().any(|value| !value.is_finite()),
                 };
-                if spoils {
-                    spoiled.row_mut(row).fill(f64::NAN);
+                if spoiled {
+                    whitened.row_mut(row).fill(f64::NAN);
                 }
             }
-            spoiled.into()
+            whitened.into()
         }]),
         Fault::new("statistics-in-half-precision", "mean and deviation are taken in bf16 at f32")
             .seen("compare OpenRLHF #634, #620")
@@ -289,95 +270,90 @@ fn declared(value: f64, options: &Options) -> f64 {
     }
 }
 
-/// The right values under other options.
-fn with(
-    case: &WhitenCase,
-    options: &Options,
-    dtype: Dtype,
-    change: impl Fn(&mut Options),
-) -> WhitenOutput {
-    let mut changed = options.clone();
-    change(&mut changed);
-    if changed.empty_mask == EmptyMask::Refuse {
-        changed.empty_mask = EmptyMask::Nan;
-    }
-    reference::whitened(case, &changed, dtype)
+/// Other options that refuse nothing.
+fn lenient(options: Options) -> Options {
+    let empty_mask = match options.empty_mask {
+        EmptyMask::Refuse => EmptyMask::Nan,
+        declared => declared,
+    };
+    Options { empty_mask, ..options }
+}
+
+/// The right map, with other numbers for mean and divisor, made of mean and variance.
+fn moments(f: fn(f64, f64, &Options) -> [f64; 2]) -> Variant {
+    Variant::gives(move |case: &WhitenCase, options: &Options, _| {
+        by_set(case, options, |values, options| {
+            let (mean, variance) = statistics(values, options.ddof);
+            let [mean, divisor] = f(mean, variance, options);
+            affine(values, mean, divisor, options)
+        })
+    })
 }
 
 /// Statistics of all cells of a set, masked ones too, as `cell` sees them.
-fn over_padding(
-    case: &WhitenCase,
-    options: &Options,
-    cell: impl Fn(f64, bool) -> f64,
-) -> WhitenOutput {
-    let everything = WhitenCase { mask: Array2::from_elem(case.mask.dim(), true), ..case.clone() };
-    let rows = sets(&everything, options);
-    let mut output = Array2::zeros(case.values.dim());
-    for set in rows {
-        let values: Vec<f64> =
-            set.iter().map(|at| cell(case.values[*at], case.mask[*at])).collect();
-        let few = is_few(values.len(), options);
-        let mapped = if few {
-            values.iter().map(|value| declared(*value, options)).collect()
-        } else {
-            whitened(&values, options)
-        };
-        for (at, value) in set.into_iter().zip(mapped) {
-            output[at] = if case.mask[at] { value } else { 0.0 };
-        }
-    }
-    output.into()
+fn over_padding(cell: fn(f64, bool) -> f64) -> Variant {
+    Variant::gives(move |case: &WhitenCase, options: &Options, _| {
+        let mut everything = case.clone();
+        everything.mask.fill(true);
+        everything.values.zip_mut_with(&case.mask, |value, kept| *value = cell(*value, *kept));
+        let mut output = by_set(&everything, options, whitened).whitened;
+        output.zip_mut_with(&case.mask, |value, kept| *value = if *kept { *value } else { 0.0 });
+        output.into()
+    })
 }
 
 /// The right values; under the mask what the same map makes of what is there.
-fn pads_shifted(case: &WhitenCase, options: &Options, under: impl Fn(f64) -> f64) -> WhitenOutput {
-    let mut output = by_set(case, options, whitened).whitened;
-    for (index, set) in sets(case, options).into_iter().enumerate() {
-        if is_few(set.len(), options) {
-            continue;
-        }
-        let values: Vec<f64> = set.iter().map(|at| case.values[*at]).collect();
-        let (mean, variance) = statistics(&values, options.ddof);
-        for (at, kept) in case.mask.indexed_iter() {
-            let own = options.rows == RowInfluence::Batch || at.0 == index;
-            if !kept && own {
-                let value = under(case.values[at]);
-                output[at] = affine(&[value], mean, protected(variance, options), options)[0];
+fn pads_shifted(under: fn(f64) -> f64) -> Variant {
+    Variant::gives(move |case: &WhitenCase, options: &Options, _| {
+        let mut output = by_set(case, options, whitened).whitened;
+        for (index, set) in sets(case, options).into_iter().enumerate() {
+            if is_few(set.len(), options) {
+                continue;
+            }
+            let values: Vec<f64> = set.iter().map(|at| case.values[*at]).collect();
+            let (mean, variance) = statistics(&values, options.ddof);
+            for (at, kept) in case.mask.indexed_iter() {
+                let own = options.rows == RowInfluence::Batch || at.0 == index;
+                if !kept && own {
+                    let value = under(case.values[at]);
+                    output[at] = affine(&[value], mean, protected(variance, options), options)[0];
+                }
             }
         }
-    }
-    output.into()
+        output.into()
+    })
 }
 
 /// Each half of the batch along an axis by itself.
-fn sharded(case: &WhitenCase, options: &Options, dtype: Dtype, axis: Axis) -> WhitenOutput {
-    let length = case.values.len_of(axis);
-    let half = length.div_ceil(2);
-    let mut output = Array2::zeros(case.values.dim());
-    for places in [0..half, half..length] {
-        let places: Vec<usize> = places.collect();
-        if places.is_empty() {
-            continue;
+fn sharded(axis: Axis) -> Variant {
+    Variant::gives(move |case: &WhitenCase, options: &Options, dtype| {
+        let length = case.values.len_of(axis);
+        let half = length.div_ceil(2);
+        let mut output = Array2::zeros(case.values.dim());
+        for places in [0..half, half..length].into_iter().filter(|places| !places.is_empty()) {
+            let places: Vec<usize> = places.collect();
+            let shard = WhitenCase {
+                values: case.values.select(axis, &places),
+                mask: case.mask.select(axis, &places),
+            };
+            let part = reference::whitened(&shard, &lenient(options.clone()), dtype).whitened;
+            for (from, place) in places.into_iter().enumerate() {
+                output.index_axis_mut(axis, place).assign(&part.index_axis(axis, from));
+            }
         }
-        let shard = WhitenCase {
-            values: case.values.select(axis, &places),
-            mask: case.mask.select(axis, &places),
-        };
-        let part = with(&shard, options, dtype, |_| ()).whitened;
-        for (from, place) in places.into_iter().enumerate() {
-            output.index_axis_mut(axis, place).assign(&part.index_axis(axis, from));
-        }
-    }
-    output.into()
+        output.into()
+    })
 }
 
 /// The right values; what is given for the tokens of sets that have too few.
-fn too_few(case: &WhitenCase, options: &Options, given: impl Fn(f64) -> f64) -> WhitenOutput {
-    let mut output = by_set(case, options, whitened).whitened;
-    for set in sets(case, options).into_iter().filter(|set| is_few(set.len(), options)) {
-        for at in set {
-            output[at] = given(case.values[at]);
+fn too_few(given: fn(f64) -> f64) -> Variant {
+    Variant::gives(move |case: &WhitenCase, options: &Options, _| {
+        let mut output = by_set(case, options, whitened).whitened;
+        for set in sets(case, options).into_iter().filter(|set| is_few(set.len(), options)) {
+            for at in set {
+                output[at] = given(case.values[at]);
+            }
         }
-    }
-    output.into()
+        output.into()
+    })
 }

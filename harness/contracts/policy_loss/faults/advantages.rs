@@ -3,11 +3,9 @@
 use ndarray::{Array2, Axis};
 
 use super::super::{Advantages, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use super::{gradient, right, tokens, with_loss};
+use super::{Fault, Variant, gradient, right, tokens, with_loss};
 use crate::contract::rows;
 use crate::value::place::Dtype;
-
-type Fault = crate::contract::fault::Fault<PolicyLoss>;
 
 pub(super) fn all() -> Vec<Fault> {
     vec![
@@ -29,59 +27,58 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("trl 4db63af98, #6095")
         .under("{advantage_shape: row}")
-        .gives(&[|case, options, dtype| {
+        .on(&[|case, _| {
             let (rows, width) = case.mask.dim();
-            if case.advantages.ndim() != 1 || rows != width {
-                return right(case, options, dtype);
+            if case.advantages.ndim() == 1 && rows == width {
+                let along = case.advantages.broadcast((rows, width)).expect("N = T").to_owned();
+                case.advantages = along.into_dyn();
             }
-            let along = case.advantages.broadcast((rows, width)).expect("N = T").to_owned();
-            right(&PolicyLossCase { advantages: along.into_dyn(), ..case.clone() }, options, dtype)
         }]),
         Fault::new(
             "advantages-of-another-row",
             "each row is weighed by the advantages of the row before it",
         )
         .seen("LLaMA-Factory #7576: slices of other rows")
-        .gives(&[|case, options, dtype| {
+        .on(&[|case, _| {
             let rows = case.mask.nrows();
             let before: Vec<usize> = (0..rows).map(|row| (row + rows - 1) % rows).collect();
-            let advantages =
-                case.advantages.select(Axis(0), &before).as_standard_layout().into_owned();
-            right(&PolicyLossCase { advantages, ..case.clone() }, options, dtype)
+            let moved = case.advantages.select(Axis(0), &before);
+            case.advantages = moved.as_standard_layout().into_owned();
         }]),
         Fault::new(
             "advantages-normalised-again",
             "the advantages of the batch are centred, or centred and scaled, inside the loss",
         )
         .seen("whitening left on in the loss; TRL's `whiten` of PPO where GRPO's is declared")
-        .gives(&[
-            |case, options, dtype| normalised(case, options, dtype, false),
-            |case, options, dtype| normalised(case, options, dtype, true),
-        ]),
+        .made_of([false, true].map(normalised)),
         Fault::new(
             "advantages-clipped",
             "advantages are clipped to ±1, ±5 or ±0.5 inside the loss",
         )
         .seen("reward clipping left on by default")
-        .gives(&[
-            |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-1.0, 1.0)),
-            |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-5.0, 5.0)),
-            |case, options, dtype| changed(case, options, dtype, |a| a.clamp(-0.5, 0.5)),
+        .made_of([
+            changed(|a| a.clamp(-1.0, 1.0)),
+            changed(|a| a.clamp(-5.0, 5.0)),
+            changed(|a| a.clamp(-0.5, 0.5)),
         ]),
         Fault::new("negative-advantages-dropped", "tokens with A < 0 have no part in the loss")
             .seen("filters for positive samples left on")
-            .gives(&[|case, options, dtype| changed(case, options, dtype, |a| a.max(0.0))]),
+            .made_of([changed(|a| a.max(0.0))]),
         Fault::new(
             "advantages-without-their-sign",
             "every token is made more likely, whatever its advantage",
         )
         .seen("a magnitude (`abs`) where a signed weight is declared")
-        .gives(&[|case, options, dtype| changed(case, options, dtype, f64::abs)]),
+        .made_of([changed(f64::abs)]),
     ]
 }
 
-/// What is right for other advantages.
-fn changed(
+/// What is right for other advantages, and the right metrics.
+fn changed(change: fn(f64) -> f64) -> Variant {
+    Variant::gives(move |case: &_, options: &_, dtype| of_advantages(case, options, dtype, change))
+}
+
+fn of_advantages(
     case: &PolicyLossCase,
     options: &Options,
     dtype: Dtype,
@@ -92,22 +89,19 @@ fn changed(
     with_loss(right(case, options, dtype), wrong.loss, wrong.grad_log_probs)
 }
 
-fn normalised(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    scaled: bool,
-) -> PolicyLossOutput {
-    let advantages = Advantages::of(case);
-    let count = tokens(&case.mask).max(1) as f64;
-    let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
-        let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
-        kept.map(|(at, _)| f(advantages.at(at.0, at.1))).sum()
-    };
-    let mean = sum(&|a| a) / count;
-    let deviation = (sum(&|a| (a - mean) * (a - mean)) / count).sqrt();
-    let scale = if scaled { deviation + 1e-8 } else { 1.0 };
-    changed(case, options, dtype, |a| (a - mean) / scale)
+fn normalised(scaled: bool) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        let advantages = Advantages::of(case);
+        let count = tokens(&case.mask).max(1) as f64;
+        let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
+            let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
+            kept.map(|(at, _)| f(advantages.at(at.0, at.1))).sum()
+        };
+        let mean = sum(&|a| a) / count;
+        let deviation = (sum(&|a| (a - mean) * (a - mean)) / count).sqrt();
+        let scale = if scaled { deviation + 1e-8 } else { 1.0 };
+        of_advantages(case, options, dtype, |a| (a - mean) / scale)
+    })
 }
 
 /// The mean over all pairs of a row of tokens and a row of advantages.

@@ -3,34 +3,27 @@
 use ndarray::Array2;
 
 use super::super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, Ratio};
-use super::{as_if, gradient, right, tokens, with_loss};
+use super::{Fault, Variant, gradient, loss_as_if, right, tokens, with_loss};
 use crate::contract::rows;
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::value::place::Dtype;
 
-type Fault = crate::contract::fault::Fault<PolicyLoss>;
-
-pub(super) fn all() -> Vec<Fault> {
+/// Means of means, and constants.
+pub(super) fn means() -> Vec<Fault> {
     vec![
         Fault::new("aggregate-option-ignored", "the mean over all tokens, whatever is declared")
             .seen("verl #945, #1083 (3e3d9372a)")
             .under("{aggregate: seq-mean-token-mean}")
-            .gives(&[|case, options, dtype| {
-                as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenMean)
-            }]),
+            .made_of([loss_as_if(|o| o.aggregate = Aggregate::TokenMean)]),
         Fault::new(
             "sequence-mean-called-token-mean",
             "the mean of the rows' means, where the mean over all tokens is declared",
         )
         .seen("trl #2881 (293b62095), #2995, #3021, #3187")
-        .gives(&[
-            |case, options, dtype| {
-                mean_of_means(case, options, dtype, Aggregate::TokenMean, options.empty_rows)
-            },
-            |case, options, dtype| {
-                mean_of_means(case, options, dtype, Aggregate::TokenMean, EmptyRows::Count)
-            },
+        .made_of([
+            mean_of_means(Aggregate::TokenMean, None),
+            mean_of_means(Aggregate::TokenMean, Some(EmptyRows::Count)),
         ]),
         Fault::new(
             "token-sum-divided-by-length",
@@ -38,13 +31,9 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("verl #931 (4d722b176)")
         .under("{aggregate: seq-mean-token-sum}")
-        .gives(&[
-            |case, options, dtype| {
-                mean_of_means(case, options, dtype, Aggregate::SeqMeanTokenSum, options.empty_rows)
-            },
-            |case, options, dtype| {
-                mean_of_means(case, options, dtype, Aggregate::SeqMeanTokenSum, EmptyRows::Count)
-            },
+        .made_of([
+            mean_of_means(Aggregate::SeqMeanTokenSum, None),
+            mean_of_means(Aggregate::SeqMeanTokenSum, Some(EmptyRows::Count)),
         ]),
         Fault::new(
             "token-mean-divided-twice",
@@ -52,90 +41,78 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("ROLL d8d7e78f")
         .under("{aggregate: seq-mean-token-mean}")
-        .gives(&[|case, options, dtype| {
-            reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
-                Aggregate::TokenMean => right / batch.tokens,
-                Aggregate::SeqMeanTokenMean => right / batch.lengths[row],
-                _ => right,
-            })
-        }]),
+        .made_of([reweighted(|batch, row, right| match batch.options.aggregate {
+            Aggregate::TokenMean => right / batch.tokens,
+            Aggregate::SeqMeanTokenMean => right / batch.lengths[row],
+            _ => right,
+        })]),
         Fault::new("tokens-and-rows-summed", "the sum over all tokens, not divided by anything")
             .seen("NeMo-RL #86 (d1f0609a2)")
-            .gives(&[|case, options, dtype| {
-                as_if(case, options, dtype, |o| o.aggregate = Aggregate::TokenSum)
-            }]),
+            .made_of([loss_as_if(|o| o.aggregate = Aggregate::TokenSum)]),
         Fault::new(
             "norm-by-padded-width",
             "divided by the width of the batch, not by the constant",
         )
         .seen("verl #3741, #4510, #4769; understand-r1-zero 14046dc")
         .under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}")
-        .gives(&[|case, options, dtype| {
-            reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
-                Aggregate::SeqMeanTokenSumNorm => right * norm(options) / batch.width,
-                _ => right,
-            })
-        }]),
+        .made_of([reweighted(|batch, _, right| match batch.options.aggregate {
+            Aggregate::SeqMeanTokenSumNorm => right * batch.norm() / batch.width,
+            _ => right,
+        })]),
         Fault::new(
             "norm-by-another-length",
             "divided by another length than the constant: of the longest row, or of another limit",
         )
         .seen("verifiers 0c2d18d")
         .under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}")
-        .gives(&[
-            |case, options, dtype| {
-                reweighted(case, options, dtype, |batch, _, right| match options.aggregate {
-                    Aggregate::SeqMeanTokenSumNorm => {
-                        right * norm(options) / batch.lengths.iter().copied().fold(1.0, f64::max)
-                    }
-                    _ => right,
-                })
-            },
-            |case, options, dtype| {
-                reweighted(case, options, dtype, |_, _, right| match options.aggregate {
-                    Aggregate::SeqMeanTokenSumNorm => right / 2.0,
-                    _ => right,
-                })
-            },
+        .made_of([
+            reweighted(|batch, _, right| match batch.options.aggregate {
+                Aggregate::SeqMeanTokenSumNorm => {
+                    right * batch.norm() / batch.lengths.iter().copied().fold(1.0, f64::max)
+                }
+                _ => right,
+            }),
+            reweighted(|batch, _, right| match batch.options.aggregate {
+                Aggregate::SeqMeanTokenSumNorm => right / 2.0,
+                _ => right,
+            }),
         ]),
         Fault::new("norm-not-by-rows", "divided by the constant and not by the number of rows")
             .seen("Dr. GRPO with the sum of the batch")
             .under("{aggregate: seq-mean-token-sum-norm, norm_length: 6}")
-            .gives(&[|case, options, dtype| {
-                reweighted(case, options, dtype, |_, _, right| match options.aggregate {
-                    Aggregate::SeqMeanTokenSumNorm => 1.0 / norm(options),
-                    _ => right,
-                })
-            }]),
+            .made_of([reweighted(|batch, _, right| match batch.options.aggregate {
+                Aggregate::SeqMeanTokenSumNorm => 1.0 / batch.norm(),
+                _ => right,
+            })]),
+    ]
+}
+
+/// What is counted, empty rows, and gradients of other sums.
+pub(super) fn counts() -> Vec<Fault> {
+    vec![
         Fault::new(
             "denominator-counts-dropped-tokens",
             "tokens that are masked out are left in the count: those of empty rows, or in gaps",
         )
         .seen("trl #6369, #6439 (7c1fa85ad)")
-        .gives(&[
-            |case, options, dtype| counting(case, options, dtype, false),
-            |case, options, dtype| counting(case, options, dtype, true),
+        .made_of([
+            reweighted(|batch, row, right| counting(batch, row, right, false)),
+            reweighted(|batch, row, right| counting(batch, row, right, true)),
         ]),
         Fault::new("mean-over-padding", "divided by the number of all places, masked ones too")
             .seen("trlx: `.mean()` after the multiplication by the mask")
-            .gives(&[|case, options, dtype| {
-                reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
-                    Aggregate::TokenMean => 1.0 / (batch.width * batch.lengths.len() as f64),
-                    Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / batch.width,
-                    _ => right,
-                })
-            }]),
+            .made_of([reweighted(|batch, row, right| match batch.options.aggregate {
+                Aggregate::TokenMean => 1.0 / (batch.width * batch.lengths.len() as f64),
+                Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / batch.width,
+                _ => right,
+            })]),
         Fault::new(
             "epsilon-in-the-denominator",
             "divided by the count + ε (1e-3, 1e-4, 1), which also makes 0 of no token at all",
         )
         .seen("NeMo-RL's and verl's masked means with a larger ε than theirs")
         .under("{empty_mask: refuse}")
-        .gives(&[
-            |case, options, dtype| wider(case, options, dtype, 1e-3),
-            |case, options, dtype| wider(case, options, dtype, 1e-4),
-            |case, options, dtype| wider(case, options, dtype, 1.0),
-        ]),
+        .made_of([1e-3, 1e-4, 1.0].map(wider)),
         Fault::new("empty-row-divides-by-zero", "a row without a token makes the loss NaN")
             .seen("open-instruct #1685 (94a17b99a); trl #6320")
             .under("{aggregate: seq-mean-token-mean}")
@@ -159,78 +136,75 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("TRL's convention where verl's is declared")
         .under("{aggregate: seq-mean-token-mean}")
-        .gives(&[|case, options, dtype| {
-            as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Count)
-        }]),
+        .made_of([loss_as_if(|o| o.empty_rows = EmptyRows::Count)]),
         Fault::new(
             "empty-rows-skipped",
             "rows without a token do not count in the number of rows, although declared to",
         )
         .seen("verl's convention where TRL's is declared")
         .under("{aggregate: seq-mean-token-mean, empty_rows: count}")
-        .gives(&[|case, options, dtype| {
-            as_if(case, options, dtype, |o| o.empty_rows = EmptyRows::Skip)
-        }]),
+        .made_of([loss_as_if(|o| o.empty_rows = EmptyRows::Skip)]),
         Fault::new("gradient-of-the-sum", "the loss is divided after its gradient was taken")
             .seen("verl #3332 (e160d3b2e)")
             .gives(&[|case, options, dtype| {
-                let options_of_sum = Options { aggregate: Aggregate::TokenSum, ..options.clone() };
-                let slopes = right(case, &options_of_sum, dtype).grad_log_probs;
-                let right = right(case, options, dtype);
-                let loss = right.loss.clone();
-                with_loss(right, loss, slopes)
+                let sum = Options { aggregate: Aggregate::TokenSum, ..options.clone() };
+                let grad_log_probs = right(case, &sum, dtype).grad_log_probs;
+                PolicyLossOutput { grad_log_probs, ..right(case, options, dtype) }
             }]),
         Fault::new(
             "gradient-doubled",
             "the gradient is twice, or half, of what belongs to the loss",
         )
         .seen("unsloth-zoo #892 (d491423a)")
-        .gives(&[
-            |case, options, dtype| scaled(case, options, dtype, 2.0),
-            |case, options, dtype| scaled(case, options, dtype, 0.5),
-        ]),
+        .made_of([scaled(2.0), scaled(0.5)]),
     ]
 }
 
-/// The mean of the rows' means where `declared` is declared.
-fn mean_of_means(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    declared: Aggregate,
-    empty_rows: EmptyRows,
-) -> PolicyLossOutput {
-    as_if(case, options, dtype, |o| {
+/// The mean of the rows' means where `declared` is declared, and the count of rows perhaps another.
+fn mean_of_means(declared: Aggregate, empty_rows: Option<EmptyRows>) -> Variant {
+    loss_as_if(move |o| {
         if o.aggregate == declared {
-            (o.aggregate, o.empty_rows) = (Aggregate::SeqMeanTokenMean, empty_rows);
+            o.aggregate = Aggregate::SeqMeanTokenMean;
+            o.empty_rows = empty_rows.unwrap_or(o.empty_rows);
         }
     })
 }
 
-fn norm(options: &Options) -> f64 {
-    options.norm_length.map_or(1.0, f64::from)
-}
-
 /// What weights are made of.
-struct Batch {
+struct Batch<'a> {
+    options: &'a Options,
+    mask: &'a Array2<bool>,
     tokens: f64,
     width: f64,
     lengths: Vec<f64>,
 }
 
+impl Batch<'_> {
+    /// The declared constant.
+    fn norm(&self) -> f64 {
+        self.options.norm_length.map_or(1.0, f64::from)
+    }
+}
+
 /// The loss with other weights of the rows: `weight` gets the batch, a row and the right weight of
 /// its tokens.
-fn reweighted(
+fn reweighted(weight: fn(&Batch<'_>, usize, f64) -> f64) -> Variant {
+    Variant::gives(move |case: &_, options: &_, dtype| reweigh(case, options, dtype, weight))
+}
+
+fn reweigh(
     case: &PolicyLossCase,
     options: &Options,
     dtype: Dtype,
-    weight: impl Fn(&Batch, usize, f64) -> f64,
+    weight: impl Fn(&Batch<'_>, usize, f64) -> f64,
 ) -> PolicyLossOutput {
     let right_output = right(case, options, dtype);
     let weights = options.aggregate.weights(&case.mask, options.empty_rows, options.norm_length);
     let Some(weights) = weights else { return right_output };
     let lengths = case.mask.rows().into_iter().map(|row| row.iter().filter(|m| **m).count() as f64);
     let batch = Batch {
+        options,
+        mask: &case.mask,
         tokens: tokens(&case.mask) as f64,
         width: case.mask.ncols() as f64,
         lengths: lengths.collect(),
@@ -250,43 +224,39 @@ fn reweighted(
 
 /// Lengths taken before the last tokens were masked: of gaps too, or only of rows masked as a
 /// whole.
-fn counting(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    gaps: bool,
-) -> PolicyLossOutput {
-    let span = |row: usize| {
-        let mask = case.mask.row(row);
-        let tokens = mask.iter().filter(|kept| **kept).count();
-        match mask.iter().rposition(|kept| *kept) {
-            None => mask.len() as f64,
-            Some(last) if gaps => (last + 1) as f64,
-            Some(_) => tokens as f64,
-        }
+fn counting(batch: &Batch<'_>, row: usize, right: f64, gaps: bool) -> f64 {
+    let span = |row: usize| match batch.mask.row(row).iter().rposition(|kept| *kept) {
+        None => batch.width,
+        Some(last) if gaps => (last + 1) as f64,
+        Some(_) => batch.lengths[row],
     };
-    let all: f64 = (0..case.mask.nrows()).map(span).sum();
-    reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
-        Aggregate::TokenMean => 1.0 / all,
+    match batch.options.aggregate {
+        Aggregate::TokenMean => 1.0 / (0..batch.lengths.len()).map(span).sum::<f64>(),
         Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / span(row),
         _ => right,
+    }
+}
+
+/// The right loss, with its gradient times a factor.
+fn scaled(by: f64) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        let right = right(case, options, dtype);
+        PolicyLossOutput { grad_log_probs: Some(gradient(&right) * by), ..right }
     })
 }
 
-fn scaled(case: &PolicyLossCase, options: &Options, dtype: Dtype, by: f64) -> PolicyLossOutput {
-    let right = right(case, options, dtype);
-    let (loss, slopes) = (right.loss.clone(), gradient(&right) * by);
-    with_loss(right, loss, Some(slopes))
-}
-
 /// Means with a larger count than there are tokens.
-fn wider(case: &PolicyLossCase, options: &Options, dtype: Dtype, epsilon: f64) -> PolicyLossOutput {
-    if tokens(&case.mask) == 0 {
-        return right(case, &Options { empty_mask: EmptyMask::Zero, ..options.clone() }, dtype);
-    }
-    reweighted(case, options, dtype, |batch, row, right| match options.aggregate {
-        Aggregate::TokenMean => 1.0 / (batch.tokens + epsilon),
-        Aggregate::SeqMeanTokenMean => right * batch.lengths[row] / (batch.lengths[row] + epsilon),
-        _ => right,
+fn wider(epsilon: f64) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        if tokens(&case.mask) == 0 {
+            return right(case, &Options { empty_mask: EmptyMask::Zero, ..options.clone() }, dtype);
+        }
+        reweigh(case, options, dtype, |batch, row, right| match options.aggregate {
+            Aggregate::TokenMean => 1.0 / (batch.tokens + epsilon),
+            Aggregate::SeqMeanTokenMean => {
+                right * batch.lengths[row] / (batch.lengths[row] + epsilon)
+            }
+            _ => right,
+        })
     })
 }

@@ -3,12 +3,9 @@
 
 use ndarray::Array2;
 
-use super::super::{
-    Advantages, Objective, Options, PolicyLossCase, PolicyLossOutput, Ratio, reference,
-};
-use super::{gradient, right, with_loss};
+use super::super::{Advantages, Objective, Options, PolicyLossCase, Ratio, reference};
+use super::{Variant, gradient, right, with_loss};
 use crate::numeric::tape::{Tape, Var};
-use crate::value::place::Dtype;
 
 /// The steps that lead to a token's loss.
 pub(super) struct Graph<'t> {
@@ -22,41 +19,36 @@ pub(super) struct Graph<'t> {
 /// A token: its row and column.
 pub(super) type At = (usize, usize);
 
-/// How a graph makes the loss of a token.
-pub(super) type Token = for<'t> fn(&Graph<'t>, At) -> Var<'t>;
-
 /// Loss and gradient where each token's loss is made by `token`; the KL term, the sum and the
 /// metrics are right.
-pub(super) fn on_tape(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    token: Token,
-) -> PolicyLossOutput {
-    let Some(weights) =
-        options.aggregate.weights(&case.mask, options.empty_rows, options.norm_length)
-    else {
-        return right(case, options, dtype);
-    };
-    let tape = Tape::new(dtype);
-    let graph = Graph {
-        tape: &tape,
-        options,
-        case,
-        advantages: Advantages::of(case),
-        log_probs: tape.leaf(&case.log_probs),
-    };
-    let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
-    let loss = tape.sum(kept.map(|(at, _)| token(&graph, at) * weights[at]));
-    let mut slopes = tape.gradient(loss, &graph.log_probs);
-    let right = right(case, options, dtype);
-    let mut total = loss.value;
-    if let Some(kl) = &right.kl {
-        let still = PolicyLossCase { advantages: case.advantages.mapv(|_| 0.0), ..case.clone() };
-        slopes += &gradient(&reference::policy_loss(&still, options, dtype));
-        total += options.beta * kl[()];
-    }
-    with_loss(right, ndarray::arr0(total), Some(slopes))
+pub(super) fn on_tape(token: for<'t> fn(&Graph<'t>, At) -> Var<'t>) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        let right = right(case, options, dtype);
+        let Some(weights) =
+            options.aggregate.weights(&case.mask, options.empty_rows, options.norm_length)
+        else {
+            return right;
+        };
+        let tape = Tape::new(dtype);
+        let graph = Graph {
+            tape: &tape,
+            options,
+            case,
+            advantages: Advantages::of(case),
+            log_probs: tape.leaf(&case.log_probs),
+        };
+        let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
+        let loss = tape.sum(kept.map(|(at, _)| token(&graph, at) * weights[at]));
+        let mut slopes = tape.gradient(loss, &graph.log_probs);
+        let mut total = loss.value;
+        if let Some(kl) = &right.kl {
+            let still =
+                PolicyLossCase { advantages: case.advantages.mapv(|_| 0.0), ..case.clone() };
+            slopes += &gradient(&reference::policy_loss(&still, options, dtype));
+            total += options.beta * kl[()];
+        }
+        with_loss(right, ndarray::arr0(total), Some(slopes))
+    })
 }
 
 impl<'t> Graph<'t> {

@@ -2,29 +2,26 @@
 
 use ndarray::{Array0, Array2};
 
-use super::super::{KlEstimator, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use super::{gradient, right, tokens};
+use super::super::{KlEstimator, Options, PolicyLossCase, PolicyLossOutput};
+use super::{Fault, Variant, gradient, right, tokens};
 use crate::numeric::aggregate::Aggregate;
 use crate::value::place::Dtype;
 
-type Fault = crate::contract::fault::Fault<PolicyLoss>;
-
-pub(super) fn all() -> Vec<Fault> {
+/// The term itself: sign, weight, direction and estimator.
+pub(super) fn terms() -> Vec<Fault> {
     vec![
         Fault::new("kl-term-subtracted", "the divergence from the reference is rewarded")
             .seen("verl #179 (a65c9157b); Search-R1 4b3c094")
             .under("{beta: 0.5}")
-            .gives(&[|case, options, dtype| with_beta(case, options, dtype, -options.beta)]),
+            .as_if(&[|options| Options { beta: -options.beta, ..options }]),
         Fault::new("kl-coefficient-forced-to-zero", "the KL term has no part in the loss")
             .seen("unsloth #3604 (4571ecaca3)")
             .under("{beta: 0.5}")
-            .gives(&[|case, options, dtype| with_beta(case, options, dtype, 0.0)]),
+            .as_if(&[|options| Options { beta: 0.0, ..options }]),
         Fault::new("beta-applied-twice", "the KL term is scaled by `beta` twice")
             .seen("a divergence that was scaled where it was made")
             .under("{beta: 0.5}")
-            .gives(&[|case, options, dtype| {
-                with_beta(case, options, dtype, options.beta * options.beta)
-            }]),
+            .as_if(&[|options| Options { beta: options.beta * options.beta, ..options }]),
         Fault::new("kl-direction-reversed", "the divergence of the reference from the policy")
             .seen("trlx; kl-estimate/k3-direction-reversed")
             .under("{beta: 0.5}")
@@ -61,11 +58,11 @@ pub(super) fn all() -> Vec<Fault> {
         Fault::new("kl-estimator-mistaken", "another estimator than the declared one")
             .seen("open-instruct counts `kl0` to `kl3`, others from 1")
             .under("{beta: 0.5}")
-            .gives(&[
-                |case, options, dtype| estimated(case, options, dtype, KlEstimator::K1),
-                |case, options, dtype| estimated(case, options, dtype, KlEstimator::K2),
-                |case, options, dtype| estimated(case, options, dtype, KlEstimator::Abs),
-                |case, options, dtype| estimated(case, options, dtype, KlEstimator::K3),
+            .made_of([
+                term_as_if(|o| o.kl_estimator = KlEstimator::K1),
+                term_as_if(|o| o.kl_estimator = KlEstimator::K2),
+                term_as_if(|o| o.kl_estimator = KlEstimator::Abs),
+                term_as_if(|o| o.kl_estimator = KlEstimator::K3),
             ]),
         Fault::new("kl-gradient-of-k2", "the value is right, the gradient is that of d²/2")
             .seen("verl's `k3+` where `k3` is declared")
@@ -81,16 +78,19 @@ pub(super) fn all() -> Vec<Fault> {
                 let term = term(case, options, dtype);
                 with_term(case, options, dtype, Term { slopes, ..term })
             }]),
+    ]
+}
+
+/// Its sum, its clamps and its metric.
+pub(super) fn sums_and_clamps() -> Vec<Fault> {
+    vec![
         Fault::new(
             "kl-aggregated-as-token-mean",
             "the KL term is the mean over all tokens, whatever is declared for the loss",
         )
         .seen("a metric's mean used for the loss")
         .under("{beta: 0.5, aggregate: seq-mean-token-sum}")
-        .gives(&[|case, options, dtype| {
-            let mean = Options { aggregate: Aggregate::TokenMean, ..options.clone() };
-            with_term(case, options, dtype, term(case, &mean, dtype))
-        }]),
+        .made_of([term_as_if(|o| o.aggregate = Aggregate::TokenMean)]),
         Fault::new(
             "kl-diluted-by-padding",
             "the KL term is divided by the number of all places, masked ones too",
@@ -109,10 +109,7 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("TRL's convention where slime's is declared")
         .under("{beta: 0.5, kl_clamp: [0, 0.5]}")
-        .gives(&[|case, options, dtype| {
-            let free = Options { kl_clamp: None, ..options.clone() };
-            with_term(case, options, dtype, term(case, &free, dtype))
-        }]),
+        .made_of([term_as_if(|o| o.kl_clamp = None)]),
         Fault::new(
             "kl-clamp-keeps-its-gradient",
             "the derivative flows on where the divergence is clamped",
@@ -130,24 +127,17 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("TRL's convention where NeMo-RL's is declared")
         .under("{beta: 0.5, kl_log_ratio_clamp: 1}")
-        .gives(&[|case, options, dtype| {
-            let free = Options { kl_log_ratio_clamp: None, ..options.clone() };
-            with_term(case, options, dtype, term(case, &free, dtype))
-        }]),
+        .made_of([term_as_if(|o| o.kl_log_ratio_clamp = None)]),
         Fault::new(
             "kl-clamped-undeclared",
             "the divergence of a token is clamped to ±10, the log-ratio to ±20 first",
         )
         .seen("verl's and OpenRLHF's convention where TRL's is declared")
         .under("{beta: 0.5}")
-        .gives(&[|case, options, dtype| {
-            let clamped = Options {
-                kl_clamp: options.kl_clamp.or(Some([-10.0, 10.0])),
-                kl_log_ratio_clamp: options.kl_log_ratio_clamp.or(Some(20.0)),
-                ..options.clone()
-            };
-            with_term(case, options, dtype, term(case, &clamped, dtype))
-        }]),
+        .made_of([term_as_if(|o| {
+            o.kl_clamp = o.kl_clamp.or(Some([-10.0, 10.0]));
+            o.kl_log_ratio_clamp = o.kl_log_ratio_clamp.or(Some(20.0));
+        })]),
         Fault::new("kl-reported-scaled", "the metric `kl` is scaled by `beta`")
             .seen("the summand logged for the divergence")
             .under("{beta: 0.5}")
@@ -156,15 +146,6 @@ pub(super) fn all() -> Vec<Fault> {
                 PolicyLossOutput { kl: right.kl.map(|kl| kl * options.beta), ..right }
             }]),
     ]
-}
-
-fn with_beta(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    beta: f64,
-) -> PolicyLossOutput {
-    right(case, &Options { beta, ..options.clone() }, dtype)
 }
 
 /// The unscaled KL term.
@@ -191,7 +172,7 @@ fn with_term(
     if case.ref_log_probs.is_none() {
         return right(case, options, dtype);
     }
-    let policy = with_beta(case, options, dtype, 0.0);
+    let policy = right(case, &Options { beta: 0.0, ..options.clone() }, dtype);
     let total = gradient(&policy) + slopes * options.beta;
     PolicyLossOutput {
         loss: &policy.loss + options.beta * value,
@@ -201,11 +182,11 @@ fn with_term(
     }
 }
 
-fn estimated(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    kl_estimator: KlEstimator,
-) -> PolicyLossOutput {
-    with_term(case, options, dtype, term(case, &Options { kl_estimator, ..options.clone() }, dtype))
+/// The KL term of other options.
+fn term_as_if(change: fn(&mut Options)) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        let mut other = options.clone();
+        change(&mut other);
+        with_term(case, options, dtype, term(case, &other, dtype))
+    })
 }

@@ -2,66 +2,50 @@
 
 use ndarray::Array0;
 
-use super::super::{Advantages, ApproxKl, Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use super::{right, tokens};
-use crate::value::place::Dtype;
+use super::super::{Advantages, ApproxKl, Options, PolicyLossCase, PolicyLossOutput};
+use super::{Fault, Variant, right, tokens};
 
-type Fault = crate::contract::fault::Fault<PolicyLoss>;
-
-pub(super) fn all() -> Vec<Fault> {
-    let mut faults = clip_fraction();
-    faults.extend(approx_kl());
-    faults
-}
-
-fn clip_fraction() -> Vec<Fault> {
+/// The share of clipped tokens.
+pub(super) fn clip_fraction() -> Vec<Fault> {
     vec![
         Fault::new(
             "clip-fraction-counts-the-unclipped",
             "`clip_fraction` counts exactly the tokens beyond the bounds that are not clipped",
         )
         .seen("trl #3032, #3145 (dee37342a)")
-        .gives(&[|case, options, dtype| {
-            counted(case, options, dtype, |ratio, a, (lo, hi)| {
-                (a > 0.0 && ratio < lo) || (a < 0.0 && ratio > hi)
-            })
-        }]),
+        .made_of([counted(|ratio, a, bounds| {
+            (a > 0.0 && ratio < bounds.lo) || (a < 0.0 && ratio > bounds.hi)
+        })]),
         Fault::new(
             "clip-fraction-ignores-the-sign",
             "`clip_fraction` counts every token beyond the bounds",
         )
         .seen("trl #3175 (5b586da3c)")
-        .gives(&[|case, options, dtype| {
-            counted(case, options, dtype, |ratio, _, (lo, hi)| ratio < lo || ratio > hi)
-        }]),
+        .made_of([counted(|ratio, _, bounds| ratio < bounds.lo || ratio > bounds.hi)]),
         Fault::new(
             "clip-fraction-after-the-minimum",
             "`clip_fraction` compares what is already clipped, and is always 0",
         )
         .seen("verl #972 (88db55407)")
-        .gives(&[|case, options, dtype| counted(case, options, dtype, |_, _, _| false)]),
+        .made_of([counted(|_, _, _| false)]),
         Fault::new(
             "clip-fraction-counts-zero-advantages",
             "`clip_fraction` counts tokens without an advantage as if it were positive",
         )
         .seen("`A >= 0` for `A > 0`")
-        .gives(&[|case, options, dtype| {
-            counted(case, options, dtype, |ratio, a, (lo, hi)| {
-                (a >= 0.0 && ratio > hi) || (a < 0.0 && ratio < lo)
-            })
-        }]),
+        .made_of([counted(|ratio, a, bounds| {
+            (a >= 0.0 && ratio > bounds.hi) || (a < 0.0 && ratio < bounds.lo)
+        })]),
         Fault::new(
             "clip-fraction-counts-the-dual-clip",
             "`clip_fraction` also counts the tokens that `dual_clip` stops",
         )
         .seen("one fraction for verl's two")
         .under("{dual_clip: 3}")
-        .gives(&[|case, options, dtype| {
-            let c = options.dual().unwrap_or(f64::INFINITY);
-            counted(case, options, dtype, |ratio, a, (lo, hi)| {
-                (a > 0.0 && ratio > hi) || (a < 0.0 && (ratio < lo || ratio > c))
-            })
-        }]),
+        .made_of([counted(|ratio, a, bounds| {
+            (a > 0.0 && ratio > bounds.hi)
+                || (a < 0.0 && (ratio < bounds.lo || ratio > bounds.dual))
+        })]),
         Fault::new(
             "clip-fraction-diluted-by-padding",
             "`clip_fraction` is a share of all places, masked ones too",
@@ -75,7 +59,8 @@ fn clip_fraction() -> Vec<Fault> {
     ]
 }
 
-fn approx_kl() -> Vec<Fault> {
+/// The divergence from the old policy.
+pub(super) fn approx_kl() -> Vec<Fault> {
     vec![
         Fault::new("approx-kl-sign-flipped", "`approx_kl` is the divergence with the other sign")
             .seen("trl #168 (a757ac436)")
@@ -111,39 +96,40 @@ fn approx_kl() -> Vec<Fault> {
             "`approx_kl` is the mean of another estimator than the declared one",
         )
         .seen("TRL's ½x² where verl's -x is declared")
-        .gives(&[
-            |case, options, dtype| defined(case, options, dtype, ApproxKl::K2),
-            |case, options, dtype| defined(case, options, dtype, ApproxKl::K3),
-            |case, options, dtype| defined(case, options, dtype, ApproxKl::K1),
-        ]),
+        .made_of([defined(ApproxKl::K2), defined(ApproxKl::K3), defined(ApproxKl::K1)]),
     ]
 }
 
-/// The right output, with another share of counted tokens: `is` gets ratio, advantage and bounds.
-fn counted(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    is: impl Fn(f64, f64, (f64, f64)) -> bool,
-) -> PolicyLossOutput {
-    let right = right(case, options, dtype);
-    let advantages = Advantages::of(case);
-    let limit = options.log_ratio_clamp.unwrap_or(f64::INFINITY);
-    let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
-    let flagged = kept.filter(|(at, _)| {
-        let ratio = (case.log_probs[*at] - case.old_log_probs[*at]).clamp(-limit, limit).exp();
-        is(ratio, advantages.at(at.0, at.1), options.bounds())
-    });
-    let share = flagged.count() as f64 / tokens(&case.mask).max(1) as f64;
-    PolicyLossOutput { clip_fraction: Some(Array0::from_elem((), share)), ..right }
+/// The bounds of a ratio.
+struct Bounds {
+    lo: f64,
+    hi: f64,
+    /// The bound where A < 0.
+    dual: f64,
 }
 
-fn defined(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    approx_kl: ApproxKl,
-) -> PolicyLossOutput {
-    let other = right(case, &Options { approx_kl, ..options.clone() }, dtype);
-    PolicyLossOutput { approx_kl: other.approx_kl, ..right(case, options, dtype) }
+/// The right output, with another share of counted tokens: `is` gets ratio, advantage and bounds.
+fn counted(is: fn(f64, f64, &Bounds) -> bool) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        let right = right(case, options, dtype);
+        let advantages = Advantages::of(case);
+        let limit = options.log_ratio_clamp.unwrap_or(f64::INFINITY);
+        let (lo, hi) = options.bounds();
+        let bounds = Bounds { lo, hi, dual: options.dual().unwrap_or(f64::INFINITY) };
+        let kept = case.mask.indexed_iter().filter(|(_, kept)| **kept);
+        let flagged = kept.filter(|(at, _)| {
+            let ratio = (case.log_probs[*at] - case.old_log_probs[*at]).clamp(-limit, limit).exp();
+            is(ratio, advantages.at(at.0, at.1), &bounds)
+        });
+        let share = flagged.count() as f64 / tokens(&case.mask).max(1) as f64;
+        PolicyLossOutput { clip_fraction: Some(Array0::from_elem((), share)), ..right }
+    })
+}
+
+/// The right output, with the metric of another definition.
+fn defined(approx_kl: ApproxKl) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        let other = right(case, &Options { approx_kl, ..options.clone() }, dtype);
+        PolicyLossOutput { approx_kl: other.approx_kl, ..right(case, options, dtype) }
+    })
 }

@@ -12,20 +12,32 @@ mod ratio;
 use ndarray::{Array0, Array2};
 
 use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, reference};
+use crate::contract::fault;
 use crate::value::place::Dtype;
 
-type Fault = crate::contract::fault::Fault<PolicyLoss>;
+type Fault = fault::Fault<PolicyLoss>;
+type Variant = fault::Variant<PolicyLoss>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    let mut faults = ratio::all();
-    faults.extend(clipping::all());
-    faults.extend(advantages::all());
-    faults.extend(masking::all());
-    faults.extend(aggregation::all());
-    faults.extend(kl::all());
-    faults.extend(metrics::all());
-    faults
+    [
+        ratio::what(),
+        ratio::clamps(),
+        ratio::sequences(),
+        clipping::bounds(),
+        clipping::objectives(),
+        advantages::all(),
+        masking::all(),
+        aggregation::means(),
+        aggregation::counts(),
+        kl::terms(),
+        kl::sums_and_clamps(),
+        metrics::clip_fraction(),
+        metrics::approx_kl(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What is right.
@@ -34,16 +46,13 @@ fn right(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLossOu
 }
 
 /// The loss and gradient of another convention; the metrics are right.
-fn as_if(
-    case: &PolicyLossCase,
-    options: &Options,
-    dtype: Dtype,
-    change: impl FnOnce(&mut Options),
-) -> PolicyLossOutput {
-    let mut changed = options.clone();
-    change(&mut changed);
-    let wrong = right(case, &changed, dtype);
-    with_loss(right(case, options, dtype), wrong.loss, wrong.grad_log_probs)
+fn loss_as_if(change: impl Fn(&mut Options) + Send + Sync + 'static) -> Variant {
+    Variant::gives(move |case: &PolicyLossCase, options: &Options, dtype| {
+        let mut changed = options.clone();
+        change(&mut changed);
+        let wrong = right(case, &changed, dtype);
+        with_loss(right(case, options, dtype), wrong.loss, wrong.grad_log_probs)
+    })
 }
 
 /// The right metrics, with another loss and gradient.
