@@ -196,6 +196,7 @@ fn case_files_read_back_bit_for_bit(contract: Contract) {
             diagnosis: Vec::new(),
             options: Arc::clone(options),
             case: Shared::clone(case),
+            outdated: None,
         };
         let back = CaseFile::parse(&file.text()).unwrap();
         assert!(same_bits(&*back.case, &**case), "{}", file.text());

@@ -135,17 +135,18 @@ impl Contract for RewardClip {
             all
         },
         faults: || {
+            let fault = Fault::<Self>::new;
             vec![
-                Fault::new("only-from-above", "rewards below `low` are let through")
+                fault("only-from-above", "rewards below `low` are let through")
                     .seen("plausible: `min` without its `max`")
                     .as_if(&[|options| RewardClipOptions { low: f64::MIN, ..options }]),
-                Fault::new("scaled-into-the-range", "all rewards are divided by the largest one")
+                fault("scaled-into-the-range", "all rewards are divided by the largest one")
                     .seen("plausible: normalisation taken for clipping")
                     .gives(&[|case, options, _| {
                         let largest = case.rewards.iter().fold(options.high, |a, x| a.max(x.abs()));
                         RewardClipOutput { clipped: &case.rewards * (options.high / largest) }
                     }]),
-                Fault::new("sorted-on-the-way", "rewards are sorted, and not put back")
+                fault("sorted-on-the-way", "rewards are sorted, and not put back")
                     .seen("plausible: a quantile taken in place")
                     .on(&[|case, _| {
                         let mut rewards = case.rewards.to_vec();
