@@ -118,6 +118,7 @@ pub mod author {
     pub use crate::contract::rows::{self, Masked, Rows, along_axes};
     pub use crate::contract::stage::{Pitfall, Stage};
     pub use crate::contract::{Contract, Parts};
+    pub use crate::door::prove::prove;
     pub use crate::generate::axes::Axes;
     pub use crate::generate::measure::Measure;
     pub use crate::generate::{completions, draw, masks, pick::Pick, texts};

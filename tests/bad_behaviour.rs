@@ -30,27 +30,30 @@ const HASTY: &str = "arrays: list, timeout_ms: 300";
 
 #[test]
 fn raising_is_a_finding_with_the_traceback() {
-    assert_finds("python:bad:raises", &[("total", "raised ValueError: 3 rewards are too many")]);
-    assert_finds("python:bad:raises", &[("total", "bad.py\", line ")]);
+    assert_finds(
+        "python:bad:raises",
+        &[("does-not-raise", "raised ValueError: 3 rewards are too many")],
+    );
+    assert_finds("python:bad:raises", &[("does-not-raise", "bad.py\", line ")]);
 }
 
 #[test]
 fn raising_anything_is_a_finding() {
     let target = "python:bad:raises_what_is_no_exception";
-    assert_finds(target, &[("total", "raised KeyboardInterrupt")]);
+    assert_finds(target, &[("does-not-raise", "raised KeyboardInterrupt")]);
     let target = "python:bad:raises_without_words";
-    assert_finds(target, &[("total", "raised Mute: (its message cannot be shown)")]);
-    assert_finds("python:bad:raises_a_novel", &[("total", "xxxx… (1000000 characters)")]);
+    assert_finds(target, &[("does-not-raise", "raised Mute: (its message cannot be shown)")]);
+    assert_finds("python:bad:raises_a_novel", &[("does-not-raise", "xxxx… (1000000 characters)")]);
 }
 
 #[test]
 fn endless_recursion_is_a_finding() {
-    assert_finds("python:bad:recurses", &[("total", "raised RecursionError")]);
+    assert_finds("python:bad:recurses", &[("does-not-raise", "raised RecursionError")]);
 }
 
 #[test]
 fn exhausted_memory_is_a_finding() {
-    assert_finds("python:bad:exhausts_memory", &[("total", "raised MemoryError")]);
+    assert_finds("python:bad:exhausts_memory", &[("does-not-raise", "raised MemoryError")]);
 }
 
 // ---- Does not come back.
@@ -67,32 +70,32 @@ fn hanging_deaf_with_a_child_is_a_finding() {
 
 #[test]
 fn exit_is_a_finding() {
-    assert_finds("python:bad:exits", &[("survives", "its process ended: exit status 0")]);
+    assert_finds("python:bad:exits", &[("does-not-crash", "its process ended: exit status 0")]);
 }
 
 #[test]
 fn os_exit_is_a_finding() {
-    assert_finds("python:bad:leaves", &[("survives", "its process ended: exit status 0")]);
+    assert_finds("python:bad:leaves", &[("does-not-crash", "its process ended: exit status 0")]);
 }
 
 #[test]
 fn a_segmentation_fault_is_a_finding() {
-    assert_finds("python:bad:segfaults", &[("survives", "killed by signal 11 (SIGSEGV)")]);
+    assert_finds("python:bad:segfaults", &[("does-not-crash", "killed by signal 11 (SIGSEGV)")]);
 }
 
 #[test]
 fn a_kill_is_a_finding() {
-    assert_finds("python:bad:kills_itself", &[("survives", "killed by signal 9 (SIGKILL)")]);
+    assert_finds("python:bad:kills_itself", &[("does-not-crash", "killed by signal 9 (SIGKILL)")]);
 }
 
 #[test]
 fn the_death_of_the_whole_worker_is_a_finding() {
-    assert_finds("python:bad:kills_its_parent", &[("survives", "killed by signal 9")]);
+    assert_finds("python:bad:kills_its_parent", &[("does-not-crash", "killed by signal 9")]);
 }
 
 #[test]
 fn closing_the_streams_of_the_protocol_is_a_finding() {
-    assert_finds("python:bad:closes_everything", &[("survives", "")]);
+    assert_finds("python:bad:closes_everything", &[("does-not-crash", "")]);
 }
 
 // ---- Comes back with something else.
@@ -160,9 +163,9 @@ fn a_wrong_dtype_is_a_finding() {
 #[test]
 fn changed_inputs_are_a_finding() {
     let words = "`rewards` is not the same after the call as before";
-    assert_finds("python:bad:changes_its_inputs", &[("pure", words)]);
+    assert_finds("python:bad:changes_its_inputs", &[("inputs-unchanged", words)]);
     let words = "`groups` is not the same after the call as before";
-    assert_finds("python:bad:drops_an_input_row", &[("pure", words)]);
+    assert_finds("python:bad:drops_an_input_row", &[("inputs-unchanged", words)]);
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn changed_arrays_are_a_finding() {
         if has(library) {
             let report = check_on_arrays(library, "changes_its_inputs");
             let words = "`rewards` is not the same after the call as before";
-            assert_found(report.component("bad"), &[("pure", words)]);
+            assert_found(report.component("bad"), &[("inputs-unchanged", words)]);
         }
     }
 }
@@ -199,8 +202,10 @@ fn raising_does_not_hide_a_segmentation_fault() {
     let folder = Folder::new();
     let (ran, report) = check_one(&folder, PATIENT, "python:bad:raises_and_segfaults");
     assert_eq!(ran.code, 1);
-    let expected =
-        [("total", "raised ValueError: three rewards"), ("survives", "killed by signal 11")];
+    let expected = [
+        ("does-not-raise", "raised ValueError: three rewards"),
+        ("does-not-crash", "killed by signal 11"),
+    ];
     assert_found(report.component("bad"), &expected);
 }
 
@@ -213,9 +218,9 @@ fn five_failures_of_one_component_are_all_found() {
     let (ran, report) = check_one(&folder, HASTY, "python:bad:everything");
     assert_eq!(ran.code, 1);
     let expected = [
-        ("total", "raised ValueError: three rewards"),
-        ("in-time", "did not answer within 300 ms"),
-        ("survives", "exit status 7"),
+        ("does-not-raise", "raised ValueError: three rewards"),
+        ("within-time-limit", "did not answer within 300 ms"),
+        ("does-not-crash", "exit status 7"),
         ("well-formed", "`advantages` has shape [1], expected [6]"),
         ("finite", "advantages[0] is NaN"),
         ("oracle", "advantages[0] is NaN"),
@@ -418,20 +423,23 @@ fn a_process_beside_the_manifest_is_found_from_anywhere() {
 fn a_process_that_breaks_the_stream_is_a_finding() {
     let words =
         "standard output holds something that is not a message: it begins with \"a line f\"";
-    assert_finds(&process("prints"), &[("survives", words)]);
-    assert_finds(&process("stops-half-way"), &[("survives", "exit status 0")]);
-    assert_finds(&process("promises-too-much"), &[("survives", "not a message")]);
-    assert_finds(&process("promises-terabytes"), &[("survives", "it promises 4398046511104")]);
+    assert_finds(&process("prints"), &[("does-not-crash", words)]);
+    assert_finds(&process("stops-half-way"), &[("does-not-crash", "exit status 0")]);
+    assert_finds(&process("promises-too-much"), &[("does-not-crash", "not a message")]);
+    assert_finds(
+        &process("promises-terabytes"),
+        &[("does-not-crash", "it promises 4398046511104")],
+    );
 }
 
 #[test]
 fn a_process_that_ends_is_a_finding() {
-    assert_finds(&process("leaves"), &[("survives", "exit status 3")]);
+    assert_finds(&process("leaves"), &[("does-not-crash", "exit status 3")]);
 }
 
 #[test]
 fn a_process_that_raises_is_a_finding() {
-    assert_finds(&process("raises"), &[("total", "raised Exception: three rewards")]);
+    assert_finds(&process("raises"), &[("does-not-raise", "raised Exception: three rewards")]);
 }
 
 #[test]
@@ -480,9 +488,9 @@ fn a_worker_that_cannot_fork_finds_the_same() {
     let folder = Folder::new();
     let python = format!("{PATIENT}, {}", write_no_fork(&folder));
     for (function, expected) in [
-        ("raises", ("total", "raised ValueError")),
-        ("segfaults", ("survives", "killed by signal 11")),
-        ("leaves", ("survives", "exit status 0")),
+        ("raises", ("does-not-raise", "raised ValueError")),
+        ("segfaults", ("does-not-crash", "killed by signal 11")),
+        ("leaves", ("does-not-crash", "exit status 0")),
     ] {
         let (_, report) = check_one(&folder, &python, &format!("python:bad:{function}"));
         assert_found_from_three(report.component("bad"), &[expected]);
@@ -778,7 +786,7 @@ fn assert_hangs(target: &str) {
     let folder = Folder::new();
     let (ran, report) = check_one(&folder, HASTY, target);
     assert_eq!(ran.code, 1);
-    let expected = [("in-time", "did not answer within 300 ms")];
+    let expected = [("within-time-limit", "did not answer within 300 ms")];
     assert_found_from_three(report.component("bad"), &expected);
 }
 

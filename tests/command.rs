@@ -165,7 +165,11 @@ fn the_report_of_everything_but_findings() {
     let components = [
         component("right", "reference", ""),
         component("skipped", "reference", "  places: [cuda/f32]\n"),
-        component("excused", "fault/changes-its-inputs", "  known: {pure: \"see #12\"}\n"),
+        component(
+            "excused",
+            "fault/changes-its-inputs",
+            "  known: {inputs-unchanged: \"see #12\"}\n",
+        ),
         component("cured", "reference", "  known: {finite: \"see #13\"}\n"),
         "- name: lost\n  contract: group-advantage\n  target: python:lost.py:grpo\n".to_owned(),
         "- name: unfit\n  contract: group-advantage\n  target: {process: [no-such-program]}\n"
@@ -182,7 +186,7 @@ fn the_report_of_everything_but_findings() {
     use Status::{Error, Fail, Pass, Skipped};
     assert_eq!(statuses, [Pass, Skipped, Pass, Fail, Error, Error]);
     let invariants = &report.component("excused").invariants;
-    let known = invariants.iter().find(|one| one.id == "pure").unwrap();
+    let known = invariants.iter().find(|one| one.id == "inputs-unchanged").unwrap();
     assert_eq!(known.status, InvariantStatus::Known);
 }
 

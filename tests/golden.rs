@@ -2,12 +2,11 @@
 //! under the options that describe the library.
 
 use serde_json::{Map, Value as Json};
-use shakedown::contract::Contract;
-use shakedown::contracts::{Visit, visit};
-use shakedown::numeric::tolerance::Number;
-use shakedown::value::place::Dtype;
-use shakedown::value::record::round;
-use shakedown::value::record::{Kind, Record, Value};
+use shakedown::author::{Dtype, Number, Value};
+use shakedown::contract::erased::AnyContract;
+use shakedown::contracts;
+use shakedown::engine::subject::read_options;
+use shakedown::value::record::{Kind, Shared};
 
 /// A number that may be written `{"nonfinite": "-inf"}`, or a flag.
 fn float(json: &Json) -> f64 {
@@ -45,9 +44,9 @@ fn array(json: &Json) -> Array<'_> {
     array
 }
 
-fn record<R: Record>(json: &Map<String, Json>) -> R {
-    let fields = R::fields();
-    R::from_values(&mut |name| {
+fn case(contract: &dyn AnyContract, json: &Map<String, Json>) -> Shared {
+    let fields = contract.inputs();
+    let case = contract.case(&mut |name| {
         let field = fields.iter().find(|field| field.name == name)?;
         let Array { shape, leaves } = array(json.get(name)?);
         Some(match field.kind {
@@ -66,8 +65,8 @@ fn record<R: Record>(json: &Map<String, Json>) -> R {
             Kind::Text => unreachable!("no golden case holds texts"),
             Kind::List => return None,
         })
-    })
-    .unwrap()
+    });
+    case.unwrap()
 }
 
 /// How far a library's own arithmetic may be off, relative to 1 + |value|: rounding, and what the
@@ -98,48 +97,42 @@ struct Outcome {
     not_promised: Vec<String>,
 }
 
-struct Compare<'a>(&'a Json);
-
-impl Visit for Compare<'_> {
-    type Output = Outcome;
-
-    fn visit<C: Contract>(self) -> Outcome {
-        let Compare(golden) = self;
-        let name = golden["name"].as_str().unwrap();
-        let options: C::Options = serde_json::from_value(golden["options"].clone())
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut case: C::Case = record(golden["inputs"].as_object().unwrap());
-        let dtype = if golden["dtype"] == "f32" { Dtype::F32 } else { Dtype::F64 };
-        round(&mut case, dtype);
-        let mut expected = C::oracle(&case, &options, dtype);
-        expected.extend(C::oracle_gradient(&case, &options, dtype));
-        let mask = (golden["compare"] == "mask").then(|| array(&golden["inputs"]["mask"]));
-        let mut outcome = Outcome::default();
-        for (field, json) in golden["outputs"].as_object().unwrap() {
-            let found = array(json);
-            let Some(expected) = expected.iter().find(|one| one.field == field) else {
-                outcome.not_promised.push(format!("{name} {field}"));
-                continue;
-            };
-            if expected.numbers.shape() != found.shape {
-                let (found, expected) = (&found.shape, expected.numbers.shape());
-                outcome.disagreements.push(format!("{name} {field}: {found:?}, not {expected:?}"));
-                continue;
-            }
-            let mask = mask.as_ref().filter(|mask| mask.shape == found.shape);
-            for (i, (&found, number)) in found.leaves.iter().zip(&expected.numbers).enumerate() {
-                let counts = mask.is_none_or(|mask| mask.leaves[i].as_bool().unwrap());
-                if counts && number.scale != f64::INFINITY {
-                    outcome.compared += 1;
-                    if !agree(float(found), number, allowed(golden)) {
-                        let why = format!("{name} {field}[{i}]: {found}, oracle {}", number.value);
-                        outcome.disagreements.push(why);
-                    }
+/// Compares the oracle of a contract with one output of a library.
+fn compare(contract: &'static dyn AnyContract, golden: &Json) -> Outcome {
+    let name = golden["name"].as_str().unwrap();
+    // JSON is YAML.
+    let options = read_options(contract, &golden["options"].to_string())
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let dtype = if golden["dtype"] == "f32" { Dtype::F32 } else { Dtype::F64 };
+    let case = case(contract, golden["inputs"].as_object().unwrap()).rounded(dtype);
+    let mut expected = contract.oracle(&*case, &*options, dtype);
+    expected.extend(contract.oracle_gradient(&*case, &*options, dtype));
+    let mask = (golden["compare"] == "mask").then(|| array(&golden["inputs"]["mask"]));
+    let mut outcome = Outcome::default();
+    for (field, json) in golden["outputs"].as_object().unwrap() {
+        let found = array(json);
+        let Some(expected) = expected.iter().find(|one| one.field == field) else {
+            outcome.not_promised.push(format!("{name} {field}"));
+            continue;
+        };
+        if expected.numbers.shape() != found.shape {
+            let (found, expected) = (&found.shape, expected.numbers.shape());
+            outcome.disagreements.push(format!("{name} {field}: {found:?}, not {expected:?}"));
+            continue;
+        }
+        let mask = mask.as_ref().filter(|mask| mask.shape == found.shape);
+        for (i, (&found, number)) in found.leaves.iter().zip(&expected.numbers).enumerate() {
+            let counts = mask.is_none_or(|mask| mask.leaves[i].as_bool().unwrap());
+            if counts && number.scale != f64::INFINITY {
+                outcome.compared += 1;
+                if !agree(float(found), number, allowed(golden)) {
+                    let why = format!("{name} {field}[{i}]: {found}, oracle {}", number.value);
+                    outcome.disagreements.push(why);
                 }
             }
         }
-        outcome
     }
+    outcome
 }
 
 /// Whether a library's number is the oracle's; NaN is NaN.
@@ -155,7 +148,8 @@ fn oracles_agree_with_the_libraries() {
     let mut all = Outcome::default();
     for one in &golden {
         let (name, contract) = (&one["name"], one["contract"].as_str().unwrap());
-        let outcome = visit(contract, Compare(one)).unwrap_or_else(|| panic!("{name}: {contract}"));
+        let contract = contracts::find(contract).unwrap_or_else(|| panic!("{name}: {contract}"));
+        let outcome = compare(contract, one);
         assert!(outcome.compared > 0, "nothing of {name} was compared");
         all.disagreements.extend(outcome.disagreements);
         all.not_promised.extend(outcome.not_promised);

@@ -28,7 +28,7 @@ components:
   contract: group-advantage
   target: builtin:group-advantage/reference
   places: [cpu/f32, cuda/f32, cpu/bf16]
-- {name: excused, contract: group-advantage, known: {pure: 'see #12'},
+- {name: excused, contract: group-advantage, known: {inputs-unchanged: 'see #12'},
    target: builtin:group-advantage/fault/changes-its-inputs}
 - name: 'wrong <&\"]]>, 100 %: {0}'
   contract: group-advantage

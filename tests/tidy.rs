@@ -1,12 +1,15 @@
 //! Conventions as tests: every list is complete, every file is where a reader looks for it.
 
-use std::collections::BTreeSet;
+#[path = "support/paths.rs"]
+mod paths;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use shakedown::contract::Contract;
-use shakedown::contract::doc::Doc;
-use shakedown::contracts::{IDS, Visit, visit};
+use shakedown::author::Doc;
+use shakedown::contract::fault::Behaviour;
+use shakedown::contracts::{self, IDS};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -41,34 +44,6 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What the contracts say of themselves.
-struct Lists {
-    id: &'static str,
-    invariants: Vec<(&'static str, Doc)>,
-    faults: Vec<(&'static str, &'static str, &'static str)>,
-    options: Vec<String>,
-}
-
-struct Collect;
-
-impl Visit for Collect {
-    type Output = Lists;
-
-    fn visit<C: Contract>(self) -> Lists {
-        use shakedown::contract::options::Options as _;
-        Lists {
-            id: C::ID,
-            invariants: C::invariants().iter().map(|one| (one.id, one.doc)).collect(),
-            faults: C::faults().iter().map(|one| (one.id, one.summary, one.source)).collect(),
-            options: C::Options::docs().iter().map(|doc| doc.meaning.clone()).collect(),
-        }
-    }
-}
-
-fn contracts() -> Vec<Lists> {
-    IDS.iter().map(|id| visit(id, Collect).unwrap()).collect()
-}
-
 #[test]
 fn the_top_level_holds_what_the_readme_says() {
     let readme = read("README.md");
@@ -96,7 +71,7 @@ fn every_contract_has_its_folder_and_its_places_elsewhere() {
 
 #[test]
 fn every_fuzz_target_is_of_a_contract_or_of_a_parser() {
-    let parsers = read("harness/fuzz/parsers.rs");
+    let parsers = read("harness/door/fuzz/parsers.rs");
     let parser = |line: &str| Some(line.strip_prefix("pub fn ")?.split('(').next()?.to_owned());
     let parsers: Vec<String> = parsers.lines().filter_map(parser).collect();
     let of_contracts = IDS.iter().map(|id| id.replace('-', "_"));
@@ -168,48 +143,177 @@ fn clusterfuzzlite_gets_every_fuzz_target_with_its_seeds() {
 
 #[test]
 fn every_invariant_file_is_on_its_list() {
-    for id in IDS {
-        let folder = format!("harness/contracts/{}/invariants", id.replace('-', "_"));
-        let list = read(format!("{folder}/mod.rs"));
-        for name in names_in(&root().join(&folder)) {
-            let name = name.trim_end_matches(".rs");
-            assert!(name == "mod" || list.contains(&format!("    {name},")), "{folder}: {name}");
+    for contract in contracts::all() {
+        let folder = format!("harness/contracts/{}/invariants", contract.id().replace('-', "_"));
+        for file in names_in(&root().join(&folder)) {
+            let id = file.trim_end_matches(".rs").replace('_', "-");
+            let listed = contract.invariant(&id);
+            assert!(id == "mod" || listed.is_some(), "{folder}/{file} is on no list");
         }
     }
 }
 
 #[test]
 fn every_invariant_says_what_why_and_when_not() {
-    for lists in contracts() {
+    for contract in contracts::all() {
         let mut seen = BTreeSet::new();
-        for (id, doc) in &lists.invariants {
-            assert!(seen.insert(id), "{}/{id} is there twice", lists.id);
+        for invariant in contract.invariants() {
+            let (id, doc) = (format!("{}/{}", contract.id(), invariant.id), invariant.doc);
+            assert!(seen.insert(invariant.id), "{id} is there twice");
             for heading in Doc::HEADINGS {
-                assert!(!doc.section(heading).is_empty(), "{}/{id}: ### {heading}", lists.id);
+                assert!(!doc.section(heading).is_empty(), "{id}: ### {heading}");
             }
-            assert!(doc.claim().len() <= 120, "{}/{id}: the claim is long", lists.id);
+            assert!(doc.claim().len() <= 120, "{id}: the claim is long");
         }
     }
 }
 
 #[test]
 fn every_fault_has_a_source_and_a_short_summary() {
-    for lists in contracts() {
+    for contract in contracts::all() {
         let mut seen = BTreeSet::new();
-        let planted =
-            lists.faults.iter().filter(|(.., source)| !source.starts_with("any contract"));
-        assert!(planted.count() >= 8, "{} has few faults", lists.id);
-        for (id, summary, source) in &lists.faults {
-            assert!(seen.insert(id), "{}/{id} is there twice", lists.id);
-            assert!(!source.is_empty() && !summary.is_empty(), "{}/{id}", lists.id);
-            assert!(
-                !summary.ends_with('.') && summary.len() <= 110,
-                "{}/{id}: {summary}",
-                lists.id
-            );
+        let planted = contract.faults().iter();
+        let planted = planted.filter(|fault| matches!(fault.behaviour, Behaviour::Gives(_)));
+        assert!(planted.count() >= 8, "{} has few faults", contract.id());
+        for fault in contract.faults() {
+            let (id, summary) = (format!("{}/{}", contract.id(), fault.id), fault.summary);
+            assert!(seen.insert(fault.id), "{id} is there twice");
+            assert!(!fault.source.is_empty() && !summary.is_empty(), "{id}");
+            assert!(!summary.ends_with('.') && summary.len() <= 110, "{id}: {summary}");
+            let gives = matches!(fault.behaviour, Behaviour::Gives(_));
+            assert_eq!(gives, !fault.variants().is_empty(), "{id} does nothing");
         }
-        assert!(lists.options.iter().all(|meaning| meaning.len() > 10), "{}", lists.id);
+        let options = contract.option_docs();
+        assert!(options.iter().all(|doc| doc.meaning.len() > 10), "{}", contract.id());
     }
+}
+
+/// The folders of the library: a file imports from those in front of its own only.
+const LAYERS: [&str; 12] = [
+    "value",
+    "numeric",
+    "generate",
+    "contract",
+    "laws",
+    "contracts",
+    "host",
+    "files",
+    "report",
+    "engine",
+    "render",
+    "door",
+];
+
+/// A file of the library that stands in one of the folders, and what it names.
+struct Module {
+    /// `["value", "yaml", "reader"]`; `["value", "yaml"]` of a `mod.rs`.
+    path: paths::Path,
+    names: BTreeSet<paths::Path>,
+}
+
+fn modules() -> Vec<Module> {
+    let read = |file: PathBuf| {
+        let name = file.strip_prefix(root().join("harness")).unwrap().with_extension("");
+        let mut path: Vec<&str> = name.iter().map(|part| part.to_str().unwrap()).collect();
+        if path.last() == Some(&"mod") {
+            path.pop();
+        }
+        let in_a_folder = file.parent() != Some(&root().join("harness")) && path[0] != "benches";
+        in_a_folder.then(|| Module {
+            path: path.iter().map(|part| (*part).to_owned()).collect(),
+            names: paths::named(&fs::read_to_string(&file).unwrap(), &path),
+        })
+    };
+    files("harness", "rs").into_iter().filter_map(read).collect()
+}
+
+#[test]
+fn imports_go_down_the_layers() {
+    let mut up = Vec::new();
+    let layer = |folder: &String| LAYERS.iter().position(|layer| layer == folder);
+    for Module { path, names } in modules() {
+        let own = layer(&path[0]).unwrap_or_else(|| panic!("{} is no layer", path[0]));
+        for name in names {
+            // What is no layer is the root of the crate, which stands above all of them.
+            if name.first().is_none_or(|folder| layer(folder).is_none_or(|other| other > own)) {
+                up.push(format!("{} -> {}", path.join("::"), name.join("::")));
+            }
+        }
+    }
+    assert!(up.is_empty(), "imports from above:\n{}", up.join("\n"));
+}
+
+#[test]
+fn no_files_of_a_folder_import_each_other_in_a_circle() {
+    let modules = modules();
+    let known: BTreeSet<&paths::Path> = modules.iter().map(|module| &module.path).collect();
+    let folders = known.iter().map(|path| path[..path.len() - 1].to_vec());
+    let folders: BTreeSet<paths::Path> = folders.filter(|folder| !folder.is_empty()).collect();
+    let mut circles = Vec::new();
+    for folder in folders {
+        // What stands in the folder itself: a file, or a folder with all that is in it. The
+        // `mod.rs` of a layer is a file like others; that of a smaller folder holds its files
+        // together, and they may name it.
+        let place = |path: &[String]| -> Option<String> {
+            let inside = path.strip_prefix(&folder[..])?;
+            match inside.first() {
+                Some(first) if known.contains(&[&folder[..], &[first.clone()]].concat()) => {
+                    Some(first.clone())
+                }
+                _ => (folder.len() == 1).then(|| "mod".to_owned()),
+            }
+        };
+        let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for Module { path, names } in &modules {
+            let Some(from) = place(path) else { continue };
+            let targets = names.iter().filter_map(|name| place(name)).filter(|to| *to != from);
+            arrows.entry(from.clone()).or_default().extend(targets);
+        }
+        // What imports nothing that is left is in no circle, nor is what nothing imports.
+        loop {
+            let before = arrows.len();
+            let from: BTreeSet<String> = arrows.keys().cloned().collect();
+            let to: BTreeSet<String> = arrows.values().flatten().cloned().collect();
+            arrows.retain(|one, targets| {
+                targets.retain(|target| from.contains(target));
+                !targets.is_empty() && to.contains(one)
+            });
+            if arrows.len() == before {
+                break;
+            }
+        }
+        let folder = folder.join("/");
+        circles
+            .extend(arrows.iter().map(|(one, targets)| format!("{folder}: {one} -> {targets:?}")));
+    }
+    assert!(circles.is_empty(), "{}", circles.join("\n"));
+}
+
+#[test]
+fn paths_are_found_in_imports_and_in_code_but_not_in_texts_comments_or_tests() {
+    let text = r###"
+        //! crate::no::comment
+        use crate::value::{self, yaml::{Document as D, Step}, *};
+        use super::Done;
+        mod child;
+        const A: &str = "crate::no::text"; const B: char = '"'; const C: &str = r#"crate::no"#;
+        fn f<'a>(x: &'a str) { child::g(); $crate::no::macro_name; self::child::h::<u8>() }
+        #[cfg(test)]
+        mod tests { use crate::no::test; fn g() {} }
+        fn h() -> crate::host::builtin::Builtin { other::child::no() }
+    "###;
+    let found = paths::named(text, &["door", "cli"]);
+    let found: Vec<String> = found.iter().map(|path| path.join("::")).collect();
+    let expected = [
+        "door::Done",
+        "door::cli::child::g",
+        "door::cli::child::h",
+        "host::builtin::Builtin",
+        "value",
+        "value::yaml::Document",
+        "value::yaml::Step",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]
@@ -244,7 +348,7 @@ fn every_rust_file_opens_with_a_sentence_and_keeps_the_line_width() {
 
 #[test]
 fn unsafe_code_stands_where_other_languages_are_called() {
-    let foreign = ["tensor/cuda.rs", "fuzz/engine.rs", "harness/coverage.rs", "yaml/events.rs"];
+    let foreign = ["tensor/cuda.rs", "fuzz/engine.rs", "contract/coverage.rs", "yaml/events.rs"];
     for path in files("harness", "rs") {
         let text = fs::read_to_string(&path).unwrap();
         let uses = ["unsafe {", "unsafe fn", "unsafe extern", "unsafe(", "unsafe_code"]

@@ -6,58 +6,62 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arbitrary::Unstructured;
 use criterion::{Criterion, criterion_group, criterion_main};
 use proptest::prelude::Rng as _;
-use shakedown::contract::Contract;
-use shakedown::contract::component::{Call, Component};
-use shakedown::contract::options::Options;
-use shakedown::contracts::group_advantage::{GroupAdvantage, Options as AdvantageOptions};
+use shakedown::author::{Call, Component, Contract as _, Options as _, Place};
+use shakedown::contract::erased::{self, AnyContract};
+use shakedown::contract::invariant::AnyInvariant;
+use shakedown::contracts;
+use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Options};
 use shakedown::contracts::policy_loss::PolicyLoss;
-use shakedown::contracts::{IDS, Visit, visit};
 use shakedown::engine::subject::Subject;
 use shakedown::engine::{shrink, stream};
 use shakedown::files::manifest::Manifest;
 use shakedown::host::builtin::Builtin;
 use shakedown::host::process::{Process, Python, Signature, default_interpreter};
-use shakedown::value::place::Place;
-use shakedown::value::record::round;
+use shakedown::value::record::{AnyRecord as _, Shared};
 
 fn benches_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("harness/benches")
 }
 
+fn reference(contract: &'static dyn AnyContract) -> Subject {
+    Subject::new(contract, "reference", Box::new(Builtin::reference(contract)))
+}
+
+fn law(contract: &'static dyn AnyContract, id: &str) -> &'static AnyInvariant {
+    contract.invariant(id).expect("a law")
+}
+
 /// Draw, call, oracle, one invariant.
 fn cycles(criterion: &mut Criterion) {
-    struct Cycle<'a>(&'a mut Criterion);
-    impl Visit for Cycle<'_> {
-        type Output = ();
-        fn visit<C: Contract>(self) {
-            let place = Place::CPU_F32;
-            let mut subject = Subject::<C>::new("reference", Builtin::reference());
-            let oracle = C::invariants().into_iter().find(|i| i.id == "oracle").expect("a law");
-            let mut rng = stream::rng(0, C::ID);
-            self.0.bench_function(&format!("cycle/{}", C::ID), |bencher| {
-                bencher.iter(|| {
-                    let case = stream::draw::<C>(&mut rng, &subject.options, place.dtype);
-                    subject.try_case(&oracle, &case, place, &mut 0).0
-                });
+    let place = Place::CPU_F32;
+    for contract in contracts::all() {
+        // Without an oracle the first invariant is what a cycle costs.
+        let oracle = contract.invariant("oracle").unwrap_or(&contract.invariants()[0]);
+        let mut subject = reference(contract);
+        let mut rng = stream::rng(0, contract.id());
+        criterion.bench_function(&format!("cycle/{}", contract.id()), |bencher| {
+            bencher.iter(|| {
+                let case = stream::draw(contract, &mut rng, &*subject.options, place.dtype);
+                subject.try_case(oracle, &case, place, &mut 0).0
             });
-        }
-    }
-    for id in IDS {
-        visit(id, Cycle(criterion)).expect("IDS names known contracts");
+        });
     }
 }
 
 /// One cycle of a batch of the size that a micro-batch has: 16 rows of 32 tokens.
 fn policy_loss(criterion: &mut Criterion) {
     let (place, shape) = (Place::CPU_F32, (16, 32));
-    let mut subject = Subject::<PolicyLoss>::new("reference", Builtin::reference());
-    let options = subject.options.clone();
+    let contract = erased::of::<PolicyLoss>();
+    let mut subject = reference(contract);
+    let options = Arc::clone(&subject.options);
     for id in ["oracle", "gradient"] {
-        let law = PolicyLoss::invariants().into_iter().find(|i| i.id == id).expect("a law");
+        let law = law(contract, id);
         let mut rng = stream::rng(0, PolicyLoss::ID);
         let name = match id {
             "oracle" => "cycle/policy-loss-16x32".to_owned(),
@@ -67,11 +71,10 @@ fn policy_loss(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let mut bytes = [0; 1024];
                 rng.fill_bytes(&mut bytes);
-                let mut u = arbitrary::Unstructured::new(&bytes);
-                let case = PolicyLoss::draw_shaped(&mut u, &options, place.dtype, shape);
-                let mut case = case.expect("bytes that run out count as 0");
-                round(&mut case, place.dtype);
-                subject.try_case(&law, &case, place, &mut 0).0
+                let mut u = Unstructured::new(&bytes);
+                let case = PolicyLoss::draw_shaped(&mut u, options.typed(), place.dtype, shape);
+                let case = case.expect("bytes that run out count as 0").rounded(place.dtype);
+                subject.try_case(law, &case, place, &mut 0).0
             });
         });
     }
@@ -79,13 +82,15 @@ fn policy_loss(criterion: &mut Criterion) {
 
 /// A random case that fails for every case, shrunk to the minimum.
 fn shrinking(criterion: &mut Criterion) {
-    let options = AdvantageOptions::default();
+    let contract = erased::of::<GroupAdvantage>();
+    let options = Options::default();
     let mut rng = stream::rng(0, GroupAdvantage::ID);
     let dtype = Place::CPU_F32.dtype;
     criterion.bench_function("shrink/group-advantage", |bencher| {
         bencher.iter(|| {
-            let case = stream::draw::<GroupAdvantage>(&mut rng, &options, dtype);
-            shrink::minimise::<GroupAdvantage>(&case, &options, dtype, |case| {
+            let case = stream::draw(contract, &mut rng, &options, dtype);
+            shrink::minimise(contract, &case, &options, dtype, &mut |case| {
+                let case: &GroupAdvantageCase = case.typed();
                 Some(case.rewards.iter().any(|r| *r > 0.5))
             })
             .tried
@@ -110,26 +115,26 @@ fn python(criterion: &mut Criterion) {
         return;
     }
     let python = Python { interpreter, folder: benches_folder(), ..Python::default() };
+    let contract = erased::of::<GroupAdvantage>();
     let mut component =
-        Process::<GroupAdvantage>::python("python:property.py:grpo", Signature::ByName, &python);
-    let options = AdvantageOptions::default();
+        Process::python(contract, "python:property.py:grpo", Signature::ByName, &python);
     let place = Place::CPU_F32;
     component.prepare(place).expect("the function loads");
-    let case = GroupAdvantage::corners(&options, place.dtype).swap_remove(0);
+    let options = contract.default_options();
+    let case: Shared = contract.corners(&*options, place.dtype).swap_remove(0);
     criterion.bench_function("python/round-trip", |bencher| {
         bencher.iter(|| {
             let call = Call { case: &case, options: &options, place, gradient: false };
             assert!(component.call(&call).is_ok());
         });
     });
-    let mut subject = Subject::new("grpo", component);
-    let oracle = GroupAdvantage::invariants().into_iter().find(|i| i.id == "oracle");
-    let oracle = oracle.expect("a law");
+    let mut subject = Subject::new(contract, "grpo", Box::new(component));
+    let oracle = law(contract, "oracle");
     let mut rng = stream::rng(0, GroupAdvantage::ID);
     criterion.bench_function("python/cycle", |bencher| {
         bencher.iter(|| {
-            let case = stream::draw::<GroupAdvantage>(&mut rng, &options, place.dtype);
-            subject.try_case(&oracle, &case, place, &mut 0).0
+            let case = stream::draw(contract, &mut rng, &*options, place.dtype);
+            subject.try_case(oracle, &case, place, &mut 0).0
         });
     });
 }
@@ -171,7 +176,7 @@ fn hypothesis_time(interpreter: &Path, function: &str, examples: u64) -> Duratio
 fn options(criterion: &mut Criterion) {
     let bytes = [7; 64];
     criterion.bench_function("draw-options/group-advantage", |bencher| {
-        bencher.iter(|| AdvantageOptions::draw(&mut arbitrary::Unstructured::new(&bytes)));
+        bencher.iter(|| Options::draw(&mut Unstructured::new(&bytes)));
     });
 }
 

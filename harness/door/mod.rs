@@ -4,6 +4,7 @@ pub mod check;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod fuzz;
+pub mod prove;
 #[cfg(feature = "snapshots")]
 pub mod snapshots;
 pub mod strategy;

@@ -1,13 +1,13 @@
 //! The cases of a contract as a proptest strategy.
 
-use std::marker::PhantomData;
+use std::fmt;
 use std::sync::Arc;
 
 use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 use crate::contract::Contract;
-use crate::contract::erased;
+use crate::contract::erased::{self, AnyContract};
 use crate::contract::options::AnyOptions;
 use crate::engine::stream;
 use crate::value::place::Dtype;
@@ -15,54 +15,59 @@ use crate::value::record::{self, Shared};
 
 /// The cases of a contract as a proptest [`Strategy`], for `proptest!` properties of your own.
 /// They shrink as everywhere in shakedown: by value, to the same minimum.
-pub fn cases<C: Contract>(options: C::Options, dtype: Dtype) -> Cases<C> {
-    Cases { options, dtype }
+pub fn cases<C: Contract>(
+    options: C::Options,
+    dtype: Dtype,
+) -> impl Strategy<Value = C::Case> + use<C> {
+    cases_of(erased::of::<C>(), Arc::new(options), dtype).prop_map(record::typed)
 }
 
-/// See [`cases`].
-pub struct Cases<C: Contract> {
-    options: C::Options,
+/// The same, of a contract whose types are known at run time only.
+pub fn cases_of(
+    contract: &'static dyn AnyContract,
+    options: Arc<dyn AnyOptions>,
+    dtype: Dtype,
+) -> Cases {
+    Cases { contract, options, dtype }
+}
+
+/// See [`cases_of`].
+#[derive(Clone)]
+pub struct Cases {
+    contract: &'static dyn AnyContract,
+    options: Arc<dyn AnyOptions>,
     dtype: Dtype,
 }
 
-impl<C: Contract> std::fmt::Debug for Cases<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Cases({}, {:?})", C::ID, self.options)
+impl fmt::Debug for Cases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cases({}, {:?})", self.contract.id(), self.options)
     }
 }
 
-impl<C: Contract> Strategy for Cases<C> {
-    type Tree = CaseTree<C>;
-    type Value = C::Case;
+impl Strategy for Cases {
+    type Tree = CaseTree;
+    type Value = Shared;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        let options: Arc<dyn AnyOptions> = Arc::new(self.options.clone());
-        let case = stream::draw(erased::of::<C>(), runner.rng(), &*options, self.dtype);
-        Ok(CaseTree {
-            current: Shared::clone(&case),
-            failing: case,
-            candidates: None,
-            options,
-            dtype: self.dtype,
-            of: PhantomData,
-        })
+        let case = stream::draw(self.contract, runner.rng(), &*self.options, self.dtype);
+        let current = Shared::clone(&case);
+        Ok(CaseTree { strategy: self.clone(), current, failing: case, candidates: None })
     }
 }
 
 /// A walk among the simpler cases of a failing one.
-pub struct CaseTree<C> {
+pub struct CaseTree {
+    strategy: Cases,
     current: Shared,
     failing: Shared,
     candidates: Option<std::vec::IntoIter<Shared>>,
-    options: Arc<dyn AnyOptions>,
-    dtype: Dtype,
-    of: PhantomData<fn(C)>,
 }
 
-impl<C: Contract> CaseTree<C> {
+impl CaseTree {
     fn next_candidate(&mut self) -> bool {
-        let CaseTree { failing, candidates, options, dtype, .. } = self;
-        let contract = erased::of::<C>();
+        let CaseTree { strategy: Cases { contract, options, dtype }, failing, candidates, .. } =
+            self;
         let limit = contract.measure(&**failing);
         let candidates = candidates
             .get_or_insert_with(|| contract.simpler(&**failing, &**options, *dtype).into_iter());
@@ -76,11 +81,11 @@ impl<C: Contract> CaseTree<C> {
     }
 }
 
-impl<C: Contract> ValueTree for CaseTree<C> {
-    type Value = C::Case;
+impl ValueTree for CaseTree {
+    type Value = Shared;
 
-    fn current(&self) -> C::Case {
-        record::typed(Shared::clone(&self.current))
+    fn current(&self) -> Shared {
+        Shared::clone(&self.current)
     }
 
     fn simplify(&mut self) -> bool {

@@ -745,6 +745,7 @@ pub(crate) mod tests {
     use ndarray::{Ix0, Ix2, arr0, arr2};
 
     use super::*;
+    use crate::value::text::one_line;
 
     record! {
         /// An item of the list below.

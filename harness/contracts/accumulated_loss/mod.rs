@@ -227,8 +227,7 @@ mod tests {
 
     /// What the law `gradient` says of a function on host arrays.
     fn gradient_of(f: fn(&AccumulatedLossCase) -> f64) -> (InvariantStatus, u64) {
-        let check =
-            crate::engine::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
+        let check = crate::check::<AccumulatedLoss>(f).places([Place::CPU_F64]).without_corpora();
         let report = check.cases(40).report().unwrap().swap_remove(0);
         let gradient = report.invariants.iter().find(|one| one.id == "gradient").unwrap();
         (gradient.status, gradient.cases)

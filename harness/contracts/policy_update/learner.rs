@@ -137,11 +137,15 @@ fn drawn(policy: &[f64], chance: &mut Pick) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::{PolicyUpdate, expected_reward, generate};
     use super::*;
+    use crate::contract::erased;
     use crate::engine::stream;
     use crate::report::Status;
     use crate::value::place::{Dtype, Place};
+    use crate::value::record::typed;
 
     type Advantages = fn(&Sampled<'_>) -> Vec<f64>;
 
@@ -178,8 +182,7 @@ mod tests {
     fn right_learners_of_every_kind_pass() {
         let passes = |learn: Box<dyn FnMut(&PolicyUpdateCase) -> PolicyUpdateOutput + Send>| {
             let mut learn = learn;
-            let check =
-                crate::engine::check::<PolicyUpdate>(move |case| learn(case)).without_corpora();
+            let check = crate::check::<PolicyUpdate>(move |case| learn(case)).without_corpora();
             for report in check.places([Place::CPU_F32]).report().unwrap() {
                 let found: Vec<&String> = report.findings.iter().map(|one| &one.found).collect();
                 assert_eq!(report.status, Status::Pass, "{found:?}");
@@ -198,8 +201,9 @@ mod tests {
     #[test]
     fn a_right_learner_fails_to_become_better_in_less_than_one_run_in_a_hundred() {
         let options = Options::default();
-        let cases = stream::cases::<PolicyUpdate>(Vec::new(), 11, &options, Dtype::F32);
-        let clear = cases.map(|(_, case)| case).filter_map(|case| {
+        let (contract, any) = (erased::of::<PolicyUpdate>(), Arc::new(options.clone()) as _);
+        let cases = stream::cases(contract, Vec::new(), 11, &any, Dtype::F32);
+        let clear = cases.map(|(_, case)| typed(case)).filter_map(|case: PolicyUpdateCase| {
             let signal = generate::signal(&case, &options)?;
             Some((case, signal.gap))
         });

@@ -627,9 +627,23 @@ pub(super) fn classes() -> Vec<Class<TokenLogProbs>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::contract::Contract;
-    use crate::engine::stream;
+    use crate::contract::erased;
+    use crate::engine::{shrink, stream};
+    use crate::value::record::{Shared, typed};
+
+    /// The stream of a seed.
+    fn cases(
+        seed: u64,
+        options: &Options,
+        dtype: Dtype,
+    ) -> impl Iterator<Item = TokenLogProbsCase> + use<> {
+        let options = Arc::new(options.clone()) as _;
+        let cases = stream::cases(erased::of::<TokenLogProbs>(), Vec::new(), seed, &options, dtype);
+        cases.map(|(_, case)| typed(case))
+    }
 
     fn each_setting(test: impl Fn(&Options, Dtype)) {
         for (dtype, _) in Dtype::ALL {
@@ -645,11 +659,8 @@ mod tests {
     #[test]
     fn drawn_cases_and_corners_are_valid_and_reach_every_class() {
         each_setting(|options, dtype| {
-            let corners = TokenLogProbs::corners(options, dtype).len();
-            let cases: Vec<_> = stream::cases::<TokenLogProbs>(Vec::new(), 3, options, dtype)
-                .take(corners + 256)
-                .map(|(_, case)| case)
-                .collect();
+            let corners = corners(options, dtype).len();
+            let cases: Vec<_> = cases(3, options, dtype).take(corners + 256).collect();
             for case in &cases {
                 assert_eq!(valid(case, options, dtype), Ok(()), "{case:?}");
             }
@@ -666,9 +677,9 @@ mod tests {
         each_setting(|options, dtype| {
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 for count in [0, 1, 3, 17, 64, 1024] {
-                    let case =
-                        stream::from_bytes::<TokenLogProbs>(&vec![byte; count], options, dtype);
-                    assert_eq!(valid(&case, options, dtype), Ok(()));
+                    let (contract, bytes) = (erased::of::<TokenLogProbs>(), vec![byte; count]);
+                    let case = stream::from_bytes(contract, &bytes, options, dtype);
+                    assert_eq!(valid(case.typed(), options, dtype), Ok(()));
                 }
             }
         });
@@ -689,11 +700,10 @@ mod tests {
         from: &TokenLogProbsCase,
         fails: &dyn Fn(&TokenLogProbsCase) -> bool,
     ) -> TokenLogProbsCase {
+        let (contract, from) = (erased::of::<TokenLogProbs>(), Arc::new(from.clone()) as _);
+        let fails = &mut |case: &Shared| Some(fails(case.typed()));
         let options = Options::default();
-        crate::engine::shrink::minimise::<TokenLogProbs>(from, &options, Dtype::F32, |case| {
-            Some(fails(case))
-        })
-        .case
+        typed(shrink::minimise(contract, &from, &options, Dtype::F32, fails).case)
     }
 
     #[test]
@@ -711,10 +721,7 @@ mod tests {
         ];
         for bug in bugs {
             let mut minima: Vec<TokenLogProbsCase> = Vec::new();
-            for (_, case) in stream::cases::<TokenLogProbs>(Vec::new(), 5, &options, Dtype::F32)
-                .take(500)
-                .skip(120)
-            {
+            for case in cases(5, &options, Dtype::F32).take(500).skip(120) {
                 if bug(&case) {
                     let minimal = minimum(&case, bug);
                     if !minima.contains(&minimal) {
@@ -729,9 +736,7 @@ mod tests {
     #[test]
     fn simpler_cases_are_mostly_valid_and_some_are_smaller() {
         let options = Options::default();
-        for (_, case) in
-            stream::cases::<TokenLogProbs>(Vec::new(), 9, &options, Dtype::F32).take(300).skip(150)
-        {
+        for case in cases(9, &options, Dtype::F32).take(300).skip(150) {
             let limit = measure(&case);
             let simpler = simpler(&case);
             let good = simpler

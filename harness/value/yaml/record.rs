@@ -239,9 +239,11 @@ fn shown(yaml: &serde_yaml::Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::value::record::same_bits;
     use crate::value::record::tests::{Parts, parts};
+    use crate::value::record::{Record as _, same_bits, typed};
 
     const TEXT: &str = "\
 case:
@@ -254,8 +256,9 @@ case:
 ";
 
     fn read(text: &str) -> Result<Parts, String> {
-        let case = record_at(&Document::new(text), &[Step::Key("case")]);
-        case.map_err(|error| error.at(std::path::Path::new("file")).to_string())
+        let make = |get: Source<'_, Value>| Ok(Arc::new(Parts::from_values(get)?) as Shared);
+        let case = record_at(&Document::new(text), &[Step::Key("case")], &Parts::fields(), make);
+        case.map(typed).map_err(|error| error.at(std::path::Path::new("file")).to_string())
     }
 
     #[test]

@@ -21,6 +21,9 @@ use kind::Kind;
 /// Where the command and the library come from: shakedown is not on crates.io.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
+/// The manifest's file.
+const MANIFEST_FILE: &str = "shakedown.yaml";
+
 /// The arguments of `shakedown init`.
 #[derive(Args)]
 pub(super) struct Arguments {

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::files::File;
 use super::template::fill;
-use super::{REPOSITORY, python};
+use super::{MANIFEST_FILE, REPOSITORY};
 
 /// The workflow's file, from the root of the git repository.
 pub(super) const FILE: &str = ".github/workflows/shakedown.yml";
@@ -39,9 +39,8 @@ pub(super) fn python(root: &Path, inside: &Path, dir: &Path, component: &str) ->
         ],
     );
     let by_hand = format!(
-        "on a pull request:  shakedown check {manifest} --github\n\
-         every night:        shakedown fuzz {component} --manifest {manifest} --time 10m",
-        manifest = python::MANIFEST_FILE
+        "on a pull request:  shakedown check {MANIFEST_FILE} --github\n\
+         every night:        shakedown fuzz {component} --manifest {MANIFEST_FILE} --time 10m"
     );
     File::new(from(root, dir), text, by_hand)
 }

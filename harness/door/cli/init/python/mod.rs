@@ -9,7 +9,7 @@ use super::files::File;
 use super::guess::{Names, names_of};
 use super::template::{fill, indent};
 use super::workflow;
-use super::{Plan, repository};
+use super::{MANIFEST_FILE, Plan, repository};
 use crate::contracts;
 use crate::files::manifest::Manifest;
 use crate::value::error::Error;
@@ -21,8 +21,6 @@ const MANIFEST: &str = include_str!("shakedown.yaml");
 const ADAPTERS: &str = include_str!("adapters.py");
 const EXAMPLE: &str = include_str!("example.py");
 
-/// The manifest's file.
-pub(super) const MANIFEST_FILE: &str = "shakedown.yaml";
 const ADAPTERS_FILE: &str = "shakedown_adapters.py";
 
 /// What `init` writes into the folder.

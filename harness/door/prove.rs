@@ -1,0 +1,124 @@
+//! `prove`: the tests that a contract needs itself.
+
+use std::collections::BTreeSet;
+
+use crate::contract::Contract;
+use crate::contract::erased::{self, AnyContract};
+use crate::contract::fault::AnyFault;
+use crate::door::check::failure_text;
+use crate::engine::check::run;
+use crate::engine::subject::{Budget, Subject, read_options};
+use crate::host::builtin::Builtin;
+use crate::report::{ComponentReport, InvariantStatus};
+use crate::value::place::Place;
+
+/// Checks a contract of your own: each invariant claims faults and catches them, each fault is
+/// caught and named by its diagnosis, and the reference passes at f64, f32, bf16 and f16, where
+/// every invariant has something to say and every class of cases comes up.
+///
+/// # Panics
+/// With all that is wrong with the contract.
+#[track_caller]
+pub fn prove<C: Contract>() {
+    let contract = erased::of::<C>();
+    let mut wrong = wrong_claims(contract);
+    for place in [Place::CPU_F64, Place::CPU_F32, Place::CPU_BF16, Place::CPU_F16] {
+        let report = checked(contract, "reference", Builtin::reference(contract), place);
+        wrong.extend(report.warnings.iter().map(|warning| format!("at {place}: {warning}")));
+        wrong.extend(failure_text(&[report]));
+    }
+    wrong.extend(contract.faults().iter().flat_map(|fault| wrong_with(contract, fault)));
+    assert!(wrong.is_empty(), "{}:\n{}", C::ID, wrong.join("\n"));
+}
+
+/// The invariants that claim no fault, or one that is unknown.
+pub fn wrong_claims(contract: &dyn AnyContract) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for invariant in contract.invariants() {
+        if invariant.catches.is_empty() {
+            wrong.push(format!("{} claims to catch nothing", invariant.id));
+        }
+        let unknown = invariant.catches.iter().filter(|id| contract.fault(id).is_none());
+        wrong.extend(unknown.map(|id| format!("{} claims the unknown fault {id}", invariant.id)));
+    }
+    wrong
+}
+
+/// Why a fault, in all its variants together, is not caught by each invariant that claims it and
+/// named by the diagnosis of what it breaks.
+///
+/// # Panics
+/// If its options cannot be read.
+pub fn wrong_with(contract: &'static dyn AnyContract, fault: &'static AnyFault) -> Vec<String> {
+    let (mut broken, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for place in [Place::CPU_F32, Place::CPU_F64] {
+        // A fault that misbehaves around right numbers has no variants.
+        for variant in 0..fault.variants().len().max(1) {
+            let planted = Builtin::fault(contract, fault, variant);
+            let report = checked(contract, fault.id, planted, place);
+            let failed = report.invariants.into_iter();
+            let failed = failed.filter(|one| one.status == InvariantStatus::Fail);
+            broken.extend(failed.map(|invariant| invariant.id));
+            let diagnoses = report.findings.into_iter().flat_map(|finding| finding.diagnosis);
+            named.extend(diagnoses.map(|diagnosis| diagnosis.fault));
+        }
+    }
+    let mut wrong = Vec::new();
+    if broken.is_empty() {
+        wrong.push(format!("{} is caught by nothing", fault.id));
+    }
+    if !fault.variants().is_empty() && !named.contains(fault.id) {
+        wrong.push(format!("{} is taken for {named:?}", fault.id));
+    }
+    for invariant in contract.invariants() {
+        if invariant.catches.contains(&fault.id) && !broken.contains(invariant.id) {
+            wrong.push(format!("{} does not catch {}", invariant.id, fault.id));
+        }
+    }
+    wrong
+}
+
+fn checked(
+    contract: &'static dyn AnyContract,
+    name: &str,
+    component: Builtin,
+    place: Place,
+) -> ComponentReport {
+    let options = read_options(contract, component.options());
+    let mut subject = Subject::new(contract, name, Box::new(component));
+    subject.options = options.unwrap_or_else(|error| panic!("the options of {name}: {error}"));
+    if let Err((option, why)) = subject.options.check() {
+        panic!("the options of {name}: `{option}`: {why}");
+    }
+    run(&mut subject, place, &Budget::default(), &|_| ()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::fault::{AnyFunction, Behaviour};
+    use crate::contracts::returns::Returns;
+
+    #[test]
+    fn a_fault_that_does_nothing_wrong_is_caught_by_nothing() {
+        let returns = erased::of::<Returns>();
+        let function: AnyFunction = AnyFunction {
+            function: Box::new(|case, options, dtype| returns.reference(case, options, dtype)),
+            as_if: None,
+        };
+        let right = Box::leak(Box::new(AnyFault {
+            id: "gamma-not-applied",
+            summary: "nothing",
+            source: "nowhere",
+            options: "{}",
+            behaviour: Behaviour::Gives(vec![function]),
+        }));
+        let wrong = wrong_with(returns, right);
+        let expected = [
+            "gamma-not-applied is caught by nothing",
+            "gamma-not-applied is taken for {}",
+            "oracle does not catch gamma-not-applied",
+        ];
+        assert_eq!(wrong[..3], expected, "{wrong:?}");
+    }
+}
