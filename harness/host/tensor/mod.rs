@@ -1,15 +1,6 @@
 //! Components on `tch` tensors, with gradients by autograd. Behind the feature `tch`.
-//!
-//! ```no_run
-//! use shakedown::contracts::token_log_probs::TokenLogProbs;
-//! use shakedown::tensor::tch;
-//!
-//! shakedown::check_component(tch::<TokenLogProbs>(|case| {
-//!     let log_probs = case.logits.log_softmax(-1, None);
-//!     log_probs.gather(-1, &case.tokens.unsqueeze(-1), false).squeeze_dim(-1)
-//! }))
-//! .run();
-//! ```
+#![doc = ""]
+#![doc = include_str!("example.md")]
 
 mod cuda;
 
