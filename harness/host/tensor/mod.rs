@@ -16,7 +16,7 @@ use crate::contract::component::{Call, Component, Failure, Gradients, Returned, 
 use crate::host::function::guarded;
 use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
-use crate::value::record::{Arrays, Misfit, Record, Slot, Source, Value, Values, is_named, record};
+use crate::value::record::{self, Arrays, Misfit, Record, Slot, Source, Value, Values, is_named};
 
 impl Arrays for Tensor {
     type Float<D: Dimension> = Tensor;
