@@ -1,12 +1,12 @@
 //! `accumulated-loss` on tensors: micro-batches that give the loss and gradient of their batch.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::accumulated_loss::{AccumulatedLoss, Options};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
-use crate::numeric::conventions::Reduction;
+use crate::masked::Reduction;
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<AccumulatedLoss> {

@@ -1,10 +1,10 @@
 //! `group-advantage` on tensors: GRPO, Dr. GRPO, RLOO and batch scaling in one function.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::group_advantage::{
     Baseline, EpsilonMode, GroupAdvantage, Options, Scale, Singleton,
 };
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

@@ -1,10 +1,10 @@
 //! Training on a softmax bandit: REINFORCE, PPO and GRPO where every completion is one token.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::policy_update::{
     Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
 };
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

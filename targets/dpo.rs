@@ -5,7 +5,7 @@ use shakedown::contracts::token_log_probs;
 use tch::Tensor;
 
 use crate::log_probs::token_log_probs;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 use crate::preference::{Pairs, PreferenceLoss, preference_loss};
 
 /// One side of `P` pairs: completions of `T` tokens.

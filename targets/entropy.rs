@@ -1,8 +1,8 @@
 //! `token-entropy` on tensors: how undecided the policy is at each position.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::token_entropy::{NegInf, Options, TokenEntropy};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

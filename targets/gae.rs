@@ -1,14 +1,14 @@
 //! `gae` on tensors: generalised advantage estimation over the tokens of a completion.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::gae as contract;
 use shakedown::contracts::gae::{GaeOutput, Options};
 use shakedown::contracts::whiten;
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 use crate::returns::{discounted, steps};
 use crate::whiten::whiten;
 

@@ -1,7 +1,7 @@
 //! GRPO: outcomes normalised in their group, a clipped policy loss, and the KL to the reference.
 
+use shakedown::author::aggregate::Aggregate;
 use shakedown::contracts::{outcome_advantage, policy_loss, token_log_probs};
-use shakedown::numeric::aggregate::Aggregate;
 use tch::Tensor;
 
 use crate::completions::Completions;

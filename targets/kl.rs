@@ -1,8 +1,8 @@
 //! `kl-estimate` on tensors: how far the policy has gone from the reference, token by token.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::kl_estimate::{Estimator, Gradient, KlEstimate, Options};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -2,9 +2,9 @@
 
 use std::f64::consts::PI;
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::length_penalty::{LengthPenalty, Options, Shape};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
 /// The function below as a component.

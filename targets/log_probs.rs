@@ -1,8 +1,8 @@
 //! `token-log-probs` on tensors: a log-softmax of which one entry a position is kept.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::token_log_probs::{Options, Shift, TokenLogProbs};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

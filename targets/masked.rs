@@ -1,7 +1,7 @@
 //! Reductions under a mask: sums and means of what counts, and one loss from the losses of tokens.
 
-use shakedown::numeric::aggregate::Aggregate;
-use shakedown::numeric::conventions::{EmptyMask, EmptyRows};
+use shakedown::author::aggregate::Aggregate;
+use shakedown::author::conventions::{EmptyMask, EmptyRows};
 use tch::Tensor;
 
 /// The numbers where the mask is true, 0 elsewhere; differentiable.

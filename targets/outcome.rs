@@ -1,14 +1,14 @@
 //! `outcome-advantage` on tensors: an outcome a completion, normalised in its group, at each token.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::group_advantage;
 use shakedown::contracts::outcome_advantage::{EmptyRows, Options, OutcomeAdvantage};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::advantage::group_advantage;
 use crate::arithmetic;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<OutcomeAdvantage> {

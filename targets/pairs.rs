@@ -1,8 +1,8 @@
 //! Training on synthetic pairs: DPO on completions of which a hidden reward prefers one.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::policy_update::PolicyUpdate;
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::bandit::{Step, Training, descend, start, step, updated};

@@ -1,18 +1,18 @@
 //! `policy-loss` on tensors: clipped PPO, REINFORCE and CISPO, by token or by sequence, with KL.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::kl_estimate;
 use shakedown::contracts::kl_estimate::Estimator;
 use shakedown::contracts::policy_loss as contract;
 use shakedown::contracts::policy_loss::{
     ApproxKl, ClipBounds, KlEstimator, Objective, Options, PolicyLossOutput, Ratio,
 };
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::kl::kl_estimate;
-use crate::numeric::conventions::{Reduction, mean, under};
+use crate::masked::{Reduction, mean, under};
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<contract::PolicyLoss> {

@@ -8,7 +8,7 @@ use crate::completions::Completions;
 use crate::entropy::token_entropy;
 use crate::gae::gae;
 use crate::log_probs::token_log_probs;
-use crate::numeric::conventions::Reduction;
+use crate::masked::Reduction;
 use crate::policy::{Inputs, PolicyLoss, policy_loss};
 use crate::value::{ValueLoss, value_loss};
 

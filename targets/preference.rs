@@ -1,9 +1,9 @@
 //! `preference-loss` on tensors: DPO and its relatives, from the log-probabilities of completions.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::preference_loss as contract;
 use shakedown::contracts::preference_loss::{Kind, Options, PreferenceLossOutput, Reduction};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::{Kind as Dtype, Tensor};
 
 use crate::arithmetic;

@@ -1,13 +1,13 @@
 //! `returns` on tensors: the discounted sum of the rewards still to come.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
+use shakedown::author::conventions::MaskedTokens;
 use shakedown::contracts::returns::{Options, Returns};
-use shakedown::host::tensor::tch;
-use shakedown::numeric::conventions::MaskedTokens;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<Returns> {

@@ -1,13 +1,13 @@
 //! `rollout-gae` on tensors: generalised advantage estimation over environments that start anew.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::rollout_gae::{DoneConvention, Options, RolloutGae, RolloutGaeOutput};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::gae::Gae;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<RolloutGae> {

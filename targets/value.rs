@@ -1,13 +1,13 @@
 //! `value-loss` on tensors: the squared error of the value function, clipped around its old values.
 
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::value_loss as contract;
 use shakedown::contracts::value_loss::{Options, ValueLossOutput};
-use shakedown::host::tensor::tch;
+use shakedown::tensor::tch;
 use tch::Tensor;
 
 use crate::arithmetic;
-use crate::numeric::conventions::{Reduction, mean, under};
+use crate::masked::{Reduction, mean, under};
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<contract::ValueLoss> {

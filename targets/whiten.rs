@@ -1,15 +1,15 @@
 //! `whiten` on tensors: mean 0 and variance 1, over all tokens that count or row by row.
 
-use shakedown::contract::component::Component;
-use shakedown::contract::options::RowInfluence;
+use shakedown::author::Component;
+use shakedown::author::RowInfluence;
+use shakedown::author::conventions::EmptyMask;
 use shakedown::contracts::group_advantage::EpsilonMode;
 use shakedown::contracts::whiten::{Options, Whiten};
-use shakedown::host::tensor::tch;
-use shakedown::numeric::conventions::EmptyMask;
+use shakedown::tensor::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<Whiten> {

@@ -5,7 +5,7 @@
 //! `snapshots/tutorial`.
 
 use regex::Regex;
-use shakedown::contract::component::Component;
+use shakedown::author::Component;
 use shakedown::contracts::reward_function::{
     Judges, Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput,
 };

@@ -1,11 +1,11 @@
 //! verl #2506: the aggregation gets the advantages where it expects the mask.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #2506, #2513 (fbec86d7f)",

@@ -2,11 +2,11 @@
 //! where the minimum does not take it.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "trl #3032, #3145 (dee37342a)",

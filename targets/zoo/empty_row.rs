@@ -1,13 +1,13 @@
 //! open-instruct #1685: the mean of a row without a token is 0/0, and the batch with it.
 
+use shakedown::author::aggregate::Aggregate;
+use shakedown::author::conventions::{EmptyMask, EmptyRows};
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
-use shakedown::numeric::aggregate::Aggregate;
-use shakedown::numeric::conventions::{EmptyMask, EmptyRows};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "open-instruct #1685 (94a17b99a)",

@@ -2,7 +2,7 @@
 //! left.
 
 use shakedown::contracts::kl_estimate::{KlEstimate, KlEstimateCase, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::{Kind, Tensor};
 
 use super::Bug;

@@ -2,7 +2,7 @@
 //! 1.04.
 
 use shakedown::contracts::token_log_probs::{Options, TokenLogProbs, TokenLogProbsCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

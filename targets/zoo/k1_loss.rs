@@ -2,7 +2,7 @@
 //! on average.
 
 use shakedown::contracts::kl_estimate::{Estimator, Gradient, KlEstimate, KlEstimateCase, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

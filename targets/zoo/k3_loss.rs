@@ -2,7 +2,7 @@
 //! of the reversed one.
 
 use shakedown::contracts::kl_estimate::{Gradient, KlEstimate, KlEstimateCase, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -1,11 +1,11 @@
 //! verl #179: the divergence from the reference is subtracted from the loss.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #179 (a65c9157b)",

@@ -4,11 +4,11 @@
 use shakedown::contracts::accumulated_loss::{
     AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
 };
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "open-instruct #1498 (48664c504)",

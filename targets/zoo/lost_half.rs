@@ -1,11 +1,11 @@
 //! verl #2016: the factor of one half went when the aggregation was rewritten.
 
 use shakedown::contracts::value_loss::{Options, ValueLoss, ValueLossCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #2016 (6e15bbe25)",

@@ -2,12 +2,12 @@
 
 use shakedown::contracts::group_advantage as group;
 use shakedown::contracts::outcome_advantage::{Options, OutcomeAdvantage, OutcomeAdvantageCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
 use crate::advantage::group_advantage;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #6362, #6310",

@@ -2,11 +2,11 @@
 //! policies are equal.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "OpenRLHF feeb0283, 3a9815c5",

@@ -3,7 +3,7 @@
 use shakedown::contracts::policy_update::{
     Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
 };
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -1,8 +1,8 @@
 //! verl #7278: the running return starts anew at a tool's output, so turns before it get nothing.
 
+use shakedown::author::conventions::MaskedOutput;
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
-use shakedown::numeric::conventions::MaskedOutput;
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

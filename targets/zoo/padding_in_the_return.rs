@@ -2,7 +2,7 @@
 //! not of the labels, in which it is -100.
 
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::{Kind, Tensor};
 
 use super::Bug;

@@ -1,12 +1,12 @@
 //! verl #1527: what is masked is 0 before whitening and -mean/deviation after it.
 
+use shakedown::author::conventions::EmptyMask;
 use shakedown::contracts::whiten::{Options, Whiten, WhitenCase};
-use shakedown::numeric::conventions::EmptyMask;
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #1527 (4e9586a3a)",

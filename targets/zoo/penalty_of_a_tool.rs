@@ -1,9 +1,9 @@
 //! slime #1372: the KL penalty of tokens that a tool wrote is part of the return of the tokens that
 //! the policy wrote before it.
 
+use shakedown::author::conventions::MaskedTokens;
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
-use shakedown::numeric::conventions::MaskedTokens;
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -3,7 +3,7 @@
 use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,
 };
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -2,7 +2,7 @@
 //! preferred.
 
 use shakedown::contracts::preference_loss::{Options, PreferenceLoss, PreferenceLossCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

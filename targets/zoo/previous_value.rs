@@ -1,12 +1,12 @@
 //! trl #137: the slice of the values begins one token before that of the log-probabilities.
 
 use shakedown::contracts::gae::{Gae, GaeCase, GaeOutput, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
 use crate::gae::gae;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "trl #137 (8070ac041)",

@@ -1,7 +1,7 @@
 //! trlx: k3 of the log-ratio, where tokens that the policy sampled need that of its negative.
 
 use shakedown::contracts::kl_estimate::{KlEstimate, KlEstimateCase, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -2,11 +2,11 @@
 //! promised.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "trl #2881 (293b62095), #2995, #3021",

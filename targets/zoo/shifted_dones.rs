@@ -2,11 +2,11 @@
 //! step t ended its episode.
 
 use shakedown::contracts::rollout_gae::{Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "SB3 #105, #110 (2cd6a4f9)",

@@ -1,7 +1,7 @@
 //! verl #1943: rows are sorted into micro-batches, and their entropies come back in that order.
 
 use shakedown::contracts::token_entropy::{Options, TokenEntropy, TokenEntropyCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -2,7 +2,7 @@
 //! what a tool wrote between them is paid for.
 
 use shakedown::contracts::length_penalty::{LengthPenalty, LengthPenaltyCase, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

@@ -1,12 +1,12 @@
 //! CleanRL #337: the returns are made before the advantages are, which are still 0.
 
 use shakedown::contracts::gae::{Gae, GaeCase, GaeOutput, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
 use crate::gae::gae;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "CleanRL #337 (95fcdd75)",

@@ -1,11 +1,11 @@
 //! trlx: mean and deviation are those of the padded matrix.
 
 use shakedown::contracts::whiten::{Options, Whiten, WhitenCase};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "trlx, whiten",

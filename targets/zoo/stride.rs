@@ -4,7 +4,7 @@
 use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,
 };
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::{Kind, Tensor};
 
 use super::Bug;

@@ -2,11 +2,11 @@
 //! of the mean.
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase, Ratio};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "unsloth-zoo #870 (a5efee2c)",

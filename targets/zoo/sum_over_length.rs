@@ -1,12 +1,12 @@
 //! verl #931: `seq-mean-token-sum` divides the sum of a row by its length.
 
+use shakedown::author::aggregate::Aggregate;
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
-use shakedown::numeric::aggregate::Aggregate;
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #931 (4d722b176)",

@@ -4,7 +4,7 @@
 use shakedown::contracts::preference_loss::{
     Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput,
 };
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;

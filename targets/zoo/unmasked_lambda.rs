@@ -2,11 +2,11 @@
 //! with lambda.
 
 use shakedown::contracts::rollout_gae::{Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::Tensor;
 
 use super::Bug;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "CleanRL #494 (1ed80620)",

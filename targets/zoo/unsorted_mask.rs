@@ -2,12 +2,12 @@
 //! their order.
 
 use shakedown::contracts::gae::{Gae, GaeCase, GaeOutput, Options};
-use shakedown::value::place::Place;
+use shakedown::place::Place;
 use tch::{Kind, Tensor};
 
 use super::Bug;
 use crate::gae::gae;
-use crate::numeric::conventions::under;
+use crate::masked::under;
 
 pub(super) const BUG: Bug = Bug {
     source: "verl #1440 (f147ede20)",

@@ -1,12 +1,15 @@
 //! The four algorithms learn: what must rise rises, from the same seed in the same way.
 
-use shakedown::contract::component::Component;
+use std::sync::Arc;
+
+use shakedown::author::Component;
+use shakedown::contract::erased;
 use shakedown::contracts::policy_update::{Options, PolicyUpdate};
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
+use shakedown::place::Place;
 use shakedown::render::text::{Paint, write_component};
 use shakedown::report::Status;
-use shakedown::value::place::Place;
 use shakedown_targets::bandit::{self, Step, Training};
 use shakedown_targets::chance::Chance;
 use shakedown_targets::dpo::Dpo;
@@ -129,8 +132,9 @@ fn arms_are_drawn_as_often_as_their_probabilities_say() {
 const CASES: u64 = 60;
 
 fn learns(name: &str, component: impl Component<PolicyUpdate> + 'static, options: Options) {
-    let mut subject = Subject::new(name, component);
-    subject.options = options;
+    let component = erased::component::<PolicyUpdate>(component);
+    let mut subject = Subject::new(erased::of::<PolicyUpdate>(), name, component);
+    subject.options = Arc::new(options);
     let budget = Budget { cases: CASES, ..Budget::default() };
     let report = run(&mut subject, Place::CPU_F32, &budget, &|_| ()).unwrap();
     let mut text = Vec::new();

@@ -4,19 +4,26 @@
 mod outputs;
 
 use std::path::Path;
+use std::sync::Arc;
 
-use shakedown::contract::Contract;
-use shakedown::contract::component::Component;
-use shakedown::value::place::Place;
+use shakedown::author::{Component, Contract};
+use shakedown::contract::erased;
+use shakedown::contract::options::AnyOptions;
+use shakedown::files::journal::Journaled;
+use shakedown::place::Place;
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
     preference, returns, rollout_gae, value, whiten,
 };
 
-fn give_what_they_gave<C: Contract, K: Component<C>>(component: fn(C::Options) -> K) {
+fn give_what_they_gave<C: Contract, K: Component<C> + 'static>(component: fn(C::Options) -> K) {
+    let make = |options: &Arc<dyn AnyOptions>| {
+        let component = component(options.typed::<C::Options>().clone());
+        Journaled::new(erased::component::<C>(component))
+    };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for place in [Place::CPU_F32, Place::CPU_BF16] {
-        let given = outputs::on_regressions(&root.join("corpora"), place, component);
+        let given = outputs::on_regressions(erased::of::<C>(), &root.join("corpora"), place, make);
         let name = format!("tensor-{}-{}", C::ID, place.dtype.name());
         given.assert(&root.join("snapshots/outputs"), &name);
     }

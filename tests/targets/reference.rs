@@ -1,15 +1,16 @@
 //! The references on tensors keep every invariant, under drawn options, at every place.
 
+use std::sync::Arc;
+
 use arbitrary::Unstructured;
 use proptest::prelude::Rng;
-use shakedown::contract::Contract;
-use shakedown::contract::component::Component;
-use shakedown::contract::options::Options;
+use shakedown::author::{Component, Contract, Options};
+use shakedown::contract::erased;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
+use shakedown::place::{Device, Dtype, Place};
 use shakedown::render::text::{Paint, write_component};
 use shakedown::report::Status;
-use shakedown::value::place::{Device, Dtype, Place};
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
     preference, returns, rollout_gae, value, whiten,
@@ -44,8 +45,9 @@ fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(component: fn(C
     for place in places() {
         for set in 0..OPTION_SETS {
             let options = options::<C>(set);
-            let mut subject = Subject::new(C::ID, component(options.clone()));
-            subject.options = options.clone();
+            let component = erased::component::<C>(component(options.clone()));
+            let mut subject = Subject::new(erased::of::<C>(), C::ID, component);
+            subject.options = Arc::new(options.clone());
             let budget = Budget { cases: CASES / OPTION_SETS / 3 + 1, seed: set, time: None };
             let report = run(&mut subject, place, &budget, &|_| ()).unwrap();
             if report.status == Status::Skipped {

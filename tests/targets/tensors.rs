@@ -1,15 +1,16 @@
 //! What a function on tensors can do wrong, each the right finding; and places that are not here.
 
-use shakedown::contract::Contract;
+use shakedown::author::Contract;
+use shakedown::contract::erased;
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 use shakedown::contracts::token_log_probs::{
     TokenLogProbs, TokenLogProbsCase, TokenLogProbsOutput,
 };
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
-use shakedown::host::tensor::{TensorFunction, tch};
+use shakedown::place::Place;
 use shakedown::report::{ComponentReport, Status};
-use shakedown::value::place::Place;
+use shakedown::tensor::{TensorFunction, tch};
 use shakedown_targets::{advantage, log_probs};
 use tch::{Device, Kind, Tensor};
 
@@ -17,7 +18,8 @@ use tch::{Device, Kind, Tensor};
 const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
 
 fn report<C: Contract>(function: impl TensorFunction<C> + 'static, place: &str) -> ComponentReport {
-    let mut subject = Subject::new("ours", tch::<C>(function));
+    let component = erased::component::<C>(tch::<C>(function));
+    let mut subject = Subject::new(erased::of::<C>(), "ours", component);
     let budget = Budget { cases: 20, ..Budget::default() };
     run(&mut subject, place.parse().unwrap(), &budget, &|_| ()).unwrap()
 }
@@ -28,7 +30,7 @@ fn findings<C: Contract>(
 ) -> (Vec<&'static str>, String) {
     let report = report::<C>(function, "cpu/f32");
     let is_broken = |id: &&str| report.findings.iter().any(|finding| finding.invariant == *id);
-    let ids = C::invariants().into_iter().map(|invariant| invariant.id);
+    let ids = erased::of::<C>().invariants().iter().map(|invariant| invariant.id);
     let broken = ids.filter(is_broken).collect();
     let found = report.findings.first().map_or(String::new(), |finding| finding.found.clone());
     (broken, found)
@@ -58,24 +60,24 @@ fn a_function_may_return_the_record_of_its_outputs() {
 }
 
 #[test]
-fn a_changed_input_is_not_pure() {
+fn a_changed_input_is_a_finding() {
     let (broken, found) = findings::<TokenLogProbs>(|case| {
         let log_probs = selective(case);
         let _ = case.logits.detach().g_div_scalar_(2.0);
         log_probs
     });
-    assert_eq!(broken, ["pure"]);
+    assert_eq!(broken, ["inputs-unchanged"]);
     assert_eq!(found, "`logits` is not the same after the call as before");
 }
 
 #[test]
-fn an_input_of_another_shape_is_not_pure() {
+fn an_input_of_another_shape_is_a_finding() {
     let (broken, found) = findings::<GroupAdvantage>(|case| {
         let advantages = grpo(case);
         let _ = case.groups.shallow_clone().unsqueeze_(0);
         advantages
     });
-    assert_eq!(broken, ["pure"]);
+    assert_eq!(broken, ["inputs-unchanged"]);
     assert_eq!(found, "`groups` is not the same after the call as before");
 }
 
@@ -111,12 +113,12 @@ fn a_tensor_without_content_is_not_well_formed() {
 }
 
 #[test]
-fn a_panic_is_not_total() {
+fn a_panic_is_an_exception() {
     let (broken, found) = findings::<GroupAdvantage>(|case| {
         assert!(case.rewards.numel() != 2, "two completions");
         grpo(case)
     });
-    assert_eq!(broken, ["total"]);
+    assert_eq!(broken, ["does-not-raise"]);
     assert_eq!(found, "raised a panic: two completions");
 }
 
@@ -124,20 +126,20 @@ fn a_panic_is_not_total() {
 fn an_error_of_libtorch_is_told_without_its_backtrace() {
     let (broken, found) =
         findings::<GroupAdvantage>(|case| case.rewards.matmul(&case.rewards.new_zeros([99], CPU)));
-    assert_eq!(broken, ["total"]);
+    assert_eq!(broken, ["does-not-raise"]);
     assert!(found.starts_with("raised an error of libtorch: inconsistent tensor size"), "{found}");
     assert!(found.ends_with("1 and 99 elements respectively"), "{found}");
 }
 
 #[test]
-fn an_error_in_backward_is_not_total() {
+fn an_error_in_backward_is_an_exception() {
     let (broken, found) = findings::<TokenLogProbs>(|case| {
         let mut log_probs = case.logits.log_softmax(-1, None);
         let picked = log_probs.gather(-1, &case.tokens.unsqueeze(-1), false).squeeze_dim(-1);
         let _ = log_probs.zero_(); // which the softmax has kept for its gradient
         picked
     });
-    assert_eq!(broken, ["total"]);
+    assert_eq!(broken, ["does-not-raise"]);
     assert!(found.starts_with("raised in backward: "), "{found}");
     assert!(found.contains("modified by an inplace operation"), "{found}");
 }

@@ -6,16 +6,18 @@ mod snapshot;
 mod summary;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use shakedown::contract::erased;
 use shakedown::contracts::reward_function::RewardFunction;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::files::manifest::Manifest;
+use shakedown::place::Place;
 use shakedown::report::ComponentReport;
-use shakedown::value::place::Place;
 use shakedown_targets::tutorial::tutorial;
 
-fn check(mut subject: Subject<RewardFunction>) -> ComponentReport {
+fn check(mut subject: Subject) -> ComponentReport {
     subject.corpora = None;
     run(&mut subject, Place::CPU_F64, &Budget::default(), &|_| ()).unwrap()
 }
@@ -23,8 +25,10 @@ fn check(mut subject: Subject<RewardFunction>) -> ComponentReport {
 /// What is found in the functions in Rust, in order.
 fn in_rust() -> Vec<ComponentReport> {
     let subject = |function: shakedown_targets::tutorial::Tutorial| {
-        let mut subject = Subject::new(function.name, function.component());
-        subject.options = function.options;
+        let component = erased::component::<RewardFunction>(function.component());
+        let contract = erased::of::<RewardFunction>();
+        let mut subject = Subject::new(contract, function.name, component);
+        subject.options = Arc::new(function.options);
         check(subject)
     };
     tutorial().into_iter().map(subject).collect()
@@ -45,7 +49,7 @@ fn the_same_is_found_in_python() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tutorial/rewards.yaml");
     let manifest = Manifest::read(&path).unwrap_or_else(|error| panic!("{error}"));
     let declared = manifest.components.iter();
-    let in_python = declared.map(|declared| check(manifest.subject(declared).unwrap()));
+    let in_python = declared.map(|declared| check(Subject::declared(&manifest, declared)));
     let summaries = |reports: Vec<ComponentReport>| -> Vec<String> {
         reports.iter().map(summary::of).collect()
     };

@@ -1,15 +1,6 @@
 //! Components on `tch` tensors, with gradients by autograd. Behind the feature `tch`.
-//!
-//! ```no_run
-//! use shakedown::contracts::token_log_probs::TokenLogProbs;
-//! use shakedown::tensor::tch;
-//!
-//! shakedown::check_component(tch::<TokenLogProbs>(|case| {
-//!     let log_probs = case.logits.log_softmax(-1, None);
-//!     log_probs.gather(-1, &case.tokens.unsqueeze(-1), false).squeeze_dim(-1)
-//! }))
-//! .run();
-//! ```
+#![doc = ""]
+#![doc = include_str!("example.md")]
 
 mod cuda;
 
@@ -25,7 +16,7 @@ use crate::contract::component::{Call, Component, Failure, Gradients, Returned, 
 use crate::host::function::guarded;
 use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
-use crate::value::record::{Arrays, Misfit, Record, Slot, Source, Value, Values, is_named, record};
+use crate::value::record::{self, Arrays, Misfit, Record, Slot, Source, Value, Values, is_named};
 
 impl Arrays for Tensor {
     type Float<D: Dimension> = Tensor;
