@@ -114,7 +114,9 @@ pub mod author {
     pub use crate::contract::options::{
         OptionDoc, Options, RowInfluence, SharedOptions, above, options,
     };
-    pub use crate::contract::probe::{Answer, AnyProbe, Outcome, Probe, Stop, broken};
+    pub use crate::contract::probe::{
+        Answer, AnyProbe, Outcome, Probe, Stop, broken, close, near, only, unchanged,
+    };
     pub use crate::contract::rows::{self, Masked, Rows, along_axes};
     pub use crate::contract::stage::{Pitfall, Stage};
     pub use crate::contract::{Contract, Parts};
@@ -133,10 +135,10 @@ pub mod author {
     pub use crate::value::record::{
         Arrays, Field, Host, Misfit, Slot, Source, Typed, Values, Visitor,
     };
-    pub use crate::value::record::{Record, Value, record, round};
+    pub use crate::value::record::{Record, Value, index, record, round, same_bits};
     #[doc(hidden)]
     pub use crate::value::text::one_line;
-    pub use crate::value::text::pair;
+    pub use crate::value::text::{found_for, number, pair, quoted, rounded};
     #[doc(hidden)]
     pub use crate::value::yaml::inline;
 }

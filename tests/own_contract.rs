@@ -3,7 +3,6 @@
 use std::fs;
 use std::panic::catch_unwind;
 
-use arbitrary::Unstructured;
 use ndarray::{Ix1, arr1};
 use shakedown::author::*;
 use shakedown::check;
@@ -33,31 +32,17 @@ impl From<Vec<f64>> for RewardClipOutput {
 }
 
 options! {
+    check: |options| {
+        let Self { low, high, .. } = options;
+        let why = || ("high", format!("expected more than `low` ({low}), found {high}"));
+        (low < high).then_some(()).ok_or_else(why)
+    };
     /// The conventions in which honest implementations differ.
     pub struct RewardClipOptions {
         /// The lowest reward.
-        pub low: f64 = -1.0,
+        pub low: f64 = -1.0, draw [-1.0, 0.0, -5.0];
         /// The highest reward, more than `low`.
-        pub high: f64 = 1.0,
-    }
-}
-
-impl Options for RewardClipOptions {
-    fn docs() -> Vec<OptionDoc> {
-        Self::option_docs()
-    }
-
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.low < self.high {
-            Ok(())
-        } else {
-            Err(("high", format!("expected more than `low` ({}), found {}", self.low, self.high)))
-        }
-    }
-
-    fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let (low, high) = draw::one(u, &[(-1.0, 1.0), (0.0, 1.0), (-5.0, 0.1), (0.5, 10.0)])?;
-        Ok(Self { low, high, ..Self::default() })
+        pub high: f64 = 1.0, draw [1.0, 0.1, 10.0];
     }
 }
 

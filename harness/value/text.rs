@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ndarray::{ArrayViewD, Dimension};
+use ndarray::ArrayViewD;
 
 use crate::value::record::{AnyRecord, Branch, Tree, Value, tree};
 

@@ -257,7 +257,7 @@ case:
 
     fn read(text: &str) -> Result<Parts, String> {
         let make = |get: Source<'_, Value>| Ok(Arc::new(Parts::from_values(get)?) as Shared);
-        let case = record_at(&Document::new(text), &[Step::Key("case")], &Parts::fields(), make);
+        let case = record_at(&Document::new(text), &[Step::Key("case")], &<Parts>::fields(), make);
         case.map(typed).map_err(|error| error.at(std::path::Path::new("file")).to_string())
     }
 
