@@ -16,10 +16,10 @@ pub(super) mod reference;
 
 use ndarray::{Array1, Ix1};
 
-use crate::contract::cuts::{Cuts, along_axes};
+use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows::Rows;
+use crate::contract::rows::{Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;

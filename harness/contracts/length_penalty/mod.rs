@@ -24,10 +24,10 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
-use crate::contract::cuts::{Cuts, along_axes};
+use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows::Rows;
+use crate::contract::rows::{Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;

@@ -21,10 +21,10 @@ pub use super::group_advantage::{Baseline, EpsilonMode, Layout, Scale, Singleton
 use super::group_advantage::{
     self, EPSILONS, GroupAdvantage, GroupAdvantageCase, REWARD_RANGES, check_range, members,
 };
-use crate::contract::cuts::{Cuts, along_axes};
+use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows::{self, Masked, Rows};
+use crate::contract::rows::{self, Masked, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;

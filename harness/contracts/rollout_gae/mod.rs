@@ -19,10 +19,10 @@ mod reference;
 
 use ndarray::{Array2, Ix1, Ix2};
 
-use crate::contract::cuts::{Cuts, along_axes};
+use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
-use crate::contract::rows::{self, Rows};
+use crate::contract::rows::{self, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;

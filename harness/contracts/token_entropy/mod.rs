@@ -17,10 +17,10 @@ mod reference;
 
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
-use crate::contract::cuts::{Cuts, along_axes};
+use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{above, options};
-use crate::contract::rows::{self, Rows};
+use crate::contract::rows::{self, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;

@@ -18,10 +18,10 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
-use crate::contract::cuts::{Cuts, along_axes};
+use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{above, options};
-use crate::contract::rows::{self, Masked, Rows};
+use crate::contract::rows::{self, Masked, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;

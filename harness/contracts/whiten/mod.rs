@@ -20,10 +20,10 @@ use ndarray::{Array2, Ix2};
 
 pub use super::group_advantage::EpsilonMode;
 
-use crate::contract::cuts::{Cuts, along_axes};
+use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{RowInfluence, options};
-use crate::contract::rows::{self, Masked, Rows};
+use crate::contract::rows::{self, Masked, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
