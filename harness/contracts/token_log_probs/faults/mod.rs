@@ -38,7 +38,6 @@ mod tests {
 
     use super::*;
     use crate::contract::erased;
-    use crate::contract::fault::AnyFault;
     use crate::contract::options::{AnyOptions, Options as _};
     use crate::contracts::token_log_probs::{
         Options, TokenLogProbsCase, TokenLogProbsOutput, columns,
@@ -49,7 +48,7 @@ mod tests {
     /// Diagnosis tries every fault under the options of the component, whatever they are.
     #[test]
     fn every_fault_answers_every_case_under_all_options() {
-        let faults: Vec<AnyFault> = all().into_iter().map(AnyFault::from).collect();
+        let contract = erased::of::<TokenLogProbs>();
         let mut rng = stream::rng(1, "faults");
         for round in 0..60 {
             let mut bytes = [0; 64];
@@ -57,11 +56,10 @@ mod tests {
             let options = Options::draw(&mut Unstructured::new(&bytes)).unwrap();
             let any: Arc<dyn AnyOptions> = Arc::new(options.clone());
             let dtype = Dtype::ALL[round % 4].0;
-            let contract = erased::of::<TokenLogProbs>();
             for (_, case) in stream::cases(contract, Vec::new(), 2, &any, dtype).take(240) {
                 let typed: &TokenLogProbsCase = case.typed();
                 let shape = (typed.tokens.nrows(), columns(typed, &options));
-                for fault in &faults {
+                for fault in contract.faults() {
                     for variant in fault.variants() {
                         let output = variant.output(&*case, &*any, dtype);
                         let output: &TokenLogProbsOutput = output.typed();
