@@ -57,7 +57,12 @@ fn the_help_of_every_verb() {
     let folder = Folder::new();
     let help = folder.run(&["--help"]);
     assert_eq!((help.code, &*help.stderr), (0, ""));
-    assert_snapshot("help", "shakedown", &help.stdout);
+    // The list of verbs is recorded with all of them.
+    if cfg!(all(feature = "init", feature = "fuzz")) {
+        assert_snapshot("help", "shakedown", &help.stdout);
+    } else {
+        println!("left out: the list of verbs takes the features `init` and `fuzz`");
+    }
     let (_, verbs) = help.stdout.split_once("Commands:\n").expect("there are verbs");
     let verbs = verbs.lines().take_while(|line| !line.is_empty());
     for verb in verbs.filter_map(|line| line.split_whitespace().next()) {

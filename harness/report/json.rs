@@ -2,7 +2,6 @@
 
 use serde_json::Value as Json;
 
-use crate::report::json_float;
 use crate::value::record::{AnyRecord, Branch, Tree, Value, tree};
 
 /// A record as a JSON object.
@@ -31,5 +30,15 @@ pub(crate) fn nested_json<T>(
     match array.ndim() {
         0 => element(array.first().expect("an array of dimension 0 has one element")),
         _ => array.outer_iter().map(|part| nested_json(part, element)).collect(),
+    }
+}
+
+/// A float for JSON, which has no word for NaN and infinities: they become strings.
+pub(crate) fn json_float(x: f64) -> serde_json::Value {
+    match serde_json::Number::from_f64(x) {
+        Some(number) => number.into(),
+        None if x.is_nan() => "NaN".into(),
+        None if x > 0.0 => "Infinity".into(),
+        None => "-Infinity".into(),
     }
 }

@@ -1,7 +1,7 @@
 //! Reports: what a run says, as data (JSON, schema 1).
 
 pub(crate) mod json;
-mod merge;
+pub mod merge;
 mod points;
 mod shard;
 
@@ -14,7 +14,6 @@ use crate::contract::stage::{Pitfall, Stage};
 use crate::value::place::Place;
 
 pub use crate::files::location::Location;
-pub use merge::merge;
 pub use points::{Point, Real};
 pub use shard::Shard;
 
@@ -276,15 +275,5 @@ pub enum ExitCode {
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {
         (code as u8).into()
-    }
-}
-
-/// A float for JSON, which has no word for NaN and infinities: they become strings.
-pub(crate) fn json_float(x: f64) -> serde_json::Value {
-    match serde_json::Number::from_f64(x) {
-        Some(number) => number.into(),
-        None if x.is_nan() => "NaN".into(),
-        None if x > 0.0 => "Infinity".into(),
-        None => "-Infinity".into(),
     }
 }

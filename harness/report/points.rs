@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::json_float;
+use super::json::json_float;
 
 /// One number or text as the definition wants it, as the component and as the fault gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

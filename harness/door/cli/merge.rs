@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::files::ReportFiles;
 use super::{Done, output};
 use crate::render::text::write_component;
-use crate::report::{Report, merge};
+use crate::report::Report;
+use crate::report::merge::merge;
 use crate::value::error::Error;
 
 pub(super) fn run(paths: &[PathBuf], files: &ReportFiles) -> Done {

@@ -1,52 +1,25 @@
 //! A document, parsed once: a tree of which each node and each key knows its place.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::events::{Event, Events, Kind, Place};
+use super::events::Place;
+use super::failed::{Failed, Trail};
 use super::line_and_column;
-use super::reader::{Failed, Reader, Trail};
+use super::reader::Reader;
+use super::tree::{Tree, Value};
 use super::words::{in_our_words, located};
 use crate::value::error::Error;
 
 /// A parsed document. Whatever is wrong with it, reading says so, after what it finds before that.
 #[derive(Debug)]
 pub struct Document {
-    pub(super) nodes: Vec<Node>,
-    root: usize,
-    /// As many aliases may be followed in one reading.
-    pub(super) most_jumps: usize,
+    tree: Tree,
     /// Why the text is not one document of YAML.
     trouble: Option<Error>,
     lines: usize,
     end: (usize, usize),
-}
-
-/// A value or a key of a document.
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) tag: Option<String>,
-    pub(super) value: Value,
-}
-
-#[derive(Debug)]
-pub(super) enum Value {
-    /// Nothing at all, in a text without a document.
-    Nothing,
-    /// From here on the text is not YAML.
-    Cut,
-    Scalar {
-        text: String,
-        plain: bool,
-    },
-    List(Vec<usize>),
-    /// Keys and values in turn.
-    Map(Vec<usize>),
-    /// The node that has the anchor.
-    Alias(usize),
 }
 
 /// A step into a document.
@@ -63,18 +36,14 @@ pub enum Step<'a> {
 impl Document {
     /// Parses a text.
     pub fn new(text: &str) -> Document {
-        let mut tree = Tree::default();
-        let whole = tree.grow(&mut Events::new(text));
+        let (tree, whole) = Tree::new(text);
         // The parser's own words for what is wrong; they say nothing of a tree.
         let trouble = || {
             let error = serde_yaml::from_str::<IgnoredAny>(text).err();
             located(text, &error.expect("one parser reads both times"))
         };
-        let Tree { nodes, root, events, .. } = tree;
         Document {
-            nodes,
-            root: root.expect("a tree has a root"),
-            most_jumps: events * JUMPS_PER_EVENT,
+            tree,
             trouble: if whole { None } else { Some(trouble()) },
             lines: text.split('\n').count(),
             end: line_and_column(text.as_bytes(), text.len()),
@@ -86,7 +55,7 @@ impl Document {
     /// # Errors
     /// With line, column and the nearest known name.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        self.read_node(self.root, Trail::Root)
+        self.read_node(self.tree.root, Trail::Root)
     }
 
     /// Reads the part at the end of `steps`, or the default where there is none. So that what only
@@ -107,7 +76,7 @@ impl Document {
 
     fn read_node<T: DeserializeOwned>(&self, node: usize, trail: Trail<'_>) -> Result<T, Error> {
         let jumps = Cell::new(0);
-        match (T::deserialize(Reader::new(self, node, trail, &jumps)), &self.trouble) {
+        match (T::deserialize(Reader::new(&self.tree, node, trail, &jumps)), &self.trouble) {
             (Ok(_) | Err(Failed::Cut), Some(trouble)) => Err(trouble.clone()),
             (Ok(read), None) => Ok(read),
             (Err(Failed::Cut), None) => unreachable!("the text is cut where it is in trouble"),
@@ -125,20 +94,20 @@ impl Document {
 
     /// The line of a part, counted from 1; that of its beginning where it is not there.
     pub fn line(&self, steps: &[Step<'_>]) -> usize {
-        self.find(steps).map_or(1, |node| self.inside(self.nodes[node].place).0)
+        self.find(steps).map_or(1, |node| self.inside(self.tree.nodes[node].place).0)
     }
 
     /// An error about a part: where it is, or else where the part around it is.
     pub fn wrong(&self, steps: &[Step<'_>], why: impl Into<String>) -> Error {
         let around = (0..=steps.len()).rev().find_map(|count| self.find(&steps[..count]));
-        let (line, column) = self.inside(self.nodes[around.unwrap_or(self.root)].place);
+        let (line, column) = self.inside(self.tree.nodes[around.unwrap_or(self.tree.root)].place);
         Error::new(why).line(line, column)
     }
 
     /// The node at the end of steps.
     fn find(&self, steps: &[Step<'_>]) -> Option<usize> {
-        steps.iter().try_fold(self.unfolded(self.root), |node, step| {
-            let next = match (step, &self.nodes[node].value) {
+        steps.iter().try_fold(self.unfolded(self.tree.root), |node, step| {
+            let next = match (step, &self.tree.nodes[node].value) {
                 (Step::Item(index), Value::List(items)) => items.get(*index).copied(),
                 (Step::Key(key), Value::Map(entries)) => self.entry(entries, key).map(|(_, v)| v),
                 (Step::Name(key), Value::Map(entries)) => self.entry(entries, key).map(|(k, _)| k),
@@ -150,7 +119,7 @@ impl Document {
 
     /// A key of a mapping, and its value.
     fn entry(&self, entries: &[usize], key: &str) -> Option<(usize, usize)> {
-        let is_key = |node: usize| match &self.nodes[self.unfolded(node)].value {
+        let is_key = |node: usize| match &self.tree.nodes[self.unfolded(node)].value {
             Value::Scalar { text, .. } => text == key,
             _ => false,
         };
@@ -159,7 +128,7 @@ impl Document {
 
     /// The node, or that which it is an alias of.
     fn unfolded(&self, node: usize) -> usize {
-        match self.nodes[node].value {
+        match self.tree.nodes[node].value {
             Value::Alias(anchor) => anchor,
             _ => node,
         }
@@ -168,107 +137,6 @@ impl Document {
     /// A place inside the text: the parser counts one more line where the last one has no end.
     fn inside(&self, place: Place) -> (usize, usize) {
         if place.line <= self.lines { (place.line, place.column) } else { self.end }
-    }
-}
-
-/// What the YAML library takes.
-const JUMPS_PER_EVENT: usize = 100;
-
-/// A tree that grows.
-#[derive(Default)]
-struct Tree {
-    nodes: Vec<Node>,
-    root: Option<usize>,
-    open: Vec<usize>,
-    anchors: HashMap<String, usize>,
-    events: usize,
-}
-
-impl Tree {
-    /// Takes all events of the first document. Whether it is whole, and the only one.
-    fn grow(&mut self, events: &mut Events<'_>) -> bool {
-        loop {
-            let Some(event) = events.next() else { return self.cut() };
-            self.events += 1;
-            match event.kind {
-                Kind::Start => {}
-                Kind::End => return events.next().is_some_and(|event| event.kind.is_stream_end()),
-                Kind::StreamEnd => {
-                    self.add(event.place, None, None, Value::Nothing);
-                    return true;
-                }
-                Kind::ListEnd | Kind::MapEnd => drop(self.open.pop()),
-                _ => {
-                    if !self.take(event) {
-                        return self.cut();
-                    }
-                }
-            }
-        }
-    }
-
-    /// Takes a value or its beginning; not an alias of nothing.
-    fn take(&mut self, event: Event) -> bool {
-        let Event { place, anchor, tag, kind } = event;
-        let (value, opens) = match kind {
-            Kind::Alias => {
-                let known = anchor.and_then(|anchor| self.anchors.get(&anchor));
-                let Some(node) = known.copied() else { return false };
-                self.add(place, None, None, Value::Alias(node));
-                return true;
-            }
-            Kind::Scalar { text, plain } => (Value::Scalar { text, plain }, false),
-            Kind::ListStart => (Value::List(Vec::new()), true),
-            _ => (Value::Map(Vec::new()), true),
-        };
-        let node = self.add(place, anchor, tag, value);
-        if opens {
-            self.open.push(node);
-        }
-        true
-    }
-
-    fn add(
-        &mut self,
-        place: Place,
-        anchor: Option<String>,
-        tag: Option<String>,
-        value: Value,
-    ) -> usize {
-        let node = self.nodes.len();
-        self.nodes.push(Node { place, tag, value });
-        if let Some(anchor) = anchor {
-            self.anchors.insert(anchor, node);
-        }
-        match self.open.last() {
-            Some(parent) => self.children(*parent).push(node),
-            None => self.root = Some(node),
-        }
-        node
-    }
-
-    fn children(&mut self, parent: usize) -> &mut Vec<usize> {
-        match &mut self.nodes[parent].value {
-            Value::List(children) | Value::Map(children) => children,
-            _ => unreachable!("only lists and mappings are open"),
-        }
-    }
-
-    /// Ends whatever is open where the text is no more YAML.
-    fn cut(&mut self) -> bool {
-        let cut = self.nodes.len();
-        let place = Place { line: 1, column: 1 };
-        self.nodes.push(Node { place, tag: None, value: Value::Cut });
-        self.root.get_or_insert(cut);
-        for parent in std::mem::take(&mut self.open) {
-            let is_map = matches!(self.nodes[parent].value, Value::Map(_));
-            let children = self.children(parent);
-            children.push(cut);
-            if is_map && children.len() % 2 == 1 {
-                children.push(cut);
-            }
-        }
-        false
     }
 }
 

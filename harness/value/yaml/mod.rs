@@ -5,9 +5,11 @@
 
 mod document;
 mod events;
+mod failed;
 mod reader;
 mod record;
 mod scalar;
+mod tree;
 mod words;
 
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::fmt::{self, Display};
+use std::fmt;
 
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, MapAccess, SeqAccess,
@@ -10,84 +10,18 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::document::{Document, Node, Value};
-use super::events::Place;
+use super::failed::{Failed, Trail};
 use super::scalar::Scalar;
+use super::tree::{Node, Tree, Value};
 use crate::value::error::cut;
 
 /// Deeper values are refused.
 const DEEPEST: u8 = 128;
 
-/// Why a part cannot be read.
-#[derive(Debug)]
-pub(super) enum Failed {
-    /// From there on the text is not YAML.
-    Cut,
-    /// Aliases of aliases, whose number multiplies: no one place is to blame.
-    Aliases,
-    /// It is not what was expected; the place is the innermost one.
-    Wrong { message: String, place: Option<Place>, trail: String },
-}
-
-impl Failed {
-    /// The same, about a node if it is not about one inside.
-    fn located(self, node: &Node, at: Trail<'_>) -> Failed {
-        match self {
-            Failed::Wrong { message, place: None, .. } => {
-                Failed::Wrong { message, place: Some(node.place), trail: at.to_string() }
-            }
-            failed => failed,
-        }
-    }
-}
-
-impl serde::de::Error for Failed {
-    fn custom<T: Display>(message: T) -> Failed {
-        Failed::Wrong { message: message.to_string(), place: None, trail: String::new() }
-    }
-}
-
-impl Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Failed::Cut => "the text is cut",
-            Failed::Aliases => "the aliases (`*name`) unfold into too much",
-            Failed::Wrong { message, .. } => message,
-        })
-    }
-}
-
-impl std::error::Error for Failed {}
-
-/// The way from where reading began to a node, for messages.
-#[derive(Clone, Copy)]
-pub(super) enum Trail<'p> {
-    Root,
-    Key(&'p Trail<'p>, &'p str),
-    /// The value of a key that is no text.
-    Unknown(&'p Trail<'p>),
-    Item(&'p Trail<'p>, usize),
-}
-
-impl Display for Trail<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (parent, name) = match self {
-            Trail::Root => return Ok(()),
-            Trail::Item(parent, index) => return write!(f, "{parent}[{index}]"),
-            Trail::Key(parent, key) => (parent, *key),
-            Trail::Unknown(parent) => (parent, "?"),
-        };
-        match parent {
-            Trail::Root => f.write_str(name),
-            parent => write!(f, "{parent}.{name}"),
-        }
-    }
-}
-
 /// Reads one node.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'de, 'p> {
-    document: &'de Document,
+    tree: &'de Tree,
     node: usize,
     trail: Trail<'p>,
     jumps: &'p Cell<usize>,
@@ -96,12 +30,12 @@ pub(super) struct Reader<'de, 'p> {
 
 impl<'de, 'p> Reader<'de, 'p> {
     pub(super) fn new(
-        document: &'de Document,
+        tree: &'de Tree,
         node: usize,
         trail: Trail<'p>,
         jumps: &'p Cell<usize>,
     ) -> Self {
-        Reader { document, node, trail, jumps, depth: DEEPEST }
+        Reader { tree, node, trail, jumps, depth: DEEPEST }
     }
 
     /// Reads the node, or the one that it is an alias of.
@@ -109,14 +43,14 @@ impl<'de, 'p> Reader<'de, 'p> {
         mut self,
         read: impl FnOnce(Self, &'de Node) -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        while let Value::Alias(anchor) = self.document.nodes[self.node].value {
+        while let Value::Alias(anchor) = self.tree.nodes[self.node].value {
             self.jumps.set(self.jumps.get() + 1);
-            if self.jumps.get() > self.document.most_jumps {
+            if self.jumps.get() > self.tree.most_jumps {
                 return Err(Failed::Aliases);
             }
             self.node = anchor;
         }
-        let node = &self.document.nodes[self.node];
+        let node = &self.tree.nodes[self.node];
         let read = match (&node.value, &node.tag) {
             (Value::Cut, _) => Err(Failed::Cut),
             // None of our files has types of its own.
@@ -161,7 +95,7 @@ impl<'de, 'p> Reader<'de, 'p> {
 
     /// That children of a node are all there.
     fn cut(self, children: &[usize]) -> Result<(), Failed> {
-        match children.last().map(|node| &self.document.nodes[*node].value) {
+        match children.last().map(|node| &self.tree.nodes[*node].value) {
             Some(Value::Cut) => Err(Failed::Cut),
             _ => Ok(()),
         }
@@ -172,7 +106,7 @@ impl<'de, 'p> Reader<'de, 'p> {
             Some(depth) => Ok(Reader { depth, ..self }),
             None => Err(Failed::Wrong {
                 message: "recursion limit exceeded".to_owned(),
-                place: Some(self.document.nodes[self.node].place),
+                place: Some(self.tree.nodes[self.node].place),
                 trail: String::new(),
             }),
         }
@@ -325,7 +259,7 @@ impl<'de> Deserializer<'de> for Reader<'de, '_> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failed> {
-        match self.document.nodes[self.node].value {
+        match self.tree.nodes[self.node].value {
             Value::Cut => Err(Failed::Cut),
             _ => visitor.visit_unit(),
         }
@@ -443,7 +377,7 @@ impl<'de> MapAccess<'de> for Entries<'de, '_> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Failed> {
         let [key, node] = [self.entries[self.taken - 1], self.entries[self.taken]];
         self.taken += 1;
-        let trail = match self.inside.document.nodes[key].scalar() {
+        let trail = match self.inside.tree.nodes[key].scalar() {
             Some(scalar) => Trail::Key(&self.inside.trail, scalar.text),
             None => Trail::Unknown(&self.inside.trail),
         };

@@ -4,7 +4,7 @@ use std::num::ParseIntError;
 
 use serde::de::Visitor;
 
-use super::reader::Failed;
+use super::failed::Failed;
 
 /// A text of a document.
 #[derive(Clone, Copy)]
