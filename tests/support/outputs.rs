@@ -11,11 +11,11 @@ use shakedown::files::case_file::CaseFile;
 use shakedown::files::corpora::regressions_folder;
 
 /// The outputs of the components that `make` makes of options: each regression under its own.
-pub(crate) fn on_regressions<K: Component>(
+pub(crate) fn on_regressions(
     contract: &'static dyn AnyContract,
     corpora: &Path,
     place: Place,
-    make: impl Fn(&Arc<dyn AnyOptions>) -> K,
+    make: impl Fn(&Arc<dyn AnyOptions>) -> Box<dyn Component>,
 ) -> Recording {
     let folder = regressions_folder(corpora, contract.id());
     let entries = std::fs::read_dir(&folder).expect("there are regressions");
@@ -31,7 +31,7 @@ pub(crate) fn on_regressions<K: Component>(
         let mut component = make(&options);
         component.prepare(place).unwrap();
         let name = path.file_stem().unwrap().to_string_lossy();
-        recording.add(contract, &name, &mut component, &call, tolerance);
+        recording.add(contract, &name, &mut *component, &call, tolerance);
     }
     recording
 }

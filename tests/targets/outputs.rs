@@ -9,7 +9,6 @@ use std::sync::Arc;
 use shakedown::author::{Component, Contract};
 use shakedown::contract::erased;
 use shakedown::contract::options::AnyOptions;
-use shakedown::files::journal::Journaled;
 use shakedown::place::Place;
 use shakedown_targets::{
     accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
@@ -18,8 +17,7 @@ use shakedown_targets::{
 
 fn give_what_they_gave<C: Contract, K: Component<C> + 'static>(component: fn(C::Options) -> K) {
     let make = |options: &Arc<dyn AnyOptions>| {
-        let component = component(options.typed::<C::Options>().clone());
-        Journaled::new(erased::component::<C>(component))
+        erased::component::<C>(component(options.typed::<C::Options>().clone()))
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for place in [Place::CPU_F32, Place::CPU_BF16] {
