@@ -257,7 +257,9 @@ fn no_files_of_a_folder_import_each_other_in_a_circle() {
         let place = |path: &[String]| -> Option<String> {
             let inside = path.strip_prefix(&folder[..])?;
             match inside.first() {
-                Some(first) if known.contains(&[&folder[..], &[first.clone()]].concat()) => {
+                Some(first)
+                    if known.contains(&[&folder[..], std::slice::from_ref(first)].concat()) =>
+                {
                     Some(first.clone())
                 }
                 _ => (folder.len() == 1).then(|| "mod".to_owned()),

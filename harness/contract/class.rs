@@ -17,14 +17,17 @@ pub struct Class<D: Definition> {
     pub generated: fn(&D::Options, Dtype) -> bool,
 }
 
+type Contains = dyn Fn(&dyn AnyRecord, &dyn AnyOptions) -> bool + Send + Sync;
+type Generated = dyn Fn(&dyn AnyOptions, Dtype) -> bool + Send + Sync;
+
 /// A class of inputs of any contract.
 pub struct AnyClass {
     /// The label: `constant-group`.
     pub id: &'static str,
     /// What belongs to it.
     pub meaning: &'static str,
-    contains: Box<dyn Fn(&dyn AnyRecord, &dyn AnyOptions) -> bool + Send + Sync>,
-    generated: Box<dyn Fn(&dyn AnyOptions, Dtype) -> bool + Send + Sync>,
+    contains: Box<Contains>,
+    generated: Box<Generated>,
 }
 
 impl AnyClass {

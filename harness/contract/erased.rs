@@ -15,7 +15,7 @@ use crate::contract::cuts::Cuts;
 use crate::contract::definition::AnyDefinition;
 use crate::contract::doc::Doc;
 use crate::contract::fault::{
-    AnyFault, AnyFunction, Behaviour, Conventions, Fault, Variant, misbehaviours,
+    AnyFault, AnyFunction, Behaviour, Conventions, Fault, Variant, Wrong, misbehaviours,
 };
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::{AnyOptions, OptionDoc, Options};
@@ -163,7 +163,7 @@ fn any_function<C: Contract>(variant: Variant<C>) -> AnyFunction {
         Variant::Gives(_) | Variant::On(_) => None,
     };
     let function = move |case: &C::Case, options: &C::Options, dtype| match &variant {
-        Variant::Gives(function) => function(case, options, dtype),
+        Variant::Gives(Wrong(function)) => function(case, options, dtype),
         Variant::AsIf(other) => (C::PARTS.reference)(case, &other(options.clone()), dtype),
         Variant::On(change) => {
             let mut changed = case.clone();

@@ -37,16 +37,24 @@ pub type Function<D> =
     fn(&<D as Definition>::Case, &<D as Definition>::Options, Dtype) -> <D as Definition>::Output;
 
 /// The same, which may hold what it was made of.
-type Wrong<Case, Options, Output> = dyn Fn(&Case, &Options, Dtype) -> Output + Send + Sync;
+pub struct Wrong<D: Definition>(pub(crate) Box<Closure<D::Case, D::Options, D::Output>>);
+
+type Closure<Case, Options, Output> = dyn Fn(&Case, &Options, Dtype) -> Output + Send + Sync;
+
+/// Makes other inputs of some.
+pub type Change<D> = fn(&mut <D as Definition>::Case, &<D as Definition>::Options);
+
+/// Other options in place of some.
+pub type Others<D> = fn(<D as Definition>::Options) -> <D as Definition>::Options;
 
 /// What a fault does.
 pub enum Variant<D: Definition> {
     /// Gives wrong numbers.
-    Gives(Box<Wrong<D::Case, D::Options, D::Output>>),
+    Gives(Wrong<D>),
     /// Does what the reference does under other options.
-    AsIf(fn(D::Options) -> D::Options),
+    AsIf(Others<D>),
     /// Does what the reference does with other inputs.
-    On(fn(&mut D::Case, &D::Options)),
+    On(Change<D>),
 }
 
 impl<D: Definition> Variant<D> {
@@ -54,7 +62,7 @@ impl<D: Definition> Variant<D> {
     pub fn gives(
         function: impl Fn(&D::Case, &D::Options, Dtype) -> D::Output + Send + Sync + 'static,
     ) -> Self {
-        Variant::Gives(Box::new(function))
+        Variant::Gives(Wrong(Box::new(function)))
     }
 }
 
@@ -86,12 +94,12 @@ impl<D: Definition> Fault<D> {
     }
 
     /// It does what the reference does under other options.
-    pub fn as_if(self, variants: &'static [fn(D::Options) -> D::Options]) -> Self {
+    pub fn as_if(self, variants: &'static [Others<D>]) -> Self {
         self.made_of(variants.iter().copied().map(Variant::AsIf))
     }
 
     /// It does what the reference does with other inputs.
-    pub fn on(self, variants: &'static [fn(&mut D::Case, &D::Options)]) -> Self {
+    pub fn on(self, variants: &'static [Change<D>]) -> Self {
         self.made_of(variants.iter().copied().map(Variant::On))
     }
 }
@@ -137,14 +145,15 @@ pub enum Behaviour {
     Misbehaves(Misbehaviour),
 }
 
+type AnyWrong = dyn Fn(&dyn AnyRecord, &dyn AnyOptions, Dtype) -> Shared + Send + Sync;
+
 /// A wrong implementation of any contract.
 pub struct AnyFunction {
-    pub(crate) function:
-        Box<dyn Fn(&dyn AnyRecord, &dyn AnyOptions, Dtype) -> Shared + Send + Sync>,
+    pub(crate) function: Box<AnyWrong>,
     pub(crate) as_if: Option<Conventions>,
 }
 
-/// Other options in place of some.
+/// The same, of any contract.
 pub(crate) type Conventions = Box<dyn Fn(&dyn AnyOptions) -> Arc<dyn AnyOptions> + Send + Sync>;
 
 impl AnyFunction {

@@ -154,6 +154,9 @@ impl<D: Definition> Invariant<D> {
 /// What checking came to, with the case and the failure of a call that failed.
 pub(crate) type Checked = (Outcome, Option<(Shared, Failure)>);
 
+type Under = dyn Fn(&dyn AnyOptions) -> bool + Send + Sync;
+type AnyCheck = dyn Fn(AnyProbe<'_>) -> Checked + Send + Sync;
+
 /// An invariant of any contract.
 pub struct AnyInvariant {
     /// The id inside its contract: `zero-sum`.
@@ -166,9 +169,9 @@ pub struct AnyInvariant {
     pub catches: Vec<&'static str>,
     /// Whether it needs a component that can give gradients.
     pub needs_gradient: bool,
-    under: Box<dyn Fn(&dyn AnyOptions) -> bool + Send + Sync>,
+    under: Box<Under>,
     at: fn(Place) -> bool,
-    check: Box<dyn Fn(AnyProbe<'_>) -> Checked + Send + Sync>,
+    check: Box<AnyCheck>,
 }
 
 impl AnyInvariant {
@@ -203,7 +206,7 @@ where
 {
     fn from(invariant: Invariant<D>) -> Self {
         let Invariant { id, doc, pitfall, catches, needs_gradient, under, at, check } = invariant;
-        let check: Box<dyn Fn(AnyProbe<'_>) -> Checked + Send + Sync> = match check {
+        let check: Box<AnyCheck> = match check {
             Check::Own(check) => Box::new(move |any| {
                 let mut probe = Probe::of(any);
                 (check(&mut probe), probe.any.failed)

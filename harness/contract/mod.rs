@@ -127,14 +127,25 @@ pub trait Contract:
     }
 }
 
+/// Makes a case of random bytes.
+pub type Draw<C> = fn(
+    &mut Unstructured<'_>,
+    &<C as Definition>::Options,
+    Dtype,
+) -> arbitrary::Result<<C as Definition>::Case>;
+
+/// Says why a case is outside a contract, where it is.
+pub type Valid<C> =
+    fn(&<C as Definition>::Case, &<C as Definition>::Options, Dtype) -> Result<(), String>;
+
 /// The functions that every contract has, each in the file of its name.
 pub struct Parts<C: Contract> {
     /// A case made of random bytes: always valid, also when the bytes run out or are all equal.
-    pub draw: fn(&mut Unstructured<'_>, &C::Options, Dtype) -> arbitrary::Result<C::Case>,
+    pub draw: Draw<C>,
     /// The deterministic cases, the smallest first.
     pub corners: fn(&C::Options, Dtype) -> Vec<C::Case>,
     /// Why a case is outside the contract, where it is.
-    pub valid: fn(&C::Case, &C::Options, Dtype) -> Result<(), String>,
+    pub valid: Valid<C>,
     /// The input classes.
     pub classes: fn() -> Vec<Class<C>>,
     /// An implementation as a person would write one, computing in the dtype's arithmetic.
