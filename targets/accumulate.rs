@@ -25,7 +25,7 @@ pub fn component(options: Options) -> impl Component<AccumulatedLoss> {
 /// The loss of a step that is taken in micro-batches; differentiable.
 ///
 /// Numerators and denominators are added up apart and divided once, at the end: a mean of means
-/// weighs the tokens of a short micro-batch more than others.
+/// weights the tokens of a short micro-batch more than others.
 ///
 /// # Shapes
 /// Of each micro-batch, losses of tokens and mask, `[n, t]`, where both numbers may differ from

@@ -7,6 +7,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
+use crate::value::text::fnv1a;
+
 /// How many counters there are; what happens is mapped to one of them by a hash.
 const COUNTERS: usize = 1 << 14;
 
@@ -64,11 +66,9 @@ pub(crate) fn is_counting() -> bool {
 #[inline]
 pub fn event(words: &[&str]) {
     if COUNTING.load(Relaxed) {
-        // FNV-1a; a word ends with a byte that no text has.
+        // A word ends with a byte that no text has.
         let bytes = words.iter().flat_map(|word| word.bytes().chain([0xff]));
-        let hash = bytes
-            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        raise(hash as usize);
+        raise(fnv1a(bytes) as usize);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::files::atomic::write_atomically;
 use crate::value::error::Error;
 use crate::value::place::Place;
 use crate::value::record::{Shared, Source, Value};
+use crate::value::text::fnv1a;
 use crate::value::yaml::{self, Document, Step};
 
 /// A case with what is known about it.
@@ -222,13 +223,11 @@ impl CaseFile {
 
     /// A file name that says what is inside: the same case of the same invariant has the same name.
     pub fn name(&self) -> String {
-        // FNV-1a, 32 bits: names only have to differ inside one folder.
+        // Names only have to differ inside one folder.
         // What the component behaved like says nothing about the case.
         let text = self.text();
         let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("diagnosis: "));
-        let hash = lines
-            .flat_map(str::bytes)
-            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let hash = fnv1a(lines.flat_map(str::bytes));
         format!("{}-{hash:08x}.yaml", self.invariant.as_deref().unwrap_or("case"))
     }
 }

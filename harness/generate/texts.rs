@@ -109,7 +109,7 @@ pub fn segments(text: &str) -> Vec<Range<usize>> {
 
 /// The length in bytes of the segment that a text begins with.
 fn segment(text: &str) -> usize {
-    let first = text.chars().next().map_or('a', |c| c);
+    let first = text.chars().next().unwrap_or('a');
     if first == '<'
         && let Some(end) = text[1..].find(['<', '>']).map(|end| end + 1)
         && text.as_bytes()[end] == b'>'

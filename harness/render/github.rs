@@ -67,7 +67,7 @@ mod tests {
             "location": {"file": "a,b.yaml", "line": 3}, "status": "fail", "reason": null,
             "cases": 1, "calls": 1, "elapsed_ms": 0, "findings": [], "classes": {},
             "invariants": [{"id": "inputs-unchanged", "status": "fail", "cases": 1, "reason": "holds"}],
-            "warnings": ["pure holds", "no case of the class `x` was generated"],
+            "warnings": ["inputs-unchanged holds", "no case of the class `x` was generated"],
         });
         let report = json!({
             "schema": crate::report::SCHEMA, "version": "0.1.0", "seed": 0, "elapsed_ms": 0,
@@ -76,7 +76,8 @@ mod tests {
         let report: Report = serde_json::from_value(report).unwrap();
         let place = "file=a%2Cb.yaml,line=3,title=returns · cpu/f32";
         let warning = "no case of the class `x` was generated";
-        let expected = format!("::error {place} · pure::holds\n::warning {place}::{warning}\n");
+        let expected =
+            format!("::error {place} · inputs-unchanged::holds\n::warning {place}::{warning}\n");
         assert_eq!(annotations(&report), expected);
     }
 

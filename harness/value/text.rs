@@ -6,6 +6,11 @@ use ndarray::ArrayViewD;
 
 use crate::value::record::{AnyRecord, Branch, Tree, Value, tree};
 
+/// The FNV-1a hash of some bytes, of 32 bits: for names that must differ among a few thousand.
+pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u32 {
+    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
 /// A number for people: the shortest text that reads back as the same f32 where it is one, else
 /// as the same f64.
 pub fn number(x: f64) -> String {

@@ -1,5 +1,5 @@
 //! transformers #34191: each micro-batch is averaged over its own tokens, and the means are
-//! averaged: a token of a short micro-batch weighs more.
+//! averaged: a token of a short micro-batch weights more.
 
 use shakedown::contracts::accumulated_loss::{
     AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,

@@ -175,7 +175,7 @@ fn tokens_and_rows() -> Vec<Fault> {
             .gives(&[|case, options, dtype| {
                 let mut unmasked = case.clone();
                 unmasked.micro_batches.iter_mut().for_each(|part| part.mask.fill(true));
-                weighed(&unmasked, options, dtype, right, right)
+                weighted(&unmasked, options, dtype, right, right)
             }]),
         Fault::new(
             "empty-micro-batch-gives-nan",
@@ -183,7 +183,7 @@ fn tokens_and_rows() -> Vec<Fault> {
         )
         .seen("verl agg_loss and OpenRLHF masked_mean, which are NaN over no token")
         .gives(&[|case, options, dtype| {
-            let mut output = weighed(case, options, dtype, right, right);
+            let mut output = weighted(case, options, dtype, right, right);
             if case.micro_batches.iter().any(|part| kept(part) == 0) {
                 output.loss = arr0(f64::NAN);
             }
@@ -253,7 +253,7 @@ fn lengths() -> Vec<Fault> {
                     *kept &= column < width;
                 }
             }
-            weighed(&cut, options, dtype, right, right)
+            weighted(&cut, options, dtype, right, right)
         }]),
     ]
 }
@@ -350,7 +350,7 @@ fn weights(
 }
 
 /// Value and gradient of some weights.
-fn weighed(
+fn weighted(
     case: &AccumulatedLossCase,
     options: &Options,
     dtype: Dtype,
@@ -374,21 +374,21 @@ fn weighed(
 /// A wrong value with the gradient that follows from it.
 fn both(weights: impl Fn(&Step<'_>, usize) -> Array2<f64> + Send + Sync + 'static) -> Variant {
     Variant::gives(move |case: &_, options: &_, dtype| {
-        weighed(case, options, dtype, &weights, &weights)
+        weighted(case, options, dtype, &weights, &weights)
     })
 }
 
 /// A right value with a wrong gradient.
 fn gradient(weights: fn(&Step<'_>, usize) -> Array2<f64>) -> Variant {
     Variant::gives(move |case: &_, options: &_, dtype| {
-        weighed(case, options, dtype, right, weights)
+        weighted(case, options, dtype, right, weights)
     })
 }
 
 /// A wrong value with the right gradient.
 fn value(weights: fn(&Step<'_>, usize) -> Array2<f64>) -> Variant {
     Variant::gives(move |case: &_, options: &_, dtype| {
-        weighed(case, options, dtype, weights, right)
+        weighted(case, options, dtype, weights, right)
     })
 }
 
@@ -399,7 +399,7 @@ fn under(change: fn(&mut Options)) -> Variant {
         change(&mut others);
         let others = weights(case, &others, others.aggregate);
         let weights = |_: &Step<'_>, k: usize| others[k].clone();
-        weighed(case, options, dtype, weights, weights)
+        weighted(case, options, dtype, weights, weights)
     })
 }
 
@@ -429,6 +429,6 @@ fn wider(epsilon: f64) -> Variant {
         }
         let weights =
             |step: &Step<'_>, k: usize| step.right(k) * step.counted() / (step.counted() + epsilon);
-        weighed(case, options, dtype, weights, weights)
+        weighted(case, options, dtype, weights, weights)
     })
 }

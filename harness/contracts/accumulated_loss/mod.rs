@@ -2,7 +2,7 @@
 //!
 //! A batch that does not fit into memory is cut into micro-batches, over time (gradient
 //! accumulation) or over devices (data parallelism). The step must not depend on where it was
-//! cut: the denominators are those of the whole batch. A mean of means weighs the tokens of short
+//! cut: the denominators are those of the whole batch. A mean of means weights the tokens of short
 //! micro-batches more, and is the most repeated bug of this field.
 //!
 //! ### Source

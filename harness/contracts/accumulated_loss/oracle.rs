@@ -36,7 +36,7 @@ pub(super) fn loss(case: &AccumulatedLossCase, options: &Options) -> Vec<Expecte
 }
 
 /// The gradient: the weights. A denominator of so many tokens is exact; the weight is one division
-/// or two, and a product where a micro-batch was normalised on its own and weighed afterwards.
+/// or two, and a product where a micro-batch was normalised on its own and weighted afterwards.
 pub(super) fn gradient(case: &AccumulatedLossCase, options: &Options) -> Vec<Expected> {
     let weights = weights(case, options);
     let part = |index: usize| match &weights {

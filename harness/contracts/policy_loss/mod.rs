@@ -1,6 +1,6 @@
 //! The loss of a policy gradient step: from log-probabilities and advantages to one number.
 //!
-//! PPO, GRPO, DAPO, Dr. GRPO, GSPO, CISPO and REINFORCE differ in four choices: what weighs a
+//! PPO, GRPO, DAPO, Dr. GRPO, GSPO, CISPO and REINFORCE differ in four choices: what weights a
 //! token, where the weight is clipped, how the tokens are added up, and what holds the policy near
 //! a reference. Each choice is an option here. Training follows the gradient, so a right value
 //! with a wrong gradient is as wrong as a wrong value.
@@ -96,7 +96,7 @@ choice! {
         PpoClip = "ppo-clip",
         /// The log-probability times the advantage; no ratio.
         Reinforce = "reinforce",
-        /// The log-probability times the advantage, weighed by the clipped ratio.
+        /// The log-probability times the advantage, weighted by the clipped ratio.
         Cispo = "cispo",
     }
 }

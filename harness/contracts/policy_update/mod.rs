@@ -41,7 +41,7 @@ record! {
         pub steps: A::Int<Ix0>,
         /// The learning rate of the optimizer.
         pub learning_rate: A::Float<Ix0>,
-        /// What the sampled arms are drawn with, 0 to 2^31 - 1.
+        /// The seed of the sampled arms, 0 to 2^31 - 1.
         pub seed: A::Int<Ix0>,
     }
 }

@@ -90,7 +90,7 @@ fn logistic() -> Vec<Fault> {
             })]),
         Fault::new(
             "label-smoothing-on-the-wrong-side",
-            "ε weighs the chosen side, and 1 - ε the rejected one",
+            "ε weights the chosen side, and 1 - ε the rejected one",
         )
         .seen("the two terms of cDPO exchanged")
         .under("{label_smoothing: 0.1}")

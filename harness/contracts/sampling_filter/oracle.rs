@@ -192,7 +192,7 @@ impl Row {
     }
 }
 
-/// The magnitude of what rounds when an exponent is made, weighed: twice the largest, the mean
+/// The magnitude of what rounds when an exponent is made, weighted: twice the largest, the mean
 /// distance from it and the logarithm of the number. A temperature of 1 rounds nothing itself.
 fn exponent(z: &[f64], temperature: f64) -> f64 {
     let gaps = z.iter().map(|x| z[0] - x);

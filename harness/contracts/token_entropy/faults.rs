@@ -132,14 +132,14 @@ fn numerics() -> Vec<Fault> {
             }]),
         Fault::new(
             "logits-in-half-precision",
-            "log-probabilities are rounded to bf16 before they are weighed",
+            "log-probabilities are rounded to bf16 before they are weighted",
         )
         .seen("autocast left on: bf16 log-softmax of f32 logits")
         .gives(&[|case, options, dtype| {
             mapped(case, options, dtype, |at| {
                 let log_probs = at.log_probs().into_iter();
                 let rounded = log_probs.map(|x| x + (Dtype::Bf16.round(x.value) - x.value));
-                at.weighed(rounded.collect())
+                at.weighted(rounded.collect())
             })
         }]),
         Fault::new(
@@ -173,7 +173,7 @@ fn gradient() -> Vec<Fault> {
             .gives(&[|case, options, dtype| {
                 mapped(case, options, dtype, |at| {
                     let log_sum = at.log_sum().detach();
-                    at.weighed(at.z.iter().map(|z| *z - log_sum).collect())
+                    at.weighted(at.z.iter().map(|z| *z - log_sum).collect())
                 })
             }]),
         Fault::new(
@@ -219,13 +219,13 @@ impl<'t> At<'t> {
     }
 
     /// -Σ p·log p.
-    fn weighed(&self, log_probs: Vec<Var<'t>>) -> Var<'t> {
+    fn weighted(&self, log_probs: Vec<Var<'t>>) -> Var<'t> {
         let parts = log_probs.into_iter().map(|x| -(x.exp() * x));
         self.tape.sum(parts.filter(|part| self.counts(*part)))
     }
 
     fn entropy(&self) -> Var<'t> {
-        self.weighed(self.log_probs())
+        self.weighted(self.log_probs())
     }
 }
 

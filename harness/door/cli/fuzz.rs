@@ -86,7 +86,7 @@ pub(super) struct FuzzArguments {
 }
 
 /// What a job says of each place: the report, and how often each finding was met.
-type Said = Vec<(ComponentReport, Vec<u64>)>;
+type JobResult = Vec<(ComponentReport, Vec<u64>)>;
 
 /// What one component is fuzzed with.
 struct Task<'a> {
@@ -298,8 +298,8 @@ impl Fuzzed for Running {
     fn input(&mut self, bytes: &[u8]) -> Next {
         let Some(session) = &mut self.session else { return Next::Exit(2) };
         if self.tried >= self.runs || self.started.elapsed() >= self.time || session.is_over() {
-            let said: Option<Said> = self.session.take().map(Session::conclude);
-            let text = serde_json::to_string(&said).expect("a report can be written");
+            let results: Option<JobResult> = self.session.take().map(Session::conclude);
+            let text = serde_json::to_string(&results).expect("a report can be written");
             return match write_atomically(&self.result, text.as_bytes()) {
                 Ok(()) => Next::Exit(0),
                 Err(error) => failed(&error),
@@ -353,7 +353,7 @@ fn fuzz(task: &Task<'_>) -> Result<Vec<ComponentReport>, Error> {
     let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
     let bar = bar(task.name());
     let progress = Mutex::new(vec![[0; 3]; jobs]);
-    let said: Vec<Result<Said, Error>> = thread::scope(|scope| {
+    let results: Vec<Result<JobResult, Error>> = thread::scope(|scope| {
         let tell = |job: usize, numbers: [u64; 3]| {
             let mut all = progress.lock().expect("no thread panics with the lock");
             all[job] = numbers;
@@ -367,8 +367,8 @@ fn fuzz(task: &Task<'_>) -> Result<Vec<ComponentReport>, Error> {
         jobs.into_iter().map(|job| job.join().expect("a job does not panic")).collect()
     });
     bar.finish_and_clear();
-    let said = said.into_iter().collect::<Result<Vec<_>, Error>>()?;
-    let mut reports = settle(together(said), &known, task)?;
+    let results = results.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    let mut reports = deduplicate(merge_jobs(results), &known, task)?;
     if let Target::Declared(manifest, declared) = task.target {
         for report in &mut reports {
             report.location = Some(manifest.location(declared));
@@ -389,11 +389,11 @@ fn bar(name: &str) -> ProgressBar {
 }
 
 /// Runs one job and gives what it says.
-fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<Said, Error> {
+fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobResult, Error> {
     let wrong = |why: String| Error::new(why).within(task.name().to_owned());
     let io = |error: std::io::Error| wrong(format!("cannot run a job of the fuzzer: {error}"));
     let folder = tempfile::tempdir().map_err(io)?;
-    let result = folder.path().join("said.json");
+    let result = folder.path().join("results.json");
     let mut stderr = tempfile::tempfile().map_err(io)?;
     let mut command = Command::new(std::env::current_exe().map_err(io)?);
     command.arg("fuzz");
@@ -436,11 +436,15 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<Said,
 
 /// One report for each place of what several jobs say; their findings come beside it, as each may
 /// have been found by several jobs at several places.
-fn together(said: Vec<Said>) -> (Vec<ComponentReport>, Vec<Met>) {
-    let (mut all, mut findings): (Vec<ComponentReport>, Vec<Met>) = Default::default();
-    for (mut report, times) in said.into_iter().flatten() {
+fn merge_jobs(results: Vec<JobResult>) -> (Vec<ComponentReport>, Vec<Occurrence>) {
+    let (mut all, mut findings): (Vec<ComponentReport>, Vec<Occurrence>) = Default::default();
+    for (mut report, times) in results.into_iter().flatten() {
         let found = std::mem::take(&mut report.findings).into_iter().zip(times);
-        findings.extend(found.map(|(finding, times)| Met { place: report.place, finding, times }));
+        findings.extend(found.map(|(finding, times)| Occurrence {
+            place: report.place,
+            finding,
+            times,
+        }));
         let Some(one) = all.iter_mut().find(|one| one.place == report.place) else {
             all.push(report);
             continue;
@@ -464,7 +468,7 @@ fn together(said: Vec<Said>) -> (Vec<ComponentReport>, Vec<Met>) {
 }
 
 /// A finding of one job at one place.
-struct Met {
+struct Occurrence {
     place: Place,
     finding: Finding,
     times: u64,
@@ -473,7 +477,7 @@ struct Met {
 /// What makes two findings of a component one: the invariant, and why it breaks as far as known.
 type Key = (String, Option<String>);
 
-impl Met {
+impl Occurrence {
     fn key(&self) -> Key {
         let why = reason(&self.finding.diagnosis, &self.finding.found);
         (self.finding.invariant.clone(), why.map(str::to_owned))
@@ -499,8 +503,8 @@ fn kept(
 
 /// Puts every bug into the report once, on the smallest case that any job found at any place, and
 /// leaves only this case on disk. What was known before the run is counted in a warning.
-fn settle(
-    (mut reports, mut met): (Vec<ComponentReport>, Vec<Met>),
+fn deduplicate(
+    (mut reports, mut met): (Vec<ComponentReport>, Vec<Occurrence>),
     known: &BTreeSet<Key>,
     task: &Task<'_>,
 ) -> Result<Vec<ComponentReport>, Error> {
@@ -517,7 +521,7 @@ fn settle(
     for path in surplus {
         fs::remove_file(&path).map_err(|error| Error::io("remove", &path, &error))?;
     }
-    let is_kept = |one: &Met| {
+    let is_kept = |one: &Occurrence| {
         let path = smallest.get(&one.key()).map(|(_, path)| path.display().to_string());
         path.is_some() && path == one.finding.case_file
     };
@@ -573,7 +577,7 @@ fn settle(
 /// Deterministic: the smallest inputs come first, and each that makes something new happen is
 /// kept.
 fn minimise(task: &Task<'_>) -> Result<String, Error> {
-    let mut session = task.start()?.without_looking();
+    let mut session = task.start()?.dry();
     // What cannot be called makes nothing happen, which says nothing about the inputs.
     let unable = || {
         let why = "the component does not load, hangs or dies: nothing was removed";

@@ -27,7 +27,7 @@ use crate::value::place::Place;
 use crate::value::record::{Shared, floats};
 
 /// How often cases of one invariant that no bug of it explains are looked into.
-const LOOKS: u32 = 12;
+const INVESTIGATIONS: u32 = 12;
 
 /// A component that is being fuzzed.
 pub(crate) struct Session {
@@ -37,7 +37,7 @@ pub(crate) struct Session {
     places: Vec<AtPlace>,
     seed: u64,
     /// Whether what breaks is looked into.
-    looks: bool,
+    investigates: bool,
     started: Instant,
     patience: Patience,
 }
@@ -98,7 +98,7 @@ impl Session {
             any_options,
             places: at,
             seed,
-            looks: true,
+            investigates: true,
             started: Instant::now(),
             patience: Patience::default(),
         };
@@ -114,8 +114,8 @@ impl Session {
     }
 
     /// The same, for the sake of what happens alone: nothing that breaks is looked into.
-    pub(crate) fn without_looking(self) -> Self {
-        Session { looks: false, ..self }
+    pub(crate) fn dry(self) -> Self {
+        Session { investigates: false, ..self }
     }
 
     /// Checks what some bytes stand for; says whether they stand for a case.
@@ -220,7 +220,7 @@ impl Session {
             }
         }
         events_of_output(&memo);
-        if !self.looks {
+        if !self.investigates {
             broken.clear();
         }
         for (invariant, case, found) in broken {
@@ -262,8 +262,8 @@ impl Session {
         let order = contract.invariants().iter().position(|one| one.id == invariant.id);
         let unexplained = &mut at.unexplained[order.expect("it is one of the contract's")];
         *unexplained += 1;
-        let look = unexplained.is_power_of_two() && unexplained.ilog2() < LOOKS;
-        if !look || patience.is_over() {
+        let investigate = unexplained.is_power_of_two() && unexplained.ilog2() < INVESTIGATIONS;
+        if !investigate || patience.is_over() {
             if let Some(bug) = of_invariant.first_mut() {
                 bug.met += 1;
             }

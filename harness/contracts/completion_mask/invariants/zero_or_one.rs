@@ -5,7 +5,7 @@
 //!
 //! ### Why it matters
 //! Losses are multiplied by the mask and divided by its sum. A count or a negative entry in it
-//! weighs tokens, or turns their gradient around.
+//! weights tokens, or turns their gradient around.
 //!
 //! ### Does not hold for
 //! Nothing: flags are not rounded.

@@ -5,7 +5,7 @@
 //!
 //! ### Why it matters
 //! An estimate is a function of the ratio alone. What depends on how likely the token is in itself
-//! weighs it twice, as sampling has weighed it already, or loses the digits of rare tokens.
+//! weights it twice, as sampling has weighted it already, or loses the digits of rare tokens.
 //!
 //! ### Does not hold for
 //! Numbers that rounding would change.

@@ -11,7 +11,7 @@ pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new(
             "advantages-cross-rows-when-square",
-            "with N = T every row is weighed by the advantages of all rows",
+            "with N = T every row is weighted by the advantages of all rows",
         )
         .seen("prime-rl 8d77a2cd9")
         .gives(&[across_rows]),
@@ -36,7 +36,7 @@ pub(super) fn all() -> Vec<Fault> {
         }]),
         Fault::new(
             "advantages-of-another-row",
-            "each row is weighed by the advantages of the row before it",
+            "each row is weighted by the advantages of the row before it",
         )
         .seen("LLaMA-Factory #7576: slices of other rows")
         .on(&[|case, _| {
@@ -123,7 +123,7 @@ fn across_rows(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> Policy
     with_loss(right_output, ndarray::arr0(loss), Some(slopes))
 }
 
-/// The tokens are weighed by their advantages, and divided by the sum of those.
+/// The tokens are weighted by their advantages, and divided by the sum of those.
 fn as_mask(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLossOutput {
     let advantages = Advantages::of(case);
     let places: Vec<(usize, usize)> =

@@ -47,7 +47,7 @@ pub(super) fn what() -> Vec<Fault> {
             let exponent = g.exponent(at);
             g.loss(g.ratio(at).detach() + (exponent - exponent.detach()), at)
         })]),
-        Fault::new("weight-applied-twice", "the loss of a token is weighed by its ratio once more")
+        Fault::new("weight-applied-twice", "the loss of a token is weighted by its ratio once more")
             .seen("unsloth-zoo #870 (a5efee2c)")
             .made_of([on_tape(|g, at| g.loss(g.ratio(at), at) * g.ratio(at).detach())]),
         Fault::new(

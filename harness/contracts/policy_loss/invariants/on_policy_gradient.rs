@@ -8,7 +8,7 @@
 //! something else from the first step on, whatever the loss says.
 //!
 //! ### Does not hold for
-//! `cispo` with an upper bound below 1, which weighs every token by less than 1.
+//! `cispo` with an upper bound below 1, which weights every token by less than 1.
 //!
 //! ### Bugs it has caught
 //! unsloth #5230: right loss, gradient exactly 0. verl #3332: loss divided after the gradient was
