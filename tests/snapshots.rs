@@ -39,8 +39,7 @@ fn suite(factor: f64) -> ExitCode {
     };
     let options = Options { scale: Scale::None, ..Options::default() };
     let check = |name| {
-        let check =
-            shakedown::check::<GroupAdvantage>(centred).named(name).without_corpora();
+        let check = shakedown::check::<GroupAdvantage>(centred).named(name).without_corpora();
         check.options(options.clone()).places([Place::CPU_F32])
     };
     let mut suite = Suite::new().with(check("dr. grpo")).snapshots("kept");

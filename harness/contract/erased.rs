@@ -41,8 +41,8 @@ pub trait AnyContract: AnyDefinition {
     fn default_options(&self) -> Arc<dyn AnyOptions>;
     /// Options drawn at random, always valid.
     fn draw_options(&self, u: &mut Unstructured<'_>) -> arbitrary::Result<Arc<dyn AnyOptions>>;
-    /// The options at the end of some steps into a document, which may be out of range; the defaults
-    /// where there are none.
+    /// The options at the end of some steps into a document, which may be out of range; the
+    /// defaults where there are none.
     ///
     /// # Errors
     /// With line, column and the nearest known name.
