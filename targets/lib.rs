@@ -58,7 +58,8 @@ fn arithmetic(kind: Kind) -> Kind {
     }
 }
 
-/// The example of `shakedown::tensor`, tried here: the tests of shakedown itself go without libtorch.
+/// The example of `shakedown::tensor`, tried here: the tests of shakedown itself go without
+/// libtorch.
 #[cfg(doctest)]
 #[doc = include_str!("../harness/host/tensor/example.md")]
 mod example_of_tensors {}

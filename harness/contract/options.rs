@@ -228,7 +228,8 @@ pub fn above<T>(number: T) -> (Bound<T>, Bound<T>) {
 /// Whether an option is in its range, to which no infinity belongs.
 ///
 /// # Errors
-/// It is not: what is expected (in the range's words, where there are no others) and what was found.
+/// It is not: what is expected (in the range's words, where there are no others) and what was
+/// found.
 pub fn within<T: Ranged>(
     option: &T,
     range: impl RangeBounds<T::Number>,

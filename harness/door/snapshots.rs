@@ -2,9 +2,9 @@
 //! behaviour shows up in `cargo insta review`, a change of the last bits does not.
 //!
 //! Each number is written with one digit more than its tolerance, the bound that
-//! [`tolerance`](crate::numeric::tolerance) gives for its dtype and for the terms that made it; and it is
-//! not the texts that are compared but the numbers in them, with that tolerance. So noise neither
-//! breaks a snapshot nor rewrites one, not even where a number lies between two roundings.
+//! [`tolerance`](crate::numeric::tolerance) gives for its dtype and for the terms that made it; and
+//! it is not the texts that are compared but the numbers in them, with that tolerance. So noise
+//! neither breaks a snapshot nor rewrites one, not even where a number lies between two roundings.
 //!
 //! [`Suite::snapshots`](crate::Suite::snapshots) adds a test for each component and place. Without
 //! `cargo-insta`, run the tests with `INSTA_UPDATE=always` and read the difference in git.

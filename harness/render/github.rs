@@ -66,7 +66,9 @@ mod tests {
             "name": "returns", "contract": "returns", "stage": "advantage", "place": "cpu/f32",
             "location": {"file": "a,b.yaml", "line": 3}, "status": "fail", "reason": null,
             "cases": 1, "calls": 1, "elapsed_ms": 0, "findings": [], "classes": {},
-            "invariants": [{"id": "inputs-unchanged", "status": "fail", "cases": 1, "reason": "holds"}],
+            "invariants": [
+                {"id": "inputs-unchanged", "status": "fail", "cases": 1, "reason": "holds"},
+            ],
             "warnings": ["inputs-unchanged holds", "no case of the class `x` was generated"],
         });
         let report = json!({

@@ -47,9 +47,12 @@ pub(super) fn what() -> Vec<Fault> {
             let exponent = g.exponent(at);
             g.loss(g.ratio(at).detach() + (exponent - exponent.detach()), at)
         })]),
-        Fault::new("weight-applied-twice", "the loss of a token is weighted by its ratio once more")
-            .seen("unsloth-zoo #870 (a5efee2c)")
-            .made_of([on_tape(|g, at| g.loss(g.ratio(at), at) * g.ratio(at).detach())]),
+        Fault::new(
+            "weight-applied-twice",
+            "the loss of a token is weighted by its ratio once more",
+        )
+        .seen("unsloth-zoo #870 (a5efee2c)")
+        .made_of([on_tape(|g, at| g.loss(g.ratio(at), at) * g.ratio(at).detach())]),
         Fault::new(
             "weight-keeps-its-gradient",
             "the weight of a token is not detached and adds a gradient of its own",
