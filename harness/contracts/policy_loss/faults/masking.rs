@@ -9,46 +9,37 @@ use crate::numeric::conventions::EmptyMask;
 pub(super) fn all() -> Vec<Fault> {
     vec![
         Fault::new(
-"mask-one-position-early",
-"the mask is shifted by one token against the log-probabilities",
-)
-.seen("verl #3287 (2d6c6dbb3); trlx #108 (8edcd9d), #509 (fbc9e04); trl #469, #6800")
-.made_of([shifted(|token| token.checked_sub(1)), shifted(|token| Some(token + 1))]),
+            "mask-one-position-early",
+            "the mask is shifted by one token against the log-probabilities",
+        )
+        .seen("verl #3287 (2d6c6dbb3); trlx #108 (8edcd9d), #509 (fbc9e04); trl #469, #6800")
+        .made_of([shifted(|token| token.checked_sub(1)), shifted(|token| Some(token + 1))]),
         Fault::new(
-"masked-after-the-arithmetic",
-"what stands under the mask is computed with, and masked afterwards",
-)
-.seen("trl #5594 (43e09b8fb)")
-.under("{masked_values: any}")
-.made_of([false, true].map(too_late)),
-        Fault::new(
-"mask-ignored",
-"every place counts",
-)
-.seen("trlx: losses over the padded batch")
-.made_of([with_mask(|_, _| true)]),
-        Fault::new(
-"last-token-left-out",
-"the last token of each row does not count",
-)
-.seen("trl #2332 (7f2ccbe3a); trlx #401 (a369dad)")
-.made_of([with_mask(|mask, at| {
-    mask[at] && mask.row(at.0).iter().rposition(|kept| *kept) != Some(at.1)
-})]),
-        Fault::new(
-"first-token-left-out",
-"the first token of each row does not count",
-)
-.seen("verl #3287 (2d6c6dbb3)")
-.made_of([with_mask(|mask, at| {
-    mask[at] && mask.row(at.0).iter().position(|kept| *kept) != Some(at.1)
-})]),
-        Fault::new(
-"empty-mask-returns-a-constant",
-"a batch without a token gives 0/0",
-)
-.seen("ROLL 3a7b01f9; OpenRLHF 0fdee11b, bb463427; NeMo-RL #166 (5ff10f613); verl e9bcd2ba0")
-.gives(&[|case, options, dtype| {
+            "masked-after-the-arithmetic",
+            "what stands under the mask is computed with, and masked afterwards",
+        )
+        .seen("trl #5594 (43e09b8fb)")
+        .under("{masked_values: any}")
+        .made_of([false, true].map(too_late)),
+        Fault::new("mask-ignored", "every place counts")
+            .seen("trlx: losses over the padded batch")
+            .made_of([with_mask(|_, _| true)]),
+        Fault::new("last-token-left-out", "the last token of each row does not count")
+            .seen("trl #2332 (7f2ccbe3a); trlx #401 (a369dad)")
+            .made_of([with_mask(|mask, at| {
+                mask[at] && mask.row(at.0).iter().rposition(|kept| *kept) != Some(at.1)
+            })]),
+        Fault::new("first-token-left-out", "the first token of each row does not count")
+            .seen("verl #3287 (2d6c6dbb3)")
+            .made_of([with_mask(|mask, at| {
+                mask[at] && mask.row(at.0).iter().position(|kept| *kept) != Some(at.1)
+            })]),
+        Fault::new("empty-mask-returns-a-constant", "a batch without a token gives 0/0")
+            .seen(
+                "ROLL 3a7b01f9; OpenRLHF 0fdee11b, bb463427; NeMo-RL #166 (5ff10f613); \
+                 verl e9bcd2ba0",
+            )
+            .gives(&[|case, options, dtype| {
                 let right = right(case, options, dtype);
                 if tokens(&case.mask) > 0 {
                     return right;
@@ -57,16 +48,16 @@ pub(super) fn all() -> Vec<Fault> {
                 with_loss(right, ndarray::arr0(f64::NAN), Some(nan))
             }]),
         Fault::new(
-"fused-path-zero-gradient",
-"the gradient is 0 where fewer than 15% of the places count",
-)
-.seen("unsloth #5230, #7012")
-.gives(&[|case, options, dtype| {
-                let right = right(case, options, dtype);
-                let few = (tokens(&case.mask) as f64) < 0.15 * case.mask.len() as f64;
-                let (loss, slopes) = (right.loss.clone(), gradient(&right));
-                with_loss(right, loss, Some(if few { slopes * 0.0 } else { slopes }))
-            }]),
+            "fused-path-zero-gradient",
+            "the gradient is 0 where fewer than 15% of the places count",
+        )
+        .seen("unsloth #5230, #7012")
+        .gives(&[|case, options, dtype| {
+            let right = right(case, options, dtype);
+            let few = (tokens(&case.mask) as f64) < 0.15 * case.mask.len() as f64;
+            let (loss, slopes) = (right.loss.clone(), gradient(&right));
+            with_loss(right, loss, Some(if few { slopes * 0.0 } else { slopes }))
+        }]),
     ]
 }
 
