@@ -170,16 +170,31 @@ pub(crate) fn nested<T>(
     array: ArrayViewD<'_, T>,
     element: &dyn Fn(&mut String, &T),
 ) {
-    if array.ndim() == 0 {
-        element(text, array.first().expect("an array of dimension 0 has one element"));
-        return;
+    // How many elements each bracket holds, the outermost first.
+    let shape = array.shape();
+    let sizes: Vec<usize> = (0..shape.len()).map(|axis| shape[axis..].iter().product()).collect();
+    if sizes.first() == Some(&0) {
+        return empty(text, shape);
     }
-    text.push('[');
-    for (index, part) in array.outer_iter().enumerate() {
+    for (index, x) in array.iter().enumerate() {
         if index > 0 {
             text.push_str(", ");
         }
-        nested(text, part, element);
+        let starts = sizes.iter().filter(|size| index.is_multiple_of(**size));
+        starts.for_each(|_| text.push('['));
+        element(text, x);
+        let ends = sizes.iter().filter(|size| (index + 1).is_multiple_of(**size));
+        ends.for_each(|_| text.push(']'));
+    }
+}
+
+/// Writes the brackets of an array without elements.
+fn empty(text: &mut String, shape: &[usize]) {
+    let Some((length, inner)) = shape.split_first() else { return };
+    text.push('[');
+    for index in 0..*length {
+        text.push_str(if index > 0 { ", " } else { "" });
+        empty(text, inner);
     }
     text.push(']');
 }
@@ -204,7 +219,27 @@ fn branch_text(branch: &Branch, separator: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ndarray::{ArrayD, IxDyn};
+
     use super::*;
+
+    #[test]
+    fn brackets_follow_the_shape() {
+        let shown = |shape: &[usize]| {
+            let count = shape.iter().product();
+            let array = ArrayD::from_shape_vec(IxDyn(shape), (0..count).collect()).unwrap();
+            let mut text = String::new();
+            nested(&mut text, array.view(), &|text, x: &usize| text.push_str(&x.to_string()));
+            text
+        };
+        assert_eq!(shown(&[]), "0");
+        assert_eq!(shown(&[3]), "[0, 1, 2]");
+        assert_eq!(shown(&[2, 2]), "[[0, 1], [2, 3]]");
+        assert_eq!(shown(&[2, 1, 2]), "[[[0, 1]], [[2, 3]]]");
+        assert_eq!(shown(&[0]), "[]");
+        assert_eq!(shown(&[2, 0]), "[[], []]");
+        assert_eq!(shown(&[0, 2]), "[]");
+    }
 
     #[test]
     fn numbers_are_short_and_exact() {
