@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use ndarray::{Array, ArrayD, ArrayViewD, Dimension};
+use ndarray::{Array, ArrayD, ArrayRef, ArrayViewD, Dimension, IxDyn};
 
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::definition::{AnyDefinition, Definition};
@@ -13,7 +13,7 @@ use crate::contract::options::AnyOptions;
 use crate::generate::pick::Pick;
 use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
 use crate::value::place::Place;
-use crate::value::record::{self, AnyRecord, Shared, ValueRef, index, same_bits};
+use crate::value::record::{self, AnyRecord, Shared, ValueRef, index, is_exact};
 use crate::value::text::pair;
 
 /// What checking one case said: it holds, or why checking stopped.
@@ -48,6 +48,7 @@ pub use __broken as broken;
 pub struct Memo {
     pub(crate) output: Option<Result<Arc<Returned>, Failure>>,
     with_gradient: Option<Result<Arc<Returned>, Failure>>,
+    pick: Option<Pick>,
     pub(crate) expected: Option<Arc<Vec<Expected>>>,
 }
 
@@ -86,7 +87,7 @@ impl<'a> AnyProbe<'a> {
         memo: &'a mut Memo,
         calls: &'a mut u64,
     ) -> Self {
-        let pick = Pick::of(&**case);
+        let pick = memo.pick.get_or_insert_with(|| Pick::of(&**case)).clone();
         let failed = None;
         AnyProbe { contract, case, options, place, tolerance, pick, failed, component, memo, calls }
     }
@@ -192,12 +193,11 @@ impl<'a> AnyProbe<'a> {
 
     /// A case of the contract under these options that is exact in the place's dtype.
     fn exact(&self, case: &dyn AnyRecord, options: &Arc<dyn AnyOptions>) -> Result<Shared, Stop> {
-        let stored = case.rounded(self.place.dtype);
-        let valid = self.contract.valid(&*stored, &**options, self.place.dtype).is_ok();
-        if !valid || self.contract.refuses(case, &**options) || !same_bits(&*stored, case) {
-            return Err(Stop::Vacuous);
-        }
-        Ok(stored)
+        let dtype = self.place.dtype;
+        let of_contract = is_exact(case, dtype)
+            && self.contract.valid(case, &**options, dtype).is_ok()
+            && !self.contract.refuses(case, &**options);
+        if of_contract { Ok(case.rounded(dtype)) } else { Err(Stop::Vacuous) }
     }
 
     /// Whether the component asks for the value of an option, and does not only declare it.
@@ -543,9 +543,9 @@ pub(crate) struct Difference {
 /// The first place where two arrays differ by more than allowed; infinitely far is never checked,
 /// and two NaN are the same.
 pub(crate) fn difference(
-    left: &ArrayD<f64>,
-    right: &ArrayD<f64>,
-    allowed: &ArrayD<f64>,
+    left: &ArrayRef<f64, IxDyn>,
+    right: &ArrayRef<f64, IxDyn>,
+    allowed: &ArrayRef<f64, IxDyn>,
 ) -> Option<Difference> {
     let places = left.indexed_iter().zip(right).zip(allowed);
     let differ = |left: f64, right: f64, allowed: f64| {

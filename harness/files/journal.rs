@@ -1,18 +1,25 @@
-//! The journal: each case is on disk before a component runs on it, so that a run that is killed
+//! The journal: each case is in a file before a component runs on it, so that a run that is killed
 //! in the middle of a call loses nothing. The next run of the component begins with that case.
 
+use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use memmap2::MmapMut;
+use ndarray::ArrayD;
+use serde::Deserialize;
 
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
 use crate::files::case_file::{self, CaseFile};
-use crate::files::corpora::{found_folder, make_found_folder, yaml_files};
+use crate::files::corpora::{found_folder, make_found_folder};
 use crate::value::error::Error;
 use crate::value::place::Place;
-use crate::value::record::AnyRecord;
+use crate::value::record::{Shared, Value};
 use crate::value::yaml;
 
 /// A component whose cases are put into a journal, where there is one, before it is called.
@@ -40,7 +47,7 @@ impl Journaled {
 impl Component for Journaled {
     fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
         if let Some(journal) = &mut self.journal {
-            journal.note(&**call.case);
+            journal.note(call.case);
         }
         self.component.call(call)
     }
@@ -64,15 +71,27 @@ impl Component for Journaled {
 
 /// The open journal of one component at one place; its file goes when the run ends. The file is
 /// locked while its run lives, which says more than a process id: containers use those again.
+///
+/// It is memory that belongs to the file: what stands there outlives the process, and a call costs
+/// no system call. First come the length of the [`Head`], the head and zeros, then the length of
+/// the case in flight and its values.
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
-    failed: Option<Error>,
-    head: usize,
-    longest: usize,
-    text: String,
+    memory: MmapMut,
+    /// Where the length of the case stands.
+    case_at: usize,
+    /// The case that stands there.
+    noted: Option<Shared>,
     bytes: Vec<u8>,
+    failed: Option<Error>,
 }
+
+/// What a file has room for at first; it grows with its cases.
+const FIRST_BYTES: usize = 1 << 14;
+
+/// The name of what a journal ends with.
+const SUFFIX: &str = ".journal";
 
 fn prefix(component: &str, place: Place) -> String {
     let slug = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
@@ -94,36 +113,62 @@ impl Journal {
         let folder = found_folder(corpora, contract.id());
         make_found_folder(&folder)?;
         let failed = |error: std::io::Error| Error::io("write in", &folder, &error);
-        let (file, path) = tempfile::Builder::new()
+        let (mut file, path) = tempfile::Builder::new()
             .prefix(&prefix(component, place))
-            .suffix(".yaml")
+            .suffix(SUFFIX)
             .tempfile_in(&folder)
             .map_err(failed)?
             .keep()
             .map_err(|error| failed(error.error))?;
         // Some network drives know no locks; two runs at a time may then share what was in flight.
         let _ = file.lock();
-        let text = case_file::head(contract.id(), None, Some(component), Some(place), options);
-        let (head, bytes) = (text.len(), Vec::new());
-        Ok(Journal { path, file, failed: None, head, longest: 0, text, bytes })
+        let head = case_file::head(contract.id(), None, Some(component), Some(place), options);
+        let memory = grown(&mut file, FIRST_BYTES + head.len()).map_err(failed)?;
+        let (noted, bytes, failed) = (None, Vec::new(), None);
+        let mut journal = Journal { path, file, memory, case_at: 0, noted, bytes, failed };
+        journal.put(0, head.as_bytes());
+        journal.case_at = LENGTH + head.len();
+        Ok(journal)
     }
 
-    /// Puts a case on disk. The file is one valid case file at every moment but this one.
-    fn note(&mut self, case: &dyn AnyRecord) {
-        self.text.truncate(self.head);
-        yaml::write_record(&mut self.text, case);
-        // Blank lines cover what a longer case left behind; no truncation, no second system call.
-        self.longest = self.longest.max(self.text.len());
-        self.bytes.clear();
-        self.bytes.extend_from_slice(self.text.as_bytes());
-        self.bytes.resize(self.longest, b'\n');
-        let written = self.file.rewind().and_then(|()| self.file.write_all(&self.bytes));
-        if let Err(error) = written {
-            self.failed = Some(Error::io("write", &self.path, &error));
+    /// Puts a case into the file.
+    fn note(&mut self, case: &Shared) {
+        if self.noted.as_ref().is_some_and(|noted| Arc::ptr_eq(noted, case)) {
+            return;
         }
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        case.each(&mut |name, value| {
+            let entry = (name, value);
+            let written = postcard::to_extend(&entry, std::mem::take(&mut bytes));
+            bytes = written.expect("values can be written to memory");
+        });
+        let needed = self.case_at + LENGTH + bytes.len();
+        if needed > self.memory.len() {
+            match grown(&mut self.file, needed.next_power_of_two()) {
+                Ok(memory) => self.memory = memory,
+                Err(error) => {
+                    self.failed = Some(Error::io("write", &self.path, &error));
+                    return;
+                }
+            }
+        }
+        self.put(self.case_at, &bytes);
+        self.bytes = bytes;
+        self.noted = Some(Shared::clone(case));
     }
 
-    /// Whether every case so far was put on disk.
+    /// Puts bytes and their length there. A length is never that of other bytes.
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        let start = at + LENGTH;
+        self.memory[at..start].fill(0);
+        fence(Ordering::SeqCst);
+        self.memory[start..start + bytes.len()].copy_from_slice(bytes);
+        fence(Ordering::SeqCst);
+        self.memory[at..start].copy_from_slice(&bytes.len().to_le_bytes());
+    }
+
+    /// Whether every case so far was put into the file.
     ///
     /// # Errors
     /// The disk is full, say.
@@ -141,6 +186,65 @@ impl Drop for Journal {
     }
 }
 
+/// The bytes of a length.
+const LENGTH: usize = size_of::<usize>();
+
+/// The memory of a file that is made this long. Zeros are written, so that a full disk is an error
+/// here and not a signal later.
+#[expect(unsafe_code, reason = "files as memory")]
+fn grown(file: &mut File, length: usize) -> std::io::Result<MmapMut> {
+    let before = file.seek(std::io::SeekFrom::End(0))?;
+    file.write_all(&vec![0; length.saturating_sub(before as usize)])?;
+    // SAFETY: others that shorten the file could end this process. It is locked, its name is
+    // random, and what reads it only does once it can lock it.
+    unsafe { MmapMut::map_mut(&*file) }
+}
+
+/// A value as it stands in a journal: as [`ValueRef`](crate::value::record::ValueRef) was written.
+#[derive(Deserialize)]
+enum Noted {
+    Float(ArrayD<f64>),
+    Int(ArrayD<i64>),
+    Bool(ArrayD<bool>),
+    Text(ArrayD<String>),
+    TextOrNull(ArrayD<Option<String>>),
+}
+
+impl From<Noted> for Value {
+    fn from(noted: Noted) -> Value {
+        match noted {
+            Noted::Float(array) => Value::Float(array),
+            Noted::Int(array) => Value::Int(array),
+            Noted::Bool(array) => Value::Bool(array),
+            Noted::Text(array) => Value::Text(array.mapv(Some)),
+            Noted::TextOrNull(array) => Value::Text(array),
+        }
+    }
+}
+
+/// The case that stands in the bytes of a journal, where there is one.
+fn read(contract: &'static dyn AnyContract, bytes: &[u8]) -> Option<CaseFile> {
+    let (head, rest) = split_length(bytes)?;
+    let (mut noted, _) = split_length(rest)?;
+    let mut values: HashMap<String, Value> = HashMap::new();
+    while !noted.is_empty() {
+        let (name, value): (String, Option<Noted>);
+        ((name, value), noted) = postcard::take_from_bytes(noted).ok()?;
+        values.extend(value.map(|value| (name, value.into())));
+    }
+    let case = contract.case(&mut |name| values.remove(name)).ok()?;
+    let mut text = String::from_utf8(head.to_owned()).ok()?;
+    yaml::write_record(&mut text, &*case);
+    CaseFile::parse_of(contract, &text).ok()
+}
+
+/// The bytes behind a length, and the rest; nothing where there are none.
+fn split_length(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let length = usize::from_le_bytes(*length);
+    (length > 0).then(|| rest.split_at_checked(length))?
+}
+
 /// The cases that were in flight when earlier runs of a component were killed; their journals are
 /// taken away. The journal of a run that still lives is left alone.
 pub(crate) fn left_behind(
@@ -151,9 +255,13 @@ pub(crate) fn left_behind(
 ) -> Vec<CaseFile> {
     let prefix = prefix(component, place);
     let mut cases = Vec::new();
-    for path in yaml_files(&found_folder(corpora, contract.id())) {
+    let entries = fs::read_dir(found_folder(corpora, contract.id()));
+    let mut paths: Vec<PathBuf> =
+        entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-        if !name.starts_with(&prefix) {
+        if !name.starts_with(&prefix) || !name.ends_with(SUFFIX) {
             continue;
         }
         let Ok(file) = File::open(&path) else { continue };
@@ -161,7 +269,7 @@ pub(crate) fn left_behind(
             continue;
         }
         // Two names may begin alike, and a run may have ended before its first call.
-        let case = CaseFile::read_of(contract, &path).ok();
+        let case = fs::read(&path).ok().and_then(|bytes| read(contract, &bytes));
         let case = case.filter(|case| case.component.as_deref() == Some(component));
         if let Some(case) = case.filter(|case| case.place == Some(place)) {
             cases.push(case);

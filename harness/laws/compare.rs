@@ -1,6 +1,6 @@
 //! Comparing two outputs of one component: how laws say where they differ.
 
-use ndarray::{Array2, ArrayD};
+use ndarray::{Array2, ArrayViewD, CowArray, IxDyn, Slice};
 
 use crate::contract::component::Returned;
 use crate::contract::probe::{AnyProbe, Difference, Outcome, Probe, Stop, broken, difference};
@@ -26,17 +26,18 @@ fn unmasked(
     what: &str,
 ) -> Outcome {
     let before = probe.output()?;
-    let after = outputs(&*probe.call(changed)?.output);
+    let returned = probe.call(changed)?;
+    let after = outputs(&*returned.output);
     let expected_after = probe.expected_of(changed);
     for (name, before) in outputs(&*before.output) {
         let Some((_, after)) = after.iter().find(|(known, _)| *known == name) else { continue };
         let mut allowed = probe.bounds(name);
-        let mut after = after.clone();
+        let mut after = after.view();
         let mut allowed_after = probe.bounds_in(&expected_after, name);
         if let Some(axis) = axes.position(name, 'T') {
-            let columns: Vec<usize> = (0..before.shape()[axis.index()]).collect();
-            after = after.select(axis, &columns);
-            allowed_after = allowed_after.select(axis, &columns);
+            let columns = Slice::from(..before.shape()[axis.index()]);
+            after.slice_axis_inplace(axis, columns);
+            allowed_after.slice_axis_inplace(axis, columns);
             for (allowed, kept) in allowed.iter_mut().zip(mask) {
                 *allowed = if *kept { *allowed } else { f64::INFINITY };
             }
@@ -77,7 +78,8 @@ pub(crate) fn rows_difference(
     let (whole, part) = (&*whole.output, &*part.output);
     for ((name, of_whole), (_, of_part)) in outputs(whole).into_iter().zip(outputs(part)) {
         let allowed = 2.0 * probe.bounds(name);
-        let [of_whole, allowed] = [of_whole, allowed].map(|a| take_rows(axes, name, &a, rows));
+        let [of_whole, allowed] =
+            [of_whole, allowed.view()].map(|array| take_rows(axes, name, array, rows));
         if let Some(Difference { index, left, right, allowed }) =
             difference(&of_part, &of_whole, &allowed)
         {
@@ -97,10 +99,15 @@ pub(crate) fn rows_difference(
 }
 
 /// Some rows of an output field; all of a field that has no rows.
-fn take_rows(axes: Axes, field: &str, array: &ArrayD<f64>, rows: &[usize]) -> ArrayD<f64> {
+fn take_rows<'a>(
+    axes: Axes,
+    field: &str,
+    array: ArrayViewD<'a, f64>,
+    rows: &[usize],
+) -> CowArray<'a, f64, IxDyn> {
     match axes.position(field, axes.row()) {
-        Some(axis) => array.select(axis, rows),
-        None => array.clone(),
+        Some(axis) => array.select(axis, rows).into(),
+        None => array.into(),
     }
 }
 
@@ -126,7 +133,7 @@ pub(crate) fn text_difference(
 }
 
 /// The float fields without the gradients, which the law `gradient` alone speaks about.
-pub(crate) fn outputs(record: &dyn AnyRecord) -> Vec<(&'static str, ArrayD<f64>)> {
+pub(crate) fn outputs(record: &dyn AnyRecord) -> Vec<(&'static str, ArrayViewD<'_, f64>)> {
     let mut fields = floats(record);
     fields.retain(|(name, _)| !name.starts_with("grad_"));
     fields

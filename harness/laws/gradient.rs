@@ -114,7 +114,8 @@ fn slope(
                 moved[side] = floats[element];
             }
         });
-        let output = floats(&*probe.call(&*case)?.output);
+        let returned = probe.call(&*case)?;
+        let output = floats(&*returned.output);
         let (first, _) = probe.contract.shapes(&*case, &**probe.options).swap_remove(0);
         let first = output.iter().find(|(name, _)| *name == first);
         summed[side] = first.map_or(0.0, |(_, array)| array.sum());

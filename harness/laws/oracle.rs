@@ -15,7 +15,7 @@
 //! Nearly all of them, once the convention is declared: for example prime-rl #390, `r - mean/std`
 //! for `(r - mean)/std`.
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, ArrayRef, IxDyn};
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
@@ -65,7 +65,7 @@ fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[Expected
 pub(crate) fn compare(
     tolerance: Tolerance,
     name: &str,
-    found: &ArrayD<f64>,
+    found: &ArrayRef<f64, IxDyn>,
     expected: &Expected,
 ) -> Outcome {
     let pairs = found.indexed_iter().zip(&expected.numbers);

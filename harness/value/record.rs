@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ndarray::{ArrayD, ArrayViewD, Dimension, IxDyn};
+use serde::Serialize;
 
 use super::place::Dtype;
 
@@ -45,11 +46,11 @@ pub trait Slot<A: Arrays>: Sized {
     /// Calls `f` with the floats of host arrays, for rounding in place.
     fn for_floats(&mut self, _: &'static str, _: &mut dyn FnMut(&'static str, &mut [f64])) {}
     /// Shows the values of host arrays to `f`.
-    fn visit(&self, _: &'static str, _: Visitor<'_>) {}
+    fn visit<'a>(&'a self, _: &'static str, _: Visitor<'_, 'a>) {}
 }
 
 /// What looks at the values of a record, name by name, without a copy.
-pub type Visitor<'a> = &'a mut dyn FnMut(&'static str, Option<ValueRef<'_>>);
+pub type Visitor<'f, 'a> = &'f mut dyn FnMut(&'static str, Option<ValueRef<'a>>);
 
 /// What the type of a field says of it. The host's arrays only: a tensor knows at run time.
 pub trait Typed {
@@ -153,7 +154,7 @@ impl Value {
 }
 
 /// A value of the host that stands in a record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub enum ValueRef<'a> {
     /// Floating-point numbers.
     Float(ArrayViewD<'a, f64>),
@@ -199,19 +200,16 @@ impl ValueRef<'_> {
         }
     }
 
-    /// Whether a value has the same bits: NaN equals NaN, 0.0 does not equal -0.0.
-    pub fn has_bits(&self, other: &Value) -> bool {
+    /// Whether both hold the same bits: NaN equals NaN, 0.0 does not equal -0.0.
+    pub fn same_bits(&self, other: &ValueRef<'_>) -> bool {
         match (self, other) {
-            (ValueRef::Float(a), Value::Float(b)) => {
+            (ValueRef::Float(a), ValueRef::Float(b)) => {
                 a.shape() == b.shape() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
             }
-            (ValueRef::Int(a), Value::Int(b)) => a == b,
-            (ValueRef::Bool(a), Value::Bool(b)) => a == b,
-            (ValueRef::Text(a), Value::Text(b)) => {
-                a.shape() == b.shape()
-                    && a.iter().zip(b).all(|(a, b)| b.as_deref() == Some(a.as_str()))
-            }
-            (ValueRef::TextOrNull(a), Value::Text(b)) => a == b,
+            (ValueRef::Int(a), ValueRef::Int(b)) => a == b,
+            (ValueRef::Bool(a), ValueRef::Bool(b)) => a == b,
+            (ValueRef::Text(a), ValueRef::Text(b)) => a == b,
+            (ValueRef::TextOrNull(a), ValueRef::TextOrNull(b)) => a == b,
             _ => false,
         }
     }
@@ -320,7 +318,7 @@ impl<T: Element, D: Dimension> Slot<Host> for ndarray::Array<T, D> {
         }
     }
 
-    fn visit(&self, name: &'static str, f: Visitor<'_>) {
+    fn visit<'a>(&'a self, name: &'static str, f: Visitor<'_, 'a>) {
         f(name, Some(T::borrowed(self.view().into_dyn())));
     }
 }
@@ -357,7 +355,7 @@ impl<A: Arrays, S: Slot<A>> Slot<A> for Option<S> {
         }
     }
 
-    fn visit(&self, name: &'static str, f: Visitor<'_>) {
+    fn visit<'a>(&'a self, name: &'static str, f: Visitor<'_, 'a>) {
         match self {
             Some(slot) => slot.visit(name, f),
             None => f(name, None),
@@ -403,7 +401,7 @@ impl<A: Arrays, R: Record<A>> Slot<A> for Vec<R> {
         }
     }
 
-    fn visit(&self, name: &'static str, f: Visitor<'_>) {
+    fn visit<'a>(&'a self, name: &'static str, f: Visitor<'_, 'a>) {
         for (index, record) in self.iter().enumerate() {
             record.visit(&mut |field, value| f(item(name, index, field), value));
         }
@@ -503,14 +501,14 @@ pub trait Record<A: Arrays = Host>: Sized {
     fn for_floats(&mut self, f: &mut dyn FnMut(&'static str, &mut [f64]));
 
     /// Shows each field's value to `f`, for host arrays.
-    fn visit(&self, f: Visitor<'_>);
+    fn visit<'a>(&'a self, f: Visitor<'_, 'a>);
 }
 
 /// A record of the host whose type is known at run time only: what a case or an output is to
 /// everything that is compiled once for all contracts.
 pub trait AnyRecord: Any + Debug + Send + Sync {
     /// Shows each field's value to `f`, in the order of the fields.
-    fn each(&self, f: Visitor<'_>);
+    fn each<'a>(&'a self, f: Visitor<'_, 'a>);
 
     /// The same record with its floats rounded to a dtype.
     fn rounded(&self, dtype: Dtype) -> Shared;
@@ -526,7 +524,7 @@ pub trait AnyRecord: Any + Debug + Send + Sync {
 pub type Shared = Arc<dyn AnyRecord>;
 
 impl<R: Record + Clone + PartialEq + Debug + Send + Sync + 'static> AnyRecord for R {
-    fn each(&self, f: Visitor<'_>) {
+    fn each<'a>(&'a self, f: Visitor<'_, 'a>) {
         self.visit(f);
     }
 
@@ -556,9 +554,15 @@ impl PartialEq for dyn AnyRecord {
 impl dyn AnyRecord {
     /// Each field's value.
     pub fn values(&self) -> Values<Value> {
-        let mut values = Values::new();
-        self.each(&mut |name, value| values.push((name, value.map(|value| value.to_value()))));
-        values
+        let owned = |value: Option<ValueRef<'_>>| value.map(|value| value.to_value());
+        self.fields().into_iter().map(|(name, value)| (name, owned(value))).collect()
+    }
+
+    /// Each field's value, where it stands.
+    pub fn fields(&self) -> Values<ValueRef<'_>> {
+        let mut fields = Values::new();
+        self.each(&mut |name, value| fields.push((name, value)));
+        fields
     }
 
     /// The record as what it is.
@@ -663,7 +667,7 @@ macro_rules! __record {
                 ); )+
             }
 
-            fn visit(&self, f: $crate::author::Visitor<'_>) {
+            fn visit<'a>(&'a self, f: $crate::author::Visitor<'_, 'a>) {
                 $( $crate::author::Slot::<A>::visit(&self.$field, stringify!($field), f); )+
             }
         }
@@ -674,22 +678,22 @@ pub use __record as record;
 
 /// Whether two records hold the same bits in every field.
 pub fn same_bits(a: &dyn AnyRecord, b: &dyn AnyRecord) -> bool {
-    let mut left: Vec<(&'static str, Option<Value>)> = Vec::new();
-    // One copy of one record: two cannot be walked at a time.
-    a.each(&mut |name, value| left.push((name, value.map(|value| value.to_value()))));
-    let (mut at, mut same) = (0, true);
-    b.each(&mut |name, value| {
-        let equal = left.get(at).is_some_and(|(known, left)| {
-            *known == name
-                && match (left, value) {
-                    (Some(left), Some(value)) => value.has_bits(left),
-                    (left, value) => left.is_none() && value.is_none(),
+    let (a, b) = (a.fields(), b.fields());
+    a.len() == b.len()
+        && a.iter().zip(&b).all(|((name, a), (other, b))| {
+            name == other
+                && match (a, b) {
+                    (Some(a), Some(b)) => a.same_bits(b),
+                    (a, b) => a.is_none() && b.is_none(),
                 }
-        });
-        same &= equal;
-        at += 1;
-    });
-    same && at == left.len()
+        })
+}
+
+/// Whether every float of a record is one of the dtype.
+pub fn is_exact(record: &dyn AnyRecord, dtype: Dtype) -> bool {
+    let exact = |x: &f64| dtype.round(*x).to_bits() == x.to_bits();
+    let mut floats = floats(record).into_iter();
+    dtype == Dtype::F64 || floats.all(|(_, array)| array.iter().all(exact))
 }
 
 /// Rounds the floats of a case to a dtype.
@@ -709,11 +713,11 @@ pub(crate) fn is_float(field: &Field) -> bool {
 }
 
 /// The float fields of a record that are present, by name.
-pub(crate) fn floats(record: &dyn AnyRecord) -> Vec<(&'static str, ArrayD<f64>)> {
+pub(crate) fn floats(record: &dyn AnyRecord) -> Vec<(&'static str, ArrayViewD<'_, f64>)> {
     let mut floats = Vec::new();
     record.each(&mut |name, value| {
         if let Some(ValueRef::Float(array)) = value {
-            floats.push((name, array.to_owned()));
+            floats.push((name, array));
         }
     });
     floats

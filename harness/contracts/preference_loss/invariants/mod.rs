@@ -51,7 +51,7 @@ invariants! {
 /// The losses, or the one loss.
 fn losses(output: &PreferenceLossOutput, options: &Options) -> Result<ArrayD<f64>, Stop> {
     let found = outputs(output).into_iter().find(|(name, _)| *name == options.output());
-    found.map(|(_, array)| array).ok_or(Stop::Vacuous)
+    found.map(|(_, array)| array.to_owned()).ok_or(Stop::Vacuous)
 }
 
 /// Numbers of the pairs, reduced as the losses are.
