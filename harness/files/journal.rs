@@ -72,9 +72,9 @@ impl Component for Journaled {
 /// The open journal of one component at one place; its file goes when the run ends. The file is
 /// locked while its run lives, which says more than a process id: containers use those again.
 ///
-/// It is memory that belongs to the file: what stands there outlives the process, and a call costs
-/// no system call. First come the length of the [`Head`], the head and zeros, then the length of
-/// the case in flight and its values.
+/// The file is memory: what stands there outlives the process, and a call costs no system call.
+/// First come what a case file says before its case and the length of that, then the length of the
+/// values of the case in flight and these.
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,

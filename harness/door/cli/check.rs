@@ -8,6 +8,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{CheckArguments, Done, is_terminal, output, values};
+use crate::contract::erased::RENAMED;
 use crate::engine::check::run as check_component;
 use crate::engine::subject::{Budget, Subject};
 use crate::files::manifest::{Declared, Manifest};
@@ -65,6 +66,7 @@ pub(super) fn select<'a>(
     asked: Option<&[Place]>,
     patterns: &[String],
 ) -> Result<Vec<Task<'a>>, Error> {
+    let patterns: Vec<String> = patterns.iter().map(|pattern| up_to_date(pattern)).collect();
     let mut tasks = Vec::new();
     for declared in &manifest.components {
         let places = declared.places(asked);
@@ -94,6 +96,16 @@ pub(super) fn select<'a>(
         return Err(Error::new(message));
     }
     Ok(tasks)
+}
+
+/// A pattern in which an invariant has the name that it has now.
+fn up_to_date(pattern: &str) -> String {
+    let Some((component, id)) = pattern.rsplit_once('/') else { return pattern.to_owned() };
+    let Some((_, now)) = RENAMED.iter().find(|(before, _)| *before == id) else {
+        return pattern.to_owned();
+    };
+    eprintln!("warning: --only {pattern}: `{id}` is called `{now}` now");
+    format!("{component}/{now}")
 }
 
 /// Leaves the places of a shard, and the components that have some.
