@@ -235,6 +235,15 @@ impl<'a> AnyProbe<'a> {
         Arc::clone(self.memo.expected.as_ref().expect("it was just filled"))
     }
 
+    /// Whether the definition is beyond what f64 can compute for the case: such a case is none.
+    pub(crate) fn is_beyond_f64(&mut self) -> bool {
+        if self.contract.refuses(&**self.case, &**self.options) {
+            return false;
+        }
+        let beyond = |number: &Number| number.scale.is_nan();
+        self.expected().iter().any(|expected| expected.numbers.iter().any(beyond))
+    }
+
     /// What the oracle expects for another case.
     pub fn expected_of(&self, case: &dyn AnyRecord) -> Vec<Expected> {
         self.contract.oracle(case, &**self.options, self.place.dtype)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::contract::component::{Component as _, Gradients};
+use crate::contract::component::{Component as _, Failure, Gradients};
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::probe::{Memo, Stop};
@@ -16,11 +16,13 @@ use crate::engine::{finding, stream};
 use crate::files::corpora;
 use crate::files::journal::{self, Journal};
 use crate::report::{
-    ComponentReport, Finding, InvariantReport, InvariantStatus, Status, never_reached,
+    ComponentReport, Cut, Finding, InvariantReport, InvariantStatus, Status, Times, milliseconds,
+    never_reached,
 };
 use crate::value::error::Error;
 use crate::value::place::Place;
 use crate::value::record::Shared;
+use crate::value::text::number;
 
 /// One invariant while its component is checked.
 pub(crate) struct Progress {
@@ -70,8 +72,12 @@ pub(crate) fn blank_report(
         status: Status::Pass,
         reason: None,
         cases: 0,
+        planned: 0,
+        unanswered: 0,
+        cut: None,
         calls: 0,
         elapsed_ms: 0,
+        times: Times::default(),
         invariants: Vec::new(),
         findings: Vec::new(),
         classes: BTreeMap::new(),
@@ -89,57 +95,82 @@ fn run_over(
 ) -> Result<ComponentReport, Error> {
     let started = Instant::now();
     let (mut report, mut checked) = begin(subject, place);
+    report.times.load_ms = milliseconds(started);
     if report.reason.is_some() {
         return Ok(report);
     }
-    let first = match only {
-        None => first_cases(subject, place)?,
-        Some(_) => Vec::new(),
-    };
+    let begun = Instant::now();
     let (contract, options) = (subject.contract, Arc::clone(&subject.options));
-    subject.component.journal = match &subject.corpora {
-        Some(corpora) => Some(Journal::open(contract, corpora, &subject.name, place, &*options)?),
-        None => None,
+    let (kept, stream) = match only {
+        Some(_) => (1, None),
+        None => {
+            let first = first_cases(subject, place)?;
+            let stream = stream::cases(contract, first, budget.seed, &options, place.dtype);
+            (stream.kept(), Some(stream))
+        }
     };
+    report.planned = stream.as_ref().map_or(1, |stream| stream.fixed() + budget.cases);
+    let cases = only.cloned().into_iter().chain(stream.into_iter().flatten().map(|(_, case)| case));
+    open_journal(subject, place, &mut report);
     let classes = contract.classes();
     let mut counts = vec![0; classes.len()];
-    let mut random = 0;
-    let mut patience = Patience::default();
-    let all = || stream::cases(contract, first, budget.seed, &options, place.dtype);
-    let all = only.is_none().then(all).into_iter().flatten();
-    for (is_random, case) in only.map(|case| (false, Shared::clone(case))).into_iter().chain(all) {
-        let late = budget.time.is_some_and(|limit| started.elapsed() > limit);
-        let settled = checked.iter().all(|progress| progress.broken.is_some());
-        if (is_random && random == budget.cases) || (report.cases > 0 && late) || settled {
+    let mut patience = Patience::until(budget.time.map(|limit| started + limit));
+    let mut failed_with = None;
+    for case in cases.take(usize::try_from(report.planned).unwrap_or(usize::MAX)) {
+        if checked.iter().all(|progress| progress.broken.is_some()) {
             break;
         }
-        random += u64::from(is_random);
+        // What was kept is always called again, whatever the time.
+        let is_kept = report.cases < kept.max(1);
+        report.cut = patience.why().filter(|why| !is_kept || *why != Cut::Time);
+        if report.cut.is_some() {
+            break;
+        }
         report.cases += 1;
         progress(report.cases);
         for (class, count) in classes.iter().zip(&mut counts) {
             *count += u64::from(class.contains(&*case, &*options));
         }
-        check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
-        subject.component.check_journal()?;
-        if patience.is_over() {
-            let warning = format!("stopped after {} cases: the component {patience}", report.cases);
-            report.warnings.push(warning);
-            break;
+        let answer = check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
+        if let Some(failure) = answer.err() {
+            report.unanswered += 1;
+            failed_with.get_or_insert(failure);
+        }
+        if let Err(error) = subject.component.check_journal() {
+            report.warnings.push(unjournaled(&error));
+            subject.component.journal = None;
         }
     }
+    if let Some(cut) = report.cut {
+        let ComponentReport { cases, planned, .. } = report;
+        report.warnings.push(match cut {
+            Cut::GaveUp => format!("stopped after {cases} cases: the component {patience}"),
+            Cut::Time => format!("checked on {cases} of {planned} cases: the time was over"),
+            Cut::Interrupted => format!("checked on {cases} of {planned} cases: interrupted"),
+        });
+    }
+    let all_given = report.cases == report.planned;
     for (class, count) in classes.iter().zip(counts) {
-        if count == 0 && class.is_generated(&*options, place.dtype) && random == budget.cases {
+        if count == 0 && class.is_generated(&*options, place.dtype) && all_given {
             report.warnings.push(never_reached(class.id));
         }
         report.classes.insert(class.id.to_owned(), count);
     }
+    report.times.cases_ms = milliseconds(begun);
     conclude(subject, checked, place, budget, &mut report)?;
+    subject.lost.sort();
+    subject.lost.dedup();
+    report.warnings.append(&mut subject.lost);
     subject.component.journal = None;
     if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
         report.status = Status::Skipped;
         report.reason = Some(nothing_checked(&report.invariants));
+    } else if report.status == Status::Pass && report.unanswered == report.cases {
+        report.status = Status::Error;
+        let why = failed_with.map_or_else(String::new, |failure| format!(": {failure}"));
+        report.reason = Some(format!("no call gave an output on {}{why}", report.extent()));
     }
-    report.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    report.elapsed_ms = milliseconds(started);
     Ok(report)
 }
 
@@ -148,6 +179,10 @@ fn run_over(
 pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Vec<Progress>) {
     let mut report = blank_report(subject.contract, &subject.name, place);
     report.warnings.extend(subject.outdated.iter().cloned());
+    if subject.tolerance != 1.0 {
+        let factor = number(subject.tolerance);
+        report.warnings.push(format!("every tolerance is multiplied by {factor}"));
+    }
     match subject.component.prepare(place) {
         Ok(None) => {
             let checked = select(subject, place, &mut report);
@@ -222,7 +257,22 @@ pub(crate) fn first_cases(subject: &Subject, place: Place) -> Result<Vec<Shared>
     Ok(first)
 }
 
-/// Checks every invariant that is not broken yet.
+/// Opens the journal of a component, where it has one.
+fn open_journal(subject: &mut Subject, place: Place, report: &mut ComponentReport) {
+    let Subject { contract, corpora, name, options, component, .. } = subject;
+    let Some(corpora) = corpora else { return };
+    match Journal::open(*contract, corpora, name, place, &**options) {
+        Ok(journal) => component.journal = Some(journal),
+        Err(error) => report.warnings.push(unjournaled(&error)),
+    }
+}
+
+fn unjournaled(error: &Error) -> String {
+    format!("a case in flight is lost if this process is killed: {error}")
+}
+
+/// Checks every invariant that is not broken yet; the failure of the component's call for the case
+/// itself, where it failed.
 fn check_case(
     subject: &mut Subject,
     checked: &mut [Progress],
@@ -230,10 +280,12 @@ fn check_case(
     place: Place,
     patience: &mut Patience,
     report: &mut ComponentReport,
-) {
+) -> Result<(), Failure> {
     let mut memo = Memo::default();
     for index in 0..checked.len() {
-        if checked[index].broken.is_some() || patience.is_over() {
+        // A case that has begun is not cut short by the time.
+        let is_over = patience.why().is_some_and(|why| why != Cut::Time);
+        if checked[index].broken.is_some() || is_over {
             continue;
         }
         let invariant = checked[index].invariant;
@@ -263,6 +315,7 @@ fn check_case(
             }
         }
     }
+    memo.output.map_or(Ok(()), |output| output.map(drop))
 }
 
 /// Shrinks and diagnoses what broke, and writes it down.
@@ -309,18 +362,28 @@ fn conclude(
         return Ok(());
     }
     report.status = Status::Fail;
+    // As long again as the cases were given.
+    subject.until = budget.time.map(|limit| Instant::now() + limit);
+    let begun = Instant::now();
     let shrunk: Vec<_> = findings
         .into_iter()
         .map(|(invariant, broken)| shrink(subject, invariant, broken, place, &mut report.calls))
         .collect();
+    report.times.shrinking_ms = milliseconds(begun);
+    let begun = Instant::now();
     let mut diagnoser = Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
-    let mut patience = Patience::default();
+    let mut patience = subject.patience();
     for shrunk in shrunk {
         let diagnosis = diagnoser.faults(&shrunk);
         let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
         let finding: Finding =
             finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls)?;
         report.findings.push(finding);
+    }
+    report.times.diagnosis_ms = milliseconds(begun);
+    if let Some(Cut::Time | Cut::Interrupted) = subject.patience().why() {
+        let warning = "findings may be smaller, and more may be said of them: their time was over";
+        report.warnings.push(warning.to_owned());
     }
     Ok(())
 }

@@ -114,7 +114,7 @@ impl Diagnoser {
         let gradient =
             contract.wants_gradient(&*options) && !matches!(gradients, Gradients::None(_));
         let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
-        let mut patience = Patience::default();
+        let mut patience = subject.patience();
         let mut observed = Vec::new();
         let stream = stream::cases(contract, minimal, budget.seed, &options, place.dtype);
         for (_, case) in stream.take(CASES) {

@@ -16,7 +16,7 @@ use crate::report::{Classes, Diagnosis, Finding};
 use crate::value::error::Error;
 use crate::value::place::{Dtype, Place};
 use crate::value::record::AnyRecord;
-use crate::value::text::{one_line, shortened};
+use crate::value::text::{for_shell, one_line, shortened};
 use crate::value::yaml;
 
 /// Writes the case of a finding into `found` and makes its entry in the report.
@@ -50,8 +50,13 @@ pub(crate) fn write(
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
         Some(corpora) => {
             let path = found_folder(corpora, subject.contract.id()).join(file.name());
-            file.write(&path)?;
-            Some(path.display().to_string())
+            match file.write(&path) {
+                Ok(()) => Some(path.display().to_string()),
+                Err(error) => {
+                    subject.lost.push(format!("the case is not kept: {error}"));
+                    None
+                }
+            }
         }
     };
     *calls += 1;
@@ -61,7 +66,8 @@ pub(crate) fn write(
     let shown = one_line(&*file.case) + &given.unwrap_or_default();
     let replay = match (&case_file, &subject.manifest) {
         (Some(path), Some(manifest)) => {
-            format!("shakedown replay {path} --manifest {}", manifest.display())
+            let [path, manifest] = [path, &manifest.display().to_string()].map(|p| for_shell(p));
+            format!("shakedown replay {path} --manifest {manifest}")
         }
         _ => "run this test again".to_owned(),
     };

@@ -4,6 +4,7 @@ pub mod check;
 pub(crate) mod cut_down;
 pub(crate) mod diagnose;
 pub(crate) mod finding;
+pub mod interrupt;
 pub(crate) mod outcomes;
 pub(crate) mod patience;
 pub mod recorded;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::contract::fault::AnyFault;
 use crate::contract::probe::Stop;
-use crate::engine::patience::Patience;
 use crate::engine::subject::Subject;
 use crate::host::builtin::Builtin;
 use crate::report::Diagnosis;
@@ -79,7 +78,7 @@ fn spread<Case: Clone>(minimal: &[Case], corners: &[Case]) -> Vec<Case> {
 }
 
 fn outcomes(subject: &mut Subject, cases: &[Shared], place: Place, calls: &mut u64) -> Outcomes {
-    let mut patience = Patience::default();
+    let mut patience = subject.patience();
     let contract = subject.contract;
     let broken = |case: &Shared| {
         let options = Arc::clone(&subject.options);

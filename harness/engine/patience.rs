@@ -1,9 +1,13 @@
 //! Patience with components whose calls cost much: one that hangs costs its time limit, one that
-//! dies costs a fork, or a start of its process with all imports.
+//! dies costs a fork, or a start of its process with all imports. And with all of them, where the
+//! time is limited or somebody wants to stop.
 
 use std::fmt;
+use std::time::Instant;
 
 use crate::contract::component::Failure;
+use crate::engine::interrupt;
+use crate::report::Cut;
 use crate::value::text::count;
 
 /// Calls that hang.
@@ -21,9 +25,15 @@ pub(crate) struct Patience {
     hangs: u64,
     deaths: u64,
     restarts: u64,
+    end: Option<Instant>,
 }
 
 impl Patience {
+    /// Patience that is over at a time at the latest.
+    pub(crate) fn until(end: Option<Instant>) -> Self {
+        Patience { end, ..Patience::default() }
+    }
+
     /// Counts a call that failed.
     pub(crate) fn spend(&mut self, failure: &Failure) {
         match failure {
@@ -38,7 +48,20 @@ impl Patience {
 
     /// Whether the component should be left alone.
     pub(crate) fn is_over(&self) -> bool {
-        self.hangs >= HANGS || self.deaths >= DEATHS || self.restarts >= RESTARTS
+        self.why().is_some()
+    }
+
+    /// Why the component should be left alone, where it should.
+    pub(crate) fn why(&self) -> Option<Cut> {
+        if self.hangs >= HANGS || self.deaths >= DEATHS || self.restarts >= RESTARTS {
+            Some(Cut::GaveUp)
+        } else if interrupt::is_asked() {
+            Some(Cut::Interrupted)
+        } else if self.end.is_some_and(|end| Instant::now() >= end) {
+            Some(Cut::Time)
+        } else {
+            None
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
 use crate::contract::probe::Stop;
 use crate::engine::cut_down::{self, Minimal};
-use crate::engine::patience::Patience;
 use crate::engine::subject::{Broken, Subject};
 use crate::value::place::{Dtype, Place};
 use crate::value::record::Shared;
@@ -93,7 +92,7 @@ pub(crate) fn shrink_among(
     let options = subject.options.clone();
     let Broken { case, mut found, at_case } = broken;
     let mut tried = 0;
-    let mut patience = Patience::default();
+    let mut patience = subject.patience();
     let minimal = minimise(subject.contract, &case, &*options, place.dtype, &mut |candidate| {
         if tried == CANDIDATES || patience.is_over() {
             return None;

@@ -60,19 +60,50 @@ pub fn rng(seed: u64, contract: &str) -> TestRng {
 }
 
 /// An endless stream: `first`, the corners, then chance. Each comes with whether it is random.
+pub struct Stream {
+    contract: &'static dyn AnyContract,
+    options: Arc<dyn AnyOptions>,
+    dtype: Dtype,
+    kept: usize,
+    fixed: std::vec::IntoIter<Shared>,
+    rng: TestRng,
+}
+
+/// The stream of a contract's cases. What of `first` is outside the contract is not in it.
 pub fn cases(
     contract: &'static dyn AnyContract,
     first: Vec<Shared>,
     seed: u64,
     options: &Arc<dyn AnyOptions>,
     dtype: Dtype,
-) -> impl Iterator<Item = (bool, Shared)> + use<> {
-    let options = Arc::clone(options);
-    let mut rng = rng(seed, contract.id());
-    let first = first.into_iter().map(move |case| case.rounded(dtype));
-    let mut fixed: Vec<Shared> = first.collect();
-    fixed.extend(contract.corners(&*options, dtype));
-    fixed.retain(|case| contract.valid(&**case, &*options, dtype).is_ok());
-    let random = std::iter::repeat_with(move || draw(contract, &mut rng, &*options, dtype));
-    fixed.into_iter().map(|case| (false, case)).chain(random.map(|case| (true, case)))
+) -> Stream {
+    let valid = |case: &Shared| contract.valid(&**case, &**options, dtype).is_ok();
+    let first = first.into_iter().map(|case| case.rounded(dtype));
+    let mut fixed: Vec<Shared> = first.filter(valid).collect();
+    let kept = fixed.len();
+    fixed.extend(contract.corners(&**options, dtype).into_iter().filter(valid));
+    let (options, rng) = (Arc::clone(options), rng(seed, contract.id()));
+    Stream { contract, options, dtype, kept, fixed: fixed.into_iter(), rng }
+}
+
+impl Stream {
+    /// How many of `first` are in it.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept as u64
+    }
+
+    /// How many cases are left before chance begins.
+    pub(crate) fn fixed(&self) -> u64 {
+        self.fixed.len() as u64
+    }
+}
+
+impl Iterator for Stream {
+    type Item = (bool, Shared);
+
+    fn next(&mut self) -> Option<(bool, Shared)> {
+        let Stream { contract, options, dtype, fixed, rng, .. } = self;
+        let fixed = fixed.next().map(|case| (false, case));
+        fixed.or_else(|| Some((true, draw(*contract, rng, &**options, *dtype))))
+    }
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::contract::component::{Call, Component, Failure, Returned};
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::{AnyInvariant, Checked};
 use crate::contract::options::AnyOptions;
-use crate::contract::probe::{AnyProbe, Memo};
+use crate::contract::probe::{AnyProbe, Memo, Stop};
+use crate::engine::patience::Patience;
 use crate::files::journal::Journaled;
 use crate::files::manifest::{Declared, Manifest};
 use crate::host::builtin::Builtin;
@@ -29,7 +30,8 @@ pub struct Budget {
     pub cases: u64,
     /// The seed of the random cases.
     pub seed: u64,
-    /// Stop drawing cases after this time; `None` for no limit.
+    /// Stop after this time, what was kept excepted, and stop shrinking and diagnosing after as
+    /// long again; `None` for no limit.
     pub time: Option<Duration>,
 }
 
@@ -64,6 +66,10 @@ pub struct Subject {
     pub outdated: Vec<String>,
     /// Cases to begin with.
     pub first: Vec<Shared>,
+    /// What could not be written.
+    pub(crate) lost: Vec<String>,
+    /// When to stop shrinking and diagnosing.
+    pub(crate) until: Option<Instant>,
     /// The component itself.
     pub component: Journaled,
 }
@@ -87,6 +93,8 @@ impl Subject {
             manifest: None,
             outdated: Vec::new(),
             first: Vec::new(),
+            lost: Vec::new(),
+            until: None,
             component: Journaled::new(component),
         }
     }
@@ -114,6 +122,11 @@ impl Subject {
         let component = Builtin::named(contract, name)?;
         let options = read_options(contract, component.options()).map_err(|e| e.to_string())?;
         Ok(Subject { options, ..Subject::new(contract, name, Box::new(component)) })
+    }
+
+    /// Patience for what follows a finding.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience::until(self.until)
     }
 
     /// The tolerance at a place.
@@ -153,9 +166,12 @@ impl Subject {
     ) -> Checked {
         let tolerance = self.tolerance_at(place);
         let Subject { contract, options, component, .. } = self;
-        invariant.check(AnyProbe::new(
-            *contract, case, options, place, tolerance, component, memo, calls,
-        ))
+        let mut probe =
+            AnyProbe::new(*contract, case, options, place, tolerance, component, memo, calls);
+        if probe.is_beyond_f64() {
+            return (Err(Stop::Vacuous), None);
+        }
+        invariant.check(probe)
     }
 }
 

@@ -6,6 +6,22 @@ use std::path::Path;
 
 use crate::value::error::Error;
 
+/// Writes a file atomically where there is a regular one or none; into what is no regular file, as
+/// a pipe or `/dev/stdout`, and to the end of a link, it writes.
+///
+/// # Errors
+/// The folder or the file cannot be written.
+#[cfg(feature = "cli")]
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let is_other = fs::metadata(path).is_ok_and(|there| !there.is_file());
+    if is_other {
+        return fs::write(path, bytes).map_err(|error| Error::io("write", path, &error));
+    }
+    // A link stays one.
+    let end = fs::canonicalize(path);
+    write_atomically(end.as_deref().unwrap_or(path), bytes)
+}
+
 /// Writes a file beside its place and renames it, so that nobody ever reads half of it.
 ///
 /// # Errors

@@ -124,6 +124,11 @@ impl Wanted {
         }
     }
 
+    /// Whether any text is.
+    pub fn is_open(&self) -> bool {
+        *self == Wanted::Open
+    }
+
     /// The text to show as the expected one.
     pub fn shown(&self) -> Option<String> {
         match self {

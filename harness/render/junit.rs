@@ -24,6 +24,7 @@ fn suite(component: &ComponentReport, seed: u64) -> TestSuite {
     suite.add_property(("stage", component.stage.name()));
     suite.add_property(("seed", seed.to_string().as_str()));
     suite.add_property(("cases", component.cases.to_string().as_str()));
+    suite.add_property(("extent", component.extent().as_str()));
     suite.add_property(("calls", component.calls.to_string().as_str()));
     let mut add = |name: &str, status: TestCaseStatus| {
         let mut case = TestCase::new(name, status);

@@ -105,19 +105,27 @@ fn properties(component: &ComponentReport, finding: Option<&Finding>) -> sarif::
 /// Whether everything ran, and what did not.
 fn invocation(report: &Report) -> sarif::Invocation {
     let broken = report.components.iter().filter(|component| component.status == Status::Error);
-    let notifications: Vec<sarif::Notification> = broken
+    let notification = |level: &str, component: &ComponentReport, text: &str| {
+        sarif::Notification::builder()
+            .level(json!(level))
+            .message(message(format!("{} {text}", component.title())))
+            .locations(vec![location(component)])
+            .build()
+    };
+    let mut notifications: Vec<sarif::Notification> = broken
         .map(|component| {
             let reason = component.reason.as_deref().unwrap_or_default();
-            let text = format!("{} could not run: {reason}", component.title());
-            sarif::Notification::builder()
-                .level(json!("error"))
-                .message(message(text))
-                .locations(vec![location(component)])
-                .build()
+            notification("error", component, &format!("could not run: {reason}"))
         })
         .collect();
+    let successful = notifications.is_empty();
+    for component in &report.components {
+        let warnings = component.warnings.iter();
+        notifications
+            .extend(warnings.map(|text| notification("warning", component, &format!("· {text}"))));
+    }
     sarif::Invocation::builder()
-        .execution_successful(notifications.is_empty())
+        .execution_successful(successful)
         .tool_execution_notifications(notifications)
         .build()
 }

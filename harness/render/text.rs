@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 #[cfg(feature = "cli")]
 use crate::report::InvariantReport;
 use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
-use crate::value::text::count;
+use crate::value::text::{count, for_shell};
 
 /// The styles of the report; empty ones print no escape codes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,11 +52,7 @@ pub fn write_component(
             let (held, known) = (with(InvariantStatus::Pass), with(InvariantStatus::Known));
             let known = if known > 0 { format!(", {known} known to fail") } else { String::new() };
             let mark = Paint::write(paint.good, "✓");
-            writeln!(
-                to,
-                "{mark} {head}   {held} invariants hold on {}{known}",
-                count(report.cases, "case")
-            )?;
+            writeln!(to, "{mark} {head}   {held} invariants hold on {}{known}", report.extent())?;
         }
         Status::Skipped => {
             let reason = report.reason.as_deref().unwrap_or("");
@@ -162,6 +158,7 @@ impl Finding {
         let mut commands = Vec::new();
         if let Some(path) = &self.case_file {
             commands.push(("replay", self.replay.clone()));
+            let path = for_shell(path);
             commands.push(("keep", format!("shakedown adopt {path} --why \"…\"")));
         }
         commands.push(("why", format!("shakedown explain {contract}/{}", self.invariant)));
@@ -205,6 +202,9 @@ pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::R
     let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
     let cases: u64 = report.components.iter().map(|c| c.cases).sum();
     let bad = report.with(Status::Fail) + report.with(Status::Error) > 0;
+    if report.is_interrupted() {
+        writeln!(to, "interrupted: what follows is what was done until then")?;
+    }
     let style = if bad { paint.bad } else { paint.good };
     let line = format!(
         "{}, {} on {} (seed {}{shard})",

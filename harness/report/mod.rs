@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::contract::stage::{Pitfall, Stage};
 use crate::value::place::Place;
+use crate::value::text::{count, harmless};
 
 pub use crate::files::location::Location;
 pub use points::{Point, Real};
@@ -59,10 +61,22 @@ pub struct ComponentReport {
     pub reason: Option<String>,
     /// How many cases it was given.
     pub cases: u64,
+    /// How many it should have been given: fewer where every invariant was broken before the last.
+    #[serde(default)]
+    pub planned: u64,
+    /// On how many of its cases the call failed, so that nothing could be said of an output.
+    #[serde(default)]
+    pub unanswered: u64,
+    /// Why it was not given all of them; `None` where it was, or where nothing was left to find.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
     /// How often it was called, shrinking and diagnosis included.
     pub calls: u64,
     /// How long that took.
     pub elapsed_ms: u64,
+    /// What it took so long for.
+    #[serde(default)]
+    pub times: Times,
     /// The invariants, in the order of the contract.
     pub invariants: Vec<InvariantReport>,
     /// What is wrong.
@@ -85,6 +99,48 @@ pub enum Status {
     Error,
     /// The place is not here.
     Skipped,
+}
+
+/// How long the parts of a check took.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    /// Until the component was ready: its process, its imports.
+    pub load_ms: u64,
+    /// The cases, with what was made of them.
+    pub cases_ms: u64,
+    /// Making the failing cases small.
+    pub shrinking_ms: u64,
+    /// Saying what is wrong.
+    pub diagnosis_ms: u64,
+}
+
+/// The time since then in milliseconds.
+pub(crate) fn milliseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Why a check ended before its last case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cut {
+    /// The time for it was over.
+    Time,
+    /// Somebody stopped the process.
+    Interrupted,
+    /// The component hung or died too often.
+    GaveUp,
+}
+
+impl Cut {
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cut::Time => "time",
+            Cut::Interrupted => "interrupted",
+            Cut::GaveUp => "gave up",
+        }
+    }
 }
 
 /// What came of one invariant.
@@ -194,14 +250,57 @@ impl ComponentReport {
         format!("{} · {}", self.name, self.place)
     }
 
+    /// The same with texts that do nothing to who shows them. Values of cases and outputs stay.
+    pub(crate) fn harmless(self) -> ComponentReport {
+        let texts = serde_json::to_value(&self).expect("a report can be written");
+        serde_json::from_value(harmless_json(texts)).expect("its texts are texts")
+    }
+
     /// The finding of an invariant; none where it holds, against what is declared, or is known.
     pub fn finding(&self, invariant: &InvariantReport) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.invariant == invariant.id)
     }
 
+    /// On how many cases it was checked, what kept it from more, and what was never reached:
+    /// `12 of 372 cases (time)`.
+    pub fn extent(&self) -> String {
+        let answered = self.cases - self.unanswered.min(self.cases);
+        let of = if self.cut.is_some() { self.planned.max(self.cases) } else { self.cases };
+        let mut why = Vec::new();
+        why.extend(self.cut.map(|cut| cut.name().to_owned()));
+        if self.unanswered > 0 {
+            why.push(format!("{} without an answer", self.unanswered));
+        }
+        let missed = self.classes.keys().filter(|class| self.never_reached(class)).count();
+        if missed > 0 {
+            let classes = if missed == 1 { "class" } else { "classes" };
+            why.push(format!("{missed} {classes} of input never reached"));
+        }
+        let total = count(of, "case");
+        let extent = if answered == of { total } else { format!("{answered} of {total}") };
+        if why.is_empty() { extent } else { format!("{extent} ({})", why.join(", ")) }
+    }
+
     /// Whether a class that should have been generated never was.
     pub fn never_reached(&self, class: &str) -> bool {
         self.warnings.contains(&never_reached(class))
+    }
+}
+
+/// What is said in a report, harmless; what was given and what came of it, as it was.
+fn harmless_json(json: Json) -> Json {
+    const DATA: [&str; 4] = ["case", "output", "expected", "texts"];
+    match json {
+        Json::String(text) => Json::String(harmless(&text)),
+        Json::Array(items) => items.into_iter().map(harmless_json).collect(),
+        Json::Object(fields) => {
+            let said = |(key, value)| match DATA.contains(&String::as_str(&key)) {
+                true => (key, value),
+                false => (key, harmless_json(value)),
+            };
+            Json::Object(fields.into_iter().map(said).collect())
+        }
+        other => other,
     }
 }
 
@@ -223,8 +322,8 @@ impl Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed,
             shard,
-            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            components,
+            elapsed_ms: milliseconds(started),
+            components: components.into_iter().map(ComponentReport::harmless).collect(),
         }
     }
 
@@ -240,11 +339,18 @@ impl Report {
             ExitCode::CouldNotRun
         } else if any(Status::Fail) {
             ExitCode::Findings
+        } else if self.is_interrupted() {
+            ExitCode::Interrupted
         } else if !self.components.iter().any(checked) && !empty_shard {
             ExitCode::NothingChecked
         } else {
             ExitCode::AllHold
         }
+    }
+
+    /// Whether somebody stopped the run before its end.
+    pub fn is_interrupted(&self) -> bool {
+        self.components.iter().any(|component| component.cut == Some(Cut::Interrupted))
     }
 
     /// The report as JSON text.
@@ -270,6 +376,8 @@ pub enum ExitCode {
     CouldNotRun = 2,
     /// Nothing was checked.
     NothingChecked = 3,
+    /// Somebody stopped it, and nothing was found until then.
+    Interrupted = 130,
 }
 
 impl From<ExitCode> for std::process::ExitCode {

@@ -118,6 +118,44 @@ fn visible(text: &str) -> String {
     shown
 }
 
+/// A path as one word of a shell.
+pub(crate) fn for_shell(path: &str) -> String {
+    shlex::try_quote(path).map_or_else(|_| path.to_owned(), |word| word.into_owned())
+}
+
+/// A text of others that does nothing to who shows it: no escape sequence, no change of direction,
+/// no command of a GitHub workflow, nothing that XML forbids.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            harmless.push('\n');
+        }
+        let indent = line.len() - line.trim_start().len();
+        let command = line[indent..].starts_with("::");
+        for (at, c) in line.char_indices() {
+            if command && at == indent {
+                harmless.push('\\');
+            }
+            match c {
+                '\t' | '\u{ad}' | '\u{200d}' => harmless.push(c),
+                _ if is_active(c) => harmless.extend(c.escape_unicode()),
+                _ => harmless.push(c),
+            }
+        }
+    }
+    harmless.replace("##[", "#\\#[")
+}
+
+/// Control characters, marks of direction and what is no character.
+fn is_active(c: char) -> bool {
+    let code = u32::from(c);
+    let directs =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_none = code & 0xfffe == 0xfffe || (0xfdd0..=0xfdef).contains(&code);
+    c.is_control() || directs || is_none
+}
+
 /// A text without quotes, its lines as they are, with everything in it that could not be seen as an
 /// escape.
 pub fn unquoted(text: &str) -> String {

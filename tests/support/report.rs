@@ -32,8 +32,13 @@ pub(crate) struct Component {
     #[serde(deserialize_with = "given")]
     pub(crate) reason: Option<String>,
     pub(crate) cases: u64,
+    pub(crate) planned: u64,
+    pub(crate) unanswered: u64,
+    #[serde(default)]
+    pub(crate) cut: Option<String>,
     pub(crate) calls: u64,
     pub(crate) elapsed_ms: u64,
+    pub(crate) times: BTreeMap<String, u64>,
     pub(crate) invariants: Vec<Invariant>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) classes: BTreeMap<String, u64>,
@@ -179,7 +184,14 @@ impl Report {
             let unfit = matches!(status, Status::Error | Status::Skipped);
             assert_eq!(unfit, reason.is_some(), "{name} is {status:?} because {reason:?}");
             let checked = component.invariants.iter().any(|invariant| invariant.cases > 0);
-            assert_eq!(unfit, !checked, "{name} is {status:?}");
+            let unanswered = component.unanswered == *cases;
+            assert_eq!(unfit, !checked || unanswered, "{name} is {status:?}");
+            assert!(component.unanswered <= *cases, "{name}");
+            let parts = ["cases_ms", "diagnosis_ms", "load_ms", "shrinking_ms"];
+            assert!(component.times.keys().eq(parts), "{:?}", component.times);
+            let total: u64 = component.times.values().sum();
+            assert!(total <= component.elapsed_ms, "{name}: {:?}", component.times);
+            assert!(component.cut.is_none() || *cases < component.planned, "{name}");
             assert_eq!(*cases == 0, *calls == 0, "{name}");
             assert!(component.classes.values().all(|count| count <= cases), "{name}");
             for Invariant { id, status, cases: checked, reason } in &component.invariants {

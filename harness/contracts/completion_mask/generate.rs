@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, arr2};
 
-use super::{CompletionMask, CompletionMaskCase, LARGEST_ID, Options};
+use super::{CompletionMask, CompletionMaskCase, Empty, LARGEST_ID, Options};
 use crate::contract::Contract;
 use crate::contract::class::Class;
 use crate::contract::rows;
@@ -22,8 +22,14 @@ const VOCABULARY: i64 = 200_000;
 /// More ids than this in one case are not exchanged for simpler ones one by one.
 const FEW: usize = 96;
 
-pub(super) fn valid(case: &CompletionMaskCase) -> std::result::Result<(), String> {
+pub(super) fn valid(
+    case: &CompletionMaskCase,
+    options: &Options,
+) -> std::result::Result<(), String> {
     rows::check_axes::<CompletionMask>(case)?;
+    if case.tokens.ncols() == 0 && options.empty == Empty::Avoid {
+        return Err("no column (T = 0), with `empty: avoid`".to_owned());
+    }
     for ((row, token), id) in case.tokens.indexed_iter() {
         if !(0..=LARGEST_ID).contains(id) {
             return Err(format!("tokens[{row}, {token}] is {id}, expected 0 to {LARGEST_ID}"));
@@ -66,7 +72,8 @@ fn word(u: &mut Unstructured<'_>, options: &Options) -> Result<i64> {
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<CompletionMaskCase> {
     let (rows, columns) = masks::shape(u)?;
     // Bytes that have run out are 0, and should not give an empty batch.
-    let columns = if chance(u, 248)? { columns } else { 0 };
+    let has_columns = chance(u, 248)? || options.empty == Empty::Avoid;
+    let columns = if has_columns { columns } else { 0 };
     let pool = (0..6).map(|_| word(u, options)).collect::<Result<Vec<i64>>>()?;
     let mut tokens = Array2::from_elem((rows, columns), options.pad);
     for mut row in tokens.rows_mut() {
@@ -162,6 +169,7 @@ pub(super) fn corners(options: &Options) -> Vec<CompletionMaskCase> {
     if options.is_word(VOCABULARY - 1) {
         cases.push(large);
     }
+    cases.retain(|case| valid(case, options).is_ok());
     cases.sort_by_cached_key(CompletionMask::measure);
     cases
 }
@@ -250,7 +258,7 @@ pub(super) fn classes() -> Vec<Class<CompletionMask>> {
             "no-column",
             "T = 0",
             |case: &CompletionMaskCase, _: &Options| case.tokens.ncols() == 0,
-            always,
+            |options: &Options, _| options.empty == Empty::Generate,
         ),
         class(
             "eos-first",

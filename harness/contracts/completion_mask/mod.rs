@@ -94,6 +94,16 @@ choice! {
     }
 }
 
+choice! {
+    /// Whether there are batches without a column.
+    pub enum Empty {
+        /// They are generated.
+        Generate = "generate",
+        /// They never are: whoever sampled has one token at least.
+        Avoid = "avoid",
+    }
+}
+
 options! {
     check: are_ids;
     draw: drawn;
@@ -109,6 +119,9 @@ options! {
         /// What counts in a row without an id of `eos`: `keep` (what stands before the pads at its
         /// end), `all` (every column) or `drop` (nothing).
         pub unfinished: Unfinished = Unfinished::Keep;
+        /// `generate` or `avoid`: whether batches without a column (T = 0) are generated, of
+        /// which there are none where a completion has its end at least.
+        pub empty: Empty = Empty::Avoid;
     }
 }
 
@@ -174,6 +187,7 @@ fn drawn(u: &mut Unstructured<'_>) -> arbitrary::Result<Options> {
         pad,
         include_eos: !chance(u, 96)?,
         unfinished: one(u, Unfinished::ALL)?,
+        empty: one(u, Empty::ALL)?,
         ..Options::default()
     })
 }
@@ -197,7 +211,7 @@ impl Contract for CompletionMask {
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),
-        valid: |case, _, _| generate::valid(case),
+        valid: |case, options, _| generate::valid(case, options),
         classes: generate::classes,
         reference: |case, options, _| reference::mask(case, options).into(),
         invariants: invariants::all,

@@ -7,13 +7,12 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{CheckArguments, Done, is_terminal, output, values};
+use super::{CheckArguments, Done, is_terminal, values};
 use crate::contract::erased::RENAMED;
-use crate::engine::check::run as check_component;
 use crate::engine::subject::{Budget, Subject};
+use crate::engine::{check, interrupt};
 use crate::files::manifest::{Declared, Manifest};
-use crate::render::text::write_component;
-use crate::report::{ComponentReport, Report, Shard};
+use crate::report::{ComponentReport, ExitCode, Report, Shard, Status};
 use crate::value::error::{Error, nearest};
 use crate::value::place::Place;
 
@@ -24,9 +23,6 @@ pub(super) struct Task<'a> {
     pub(super) only: Vec<String>,
 }
 
-/// What came of a task: its reports, and the table of `--values`.
-type Outcome = Result<(Vec<ComponentReport>, String), Error>;
-
 pub(super) fn run(arguments: &CheckArguments) -> Done {
     let started = Instant::now();
     let manifest = Manifest::read(&arguments.manifest)?;
@@ -35,64 +31,68 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         None => Place::from_env()?,
     };
     let mut tasks = select(&manifest, asked.as_deref(), &arguments.only)?;
+    stop_when_asked();
     if let Some(shard) = arguments.shard {
         keep(shard, &mut tasks);
     }
     let budget = Budget { cases: arguments.cases, seed: arguments.seed, time: arguments.time };
     let bar = progress_bar(&tasks);
     let outcomes = in_parallel(arguments.jobs, &tasks, |task| {
-        bar.set_message(task.declared.name.clone());
         run_task(&manifest, task, &budget, arguments.values, &bar)
     });
     bar.finish_and_clear();
 
-    let (mut to, paint) = output();
-    let mut components = Vec::new();
-    for outcome in outcomes {
-        let (reports, table) = outcome?;
-        for report in &reports {
-            write_component(&mut to, report, paint)?;
+    let (reports, tables): (Vec<_>, Vec<_>) = outcomes.into_iter().flatten().unzip();
+    let report = Report::new(arguments.seed, arguments.shard, started, reports);
+    arguments.files.conclude(&report, &tables)
+}
+
+/// Has Ctrl-C and SIGTERM end the run with a report of what was done, and the second one at once.
+pub(super) fn stop_when_asked() {
+    let stop = || {
+        if interrupt::ask() {
+            std::process::exit(ExitCode::Interrupted as i32);
         }
-        write!(to, "{table}")?;
-        components.extend(reports);
-    }
-    let report = Report::new(arguments.seed, arguments.shard, started, components);
-    arguments.files.conclude(&report, &mut to, paint)
+        eprintln!("stopping after the calls under way; once more stops at once");
+    };
+    // Where there is a handler already, it stays.
+    let _ = ctrlc::set_handler(stop);
 }
 
 /// The components whose name, or whose `name/invariant`, contains one of the patterns.
+///
+/// # Errors
+/// A pattern is in none of them.
 pub(super) fn select<'a>(
     manifest: &'a Manifest,
     asked: Option<&[Place]>,
     patterns: &[String],
 ) -> Result<Vec<Task<'a>>, Error> {
     let patterns: Vec<String> = patterns.iter().map(|pattern| up_to_date(pattern)).collect();
+    let mut unmatched: Vec<&str> = patterns.iter().map(String::as_str).collect();
+    let mut is_wanted = |name: &str| {
+        unmatched.retain(|pattern| !name.contains(pattern));
+        patterns.iter().any(|pattern| name.contains(pattern))
+    };
     let mut tasks = Vec::new();
     for declared in &manifest.components {
-        let places = declared.places(asked);
-        let whole = |pattern: &String| declared.name.contains(pattern);
-        if patterns.is_empty() || patterns.iter().any(whole) {
-            tasks.push(Task { declared, places, only: Vec::new() });
-            continue;
+        let whole = is_wanted(&declared.name) || patterns.is_empty();
+        let ids = declared.contract.invariants().iter().map(|invariant| invariant.id.to_owned());
+        let mut only: Vec<String> =
+            ids.filter(|id| is_wanted(&format!("{}/{id}", declared.name))).collect();
+        if whole {
+            only.clear();
         }
-        let invariants = declared.contract.invariants().iter();
-        let only: Vec<String> = invariants
-            .map(|invariant| invariant.id.to_owned())
-            .filter(|id| {
-                patterns.iter().any(|pattern| format!("{}/{id}", declared.name).contains(pattern))
-            })
-            .collect();
-        if !only.is_empty() {
-            tasks.push(Task { declared, places, only });
+        if whole || !only.is_empty() {
+            tasks.push(Task { declared, places: declared.places(asked), only });
         }
     }
-    if tasks.is_empty() {
+    if let [pattern, ..] = unmatched[..] {
         let names: Vec<&str> = manifest.components.iter().map(|c| c.name.as_str()).collect();
-        let patterns = patterns.join(" --only ");
-        let near = nearest(&patterns, names.iter().copied());
+        let near = nearest(pattern, names.iter().copied());
         let names = names.join("`, `");
         let message =
-            format!("`--only {patterns}` matches nothing; the components are `{names}`{near}");
+            format!("`--only {pattern}` matches nothing; the components are `{names}`{near}");
         return Err(Error::new(message));
     }
     Ok(tasks)
@@ -123,27 +123,32 @@ fn run_task(
     budget: &Budget,
     values: bool,
     bar: &ProgressBar,
-) -> Outcome {
+) -> Vec<(ComponentReport, String)> {
     let Task { declared, places, only } = task;
     let mut subject = Subject::declared(manifest, declared);
     subject.only.clone_from(only);
     let mut reports = Vec::new();
-    let mut table = String::new();
     for &place in places {
         let count = |cases: u64| {
             if cases.is_multiple_of(16) {
-                bar.tick();
+                bar.set_message(format!("{} · {place} · case {cases}", declared.name));
             }
         };
-        let mut report = check_component(&mut subject, place, budget, &count)?;
+        let mut report = check::run(&mut subject, place, budget, &count).unwrap_or_else(|error| {
+            let mut report = check::blank_report(declared.contract, &declared.name, place);
+            report.status = Status::Error;
+            report.reason = Some(error.to_string());
+            report
+        });
         report.location = Some(manifest.location(declared));
+        let mut table = String::new();
         if values && report.cases > 0 {
-            table.push_str(&values::table(&mut subject, place));
+            table = values::table(&mut subject, place);
         }
-        reports.push(report);
+        reports.push((report, table));
         bar.inc(1);
     }
-    Ok((reports, table))
+    reports
 }
 
 /// Runs the tasks on some threads; the outcomes come in the order of the tasks.

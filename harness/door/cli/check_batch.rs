@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::{CheckBatchArguments, Done, Stopped, check, output};
+use super::{CheckBatchArguments, Done, Stopped, check};
 use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
 use crate::contracts;
@@ -12,7 +12,6 @@ use crate::engine::recorded;
 use crate::engine::subject::Subject;
 use crate::files::batch::{self, Batch, Choice};
 use crate::files::manifest::Manifest;
-use crate::render::text::write_component;
 use crate::report::{ComponentReport, Report};
 use crate::value::error::Error;
 use crate::value::place::{Device, Place};
@@ -23,12 +22,8 @@ pub(super) fn run(arguments: &CheckBatchArguments) -> Done {
     let contract = contracts::find(&arguments.contract)
         .ok_or_else(|| Error::new(contracts::unknown(&arguments.contract)))?;
     let components = check_batch(contract, arguments)?;
-    let (mut to, paint) = output();
-    for report in &components {
-        write_component(&mut to, report, paint)?;
-    }
     let report = Report::new(0, None, started, components);
-    arguments.files.conclude(&report, &mut to, paint)
+    arguments.files.conclude(&report, &[])
 }
 
 fn check_batch(

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Done;
-use crate::files::atomic::write_atomically;
-use crate::render::text::Paint;
-use crate::render::text::write_summary;
+use super::{Done, output};
+use crate::files::atomic::write_whole;
+use crate::render::text::{write_component, write_summary};
 use crate::render::{github, html, junit, sarif};
 use crate::report::Report;
+use crate::value::error::Error;
 
 /// The forms in which a report can be had.
 #[derive(Args)]
@@ -33,12 +33,21 @@ pub(super) struct ReportFiles {
 }
 
 impl ReportFiles {
-    /// Ends a run: the last lines of its report, and the report in every form that was asked for.
-    pub(super) fn conclude(&self, report: &Report, to: &mut dyn Write, paint: Paint) -> Done {
-        write_summary(to, report, paint)?;
-        if self.github {
-            write!(to, "{}", github::annotations(report))?;
-        }
+    /// Ends a run: its report as text, each component followed by its table where there is one, and
+    /// in every form that was asked for. What cannot be written keeps nothing else from being.
+    pub(super) fn conclude(&self, report: &Report, tables: &[String]) -> Done {
+        let (mut to, paint) = output();
+        let text = (|| {
+            for (index, component) in report.components.iter().enumerate() {
+                write_component(&mut to, component, paint)?;
+                write!(to, "{}", tables.get(index).map_or("", |table| table))?;
+            }
+            write_summary(&mut to, report, paint)?;
+            if self.github {
+                write!(to, "{}", github::annotations(report))?;
+            }
+            to.flush()
+        })();
         type Form = fn(&Report) -> String;
         let forms: [(&Option<PathBuf>, Form); 4] = [
             (&self.json, Report::json),
@@ -46,11 +55,11 @@ impl ReportFiles {
             (&self.sarif, sarif::json),
             (&self.html, html::page),
         ];
-        for (path, form) in forms {
-            if let Some(path) = path {
-                write_atomically(path, form(report).as_bytes())?;
-            }
-        }
+        let asked = forms.iter().filter_map(|(path, form)| Some((path.as_ref()?, form)));
+        let written: Vec<Result<(), Error>> =
+            asked.map(|(path, form)| write_whole(path, form(report).as_bytes())).collect();
+        written.into_iter().collect::<Result<(), Error>>()?;
+        text?;
         Ok(report.exit_code())
     }
 }

@@ -29,7 +29,6 @@ use crate::files::corpora::found_folder;
 use crate::files::corpora::yaml_files;
 use crate::files::manifest::{Declared, Manifest};
 use crate::generate::measure::Measure;
-use crate::render::text::write_component;
 use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
 use crate::value::error::{Error, unknown};
 use crate::value::place::{Device, Dtype, Place};
@@ -123,23 +122,18 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         };
         return run_as_job(task, result.into());
     }
-    let (mut to, paint) = output();
     if arguments.minimise || !arguments.merge.is_empty() {
         for task in &tasks {
-            writeln!(to, "{}", minimise(task)?)?;
+            writeln!(output().0, "{}", minimise(task)?)?;
         }
         return Ok(crate::report::ExitCode::AllHold);
     }
     let mut components = Vec::new();
     for task in &tasks {
-        let reports = fuzz(task)?;
-        for report in &reports {
-            write_component(&mut to, report, paint)?;
-        }
-        components.extend(reports);
+        components.extend(fuzz(task)?);
     }
     let report = Report::new(seed, None, started, components);
-    arguments.files.conclude(&report, &mut to, paint)
+    arguments.files.conclude(&report, &[])
 }
 
 /// What is to be fuzzed, in the order of the manifest.

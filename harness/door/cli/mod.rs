@@ -26,7 +26,16 @@ use crate::report;
 use crate::report::Shard;
 use crate::value::error::Error;
 use crate::value::place::Place;
+use crate::value::text::harmless;
 use files::ReportFiles;
+
+/// The manifest that is meant where none is named.
+const MANIFEST: &str = "shakedown.yaml";
+
+/// The manifest of the working folder, where it has one.
+fn manifest_here() -> Option<PathBuf> {
+    Some(PathBuf::from(MANIFEST)).filter(|path| path.is_file())
+}
 
 /// Property-based testing for RL post-training pipelines.
 ///
@@ -35,7 +44,8 @@ use files::ReportFiles;
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "\
-Exit codes: 0 all hold, 1 findings, 2 could not run, 3 nothing was checked.
+Exit codes: 0 all hold (on the cases that each line names), 1 findings, 2 could not run,
+3 nothing was checked, 130 interrupted before anything was found.
 Environment: SHAKEDOWN_PLACES overrides all places; NO_COLOR turns colours off.")]
 struct Cli {
     #[command(subcommand)]
@@ -59,7 +69,8 @@ enum Verb {
         /// Case files, or folders of them
         #[arg(required = true, value_name = "CASE.yaml|DIR")]
         cases: Vec<PathBuf>,
-        /// Where the components are; without it the builtin reference is called
+        /// Where the components are, `shakedown.yaml` where it is here; without one the builtin
+        /// reference is called
         #[arg(long, short)]
         manifest: Option<PathBuf>,
         /// Remove the cases in `found` folders that are fixed
@@ -71,7 +82,8 @@ enum Verb {
         /// A case file
         #[arg(value_name = "CASE.yaml")]
         case: PathBuf,
-        /// Where the component is; without it the builtin reference is called
+        /// Where the component is, `shakedown.yaml` where it is here; without one the builtin
+        /// reference is called
         #[arg(long, short)]
         manifest: Option<PathBuf>,
         /// Where to write the small case, instead of over the old one
@@ -123,6 +135,7 @@ enum Verb {
 #[derive(Args)]
 struct CheckArguments {
     /// The components and what is declared about them
+    #[arg(default_value = MANIFEST)]
     manifest: PathBuf,
     /// Only components, or COMPONENT/INVARIANT, that contain this text
     #[arg(long, value_name = "PATTERN")]
@@ -131,7 +144,8 @@ struct CheckArguments {
     #[arg(long, value_name = "N", default_value_t = crate::engine::subject::DEFAULT_CASES)]
     #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
     cases: u64,
-    /// Stop drawing cases for a component after this time: 500ms, 30s, 5m
+    /// Stop checking a component after this time, and shrinking and diagnosing after as long
+    /// again: 500ms, 30s, 5m. Regressions always run
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// The seed of the random cases
@@ -225,11 +239,31 @@ fn left_out(verb: &str) -> Done {
     Err(Error::new(format!("this shakedown was built without `{verb}`: {how}")).into())
 }
 
-/// Standard output, colours taken out where it is no terminal or `NO_COLOR` is set.
+/// Standard output, colours taken out where it is no terminal or `NO_COLOR` is set. A reader that
+/// leaves, as `head` does, stops nothing.
 fn output() -> (Box<dyn Write>, Paint) {
     let stdout = anstream::stdout();
     let colours = stdout.current_choice() != anstream::ColorChoice::Never;
-    (Box::new(stdout), if colours { Paint::colours() } else { Paint::default() })
+    (Box::new(Heedless(stdout)), if colours { Paint::colours() } else { Paint::default() })
+}
+
+/// A writer to which it is all the same whether anybody reads.
+struct Heedless<W>(W);
+
+impl<W: Write> Write for Heedless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
 }
 
 /// Runs the command with the arguments of the process.
@@ -249,8 +283,11 @@ pub fn main() -> ExitCode {
         Verb::Init(arguments) => init::run(&arguments),
         #[cfg(not(feature = "init"))]
         Verb::Init(_) => left_out("init"),
-        Verb::Replay { cases, manifest, prune } => replay::run(&cases, manifest.as_deref(), prune),
+        Verb::Replay { cases, manifest, prune } => {
+            replay::run(&cases, manifest.or_else(manifest_here).as_deref(), prune)
+        }
         Verb::Shrink { case, manifest, output } => {
+            let manifest = manifest.or_else(manifest_here);
             replay::shrink(&case, manifest.as_deref(), output.as_deref())
         }
         Verb::Adopt { case, why, link, name } => {
@@ -260,12 +297,8 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(Stopped::Error(error)) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", harmless(&error.to_string()));
             report::ExitCode::CouldNotRun.into()
-        }
-        // The reader of our output left, as `head` does: no error of ours.
-        Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
         }
         Err(Stopped::Output(error)) => {
             eprintln!("error: cannot write the output: {error}");

@@ -38,7 +38,7 @@ fn gist(component: &ComponentReport) -> String {
     let findings = component.findings.len() as u64;
     let warned = component.warnings.len() as u64;
     let mut text = match component.status {
-        Status::Pass => format!("holds on {}", count(component.cases, "case")),
+        Status::Pass => format!("holds on {}", component.extent()),
         Status::Fail if findings > 0 => count(findings, "finding"),
         Status::Fail => "not as declared".to_owned(),
         Status::Error => "could not run".to_owned(),

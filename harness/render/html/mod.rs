@@ -102,6 +102,7 @@ fn verdict(report: &Report) -> (String, Tone) {
         ExitCode::CouldNotRun => ("Could not run".to_owned(), Tone::Bad),
         ExitCode::Findings => ("Not as declared".to_owned(), Tone::Bad),
         ExitCode::NothingChecked => ("Nothing was checked".to_owned(), Tone::Quiet),
+        ExitCode::Interrupted => ("Interrupted".to_owned(), Tone::Quiet),
         ExitCode::AllHold => ("Everything holds".to_owned(), Tone::Good),
     }
 }
