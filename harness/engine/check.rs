@@ -150,6 +150,7 @@ pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Ve
     report.warnings.extend(subject.outdated.iter().cloned());
     match subject.component.prepare(place) {
         Ok(None) => {
+            report.warnings.extend(subject.component.notes());
             let checked = select(subject, place, &mut report);
             return (report, checked);
         }

@@ -35,11 +35,14 @@ pub(crate) fn write(
     let file = CaseFile {
         contract: subject.contract,
         invariant: Some(invariant.id.to_owned()),
-        component: Some(subject.name.clone()),
+        component: subject.recorded.is_none().then(|| subject.name.clone()),
+        recorded: subject.recorded.clone(),
         place: Some(place),
         why: Some(found.lines().next().unwrap_or("").to_owned()),
         link: None,
         diagnosis: diagnosis.iter().map(|diagnosis| diagnosis.fault.clone()).collect(),
+        behaves: subject.behaves.clone(),
+        reported: false,
         options: Arc::clone(&subject.options),
         case,
         outdated: None,
@@ -49,8 +52,7 @@ pub(crate) fn write(
         // A batch that could not be made smaller: what cannot be read again is not kept.
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
         Some(corpora) => {
-            let path = found_folder(corpora, subject.contract.id()).join(file.name());
-            file.write(&path)?;
+            let path = file.write_in(&found_folder(corpora, subject.contract.id()))?;
             Some(path.display().to_string())
         }
     };

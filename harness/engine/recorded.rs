@@ -247,6 +247,7 @@ impl RecordedBatch<'_> {
             let record = Answered::new(&shrunk.case, &output, self.options);
             let mut subject = Subject::new(self.contract, report.name.clone(), Box::new(record));
             subject.options = self.options.clone();
+            subject.recorded = Some(report.name.clone());
             subject.corpora = Some(corpora.to_owned());
             let mut finding =
                 finding::write(&mut subject, shrunk, self.place, classes, diagnosis, &mut 0)?;

@@ -21,3 +21,30 @@ def two_bugs(rewards, groups):
     of = {group: {r for r, g in zip(rewards, groups) if g == group} for group in groups}
     alone = [groups.count(group) == 1 for group in groups]
     return [1.0 if len(of[g]) == 1 and not a else x for x, g, a in zip(result, groups, alone)]
+
+
+def one_nameless_bug(rewards, groups):
+    """An eighth too much in the first row, which no known bug gives."""
+    result = right(rewards, groups)
+    result[0] += 0.125
+    return result
+
+
+def another_nameless_bug(rewards, groups):
+    """A sixteenth too little in the last row."""
+    result = right(rewards, groups)
+    result[-1] -= 0.0625
+    return result
+
+
+def two_nameless_bugs(rewards, groups):
+    """The first one, and where there are three rows another one."""
+    result = one_nameless_bug(rewards, groups)
+    if len(rewards) == 3:
+        result[1] = float("nan")
+    return result
+
+
+def right(rewards, groups):
+    of = {group: [r for r, g in zip(rewards, groups) if g == group] for group in groups}
+    return [r - sum(of[g]) / len(of[g]) for r, g in zip(rewards, groups)]

@@ -144,6 +144,8 @@ pub struct Process {
     autograd: bool,
     /// The inputs and options that it takes, as it said then.
     takes: Vec<String>,
+    /// What readers should know of how it runs, as it said then.
+    notes: Vec<String>,
 }
 
 /// A process that has loaded the component.
@@ -177,6 +179,7 @@ impl Process {
             running: None,
             autograd: false,
             takes: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -202,6 +205,7 @@ impl Process {
             running: None,
             autograd: false,
             takes: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -273,6 +277,7 @@ impl Process {
             ("loaded", _) => {
                 self.autograd = reply.get("autograd") == "true";
                 self.takes = reply.names("takes");
+                self.notes = reply.names("notes");
                 Ok(Running { worker, device })
             }
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
@@ -451,6 +456,11 @@ impl Component for Process {
             false => Gradients::None("the process gives no gradients".to_owned()),
         }
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.takes.iter().any(|name| name == option)
     }
