@@ -263,7 +263,9 @@ impl CaseFile {
             if path.symlink_metadata().is_ok() {
                 match Self::read_of(self.contract, &path) {
                     Ok(before) if before.said() == said => {
-                        file.reported |= before.reported;
+                        let same = file.diagnosis.first() == before.diagnosis.first()
+                            && (file.behaves.is_none() || file.behaves == before.behaves);
+                        file.reported |= before.reported && same;
                         file.behaves = file.behaves.or(before.behaves);
                     }
                     _ => continue,

@@ -1,5 +1,7 @@
 """A fast path that is wrong, behind two conditions that hardly ever hold together."""
 
+import time
+
 
 def advantages(rewards, groups):
     sizes, totals = {}, {}
@@ -48,3 +50,8 @@ def two_nameless_bugs(rewards, groups):
 def right(rewards, groups):
     of = {group: [r for r, g in zip(rewards, groups) if g == group] for group in groups}
     return [r - sum(of[g]) / len(of[g]) for r, g in zip(rewards, groups)]
+
+
+def slow(rewards, groups):
+    """Hangs for longer than anybody waits."""
+    time.sleep(1000)

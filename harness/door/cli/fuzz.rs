@@ -2,8 +2,8 @@
 //! libFuzzer never gives the control back and a component in the same process may take it down.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{BufRead, BufReader, Seek};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use tempfile::TempDir;
 
 use super::files::ReportFiles;
 use super::{Done, Places, duration, is_terminal, output, places, whole};
@@ -29,6 +30,7 @@ use crate::files::case_file::CaseFile;
 use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::manifest::{Declared, Manifest};
 use crate::generate::measure::Measure;
+use crate::host::process;
 use crate::render::text::write_component;
 use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
 use crate::value::error::{Error, unknown};
@@ -130,6 +132,7 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         }
         return Ok(crate::report::ExitCode::AllHold);
     }
+    remove_left_behind();
     let mut components = Vec::new();
     let mut said = Vec::new();
     for task in &tasks {
@@ -275,6 +278,7 @@ impl Task<'_> {
 fn run_as_job(task: &Task<'_>, result: PathBuf) -> Done {
     let started = Instant::now();
     let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
+    end_with_parent(result.parent().map(Path::to_owned));
     let session = Some(task.start()?);
     // Beside the result, in the folder that the parent takes away: this process just ends.
     let beginnings = result.with_file_name("beginnings");
@@ -298,6 +302,20 @@ fn run_as_job(task: &Task<'_>, result: PathBuf) -> Done {
     arguments.extend(folders);
     let running = Running { session, started, time, runs, tried: 0, told: started, result };
     engine::drive(&arguments, Box::new(running))
+}
+
+/// Ends this job once the run that started it is gone: then its standard input is at its end. The
+/// components and the temporary folder go with it.
+fn end_with_parent(folder: Option<PathBuf>) {
+    thread::spawn(move || {
+        let mut nothing = [0];
+        while matches!(std::io::stdin().read(&mut nothing), Ok(1)) {}
+        process::kill_all();
+        if let Some(folder) = folder {
+            let _ = fs::remove_dir_all(folder);
+        }
+        engine::exit(2)
+    });
 }
 
 /// The session of a job, until its time is over.
@@ -426,11 +444,43 @@ fn bar(name: &str) -> ProgressBar {
     bar
 }
 
+/// What the names of the folders of jobs begin with.
+const JOB_FOLDER: &str = "shakedown-fuzz-";
+
+/// The file that is locked for as long as the run of a job's folder lives.
+const LOCK: &str = "lock";
+
+/// A temporary folder for a job.
+fn job_folder() -> std::io::Result<(TempDir, File)> {
+    let folder = tempfile::Builder::new().prefix(JOB_FOLDER).tempdir()?;
+    let new = folder.path().join("new");
+    let lock = File::create_new(&new)?;
+    lock.lock()?;
+    // Under its name it is never without its lock.
+    fs::rename(&new, folder.path().join(LOCK))?;
+    Ok((folder, lock))
+}
+
+/// Takes away the folders of runs that were killed.
+fn remove_left_behind() {
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(JOB_FOLDER);
+        if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let lock = entry.path().join(LOCK);
+        let is_file = lock.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+        if is_file && File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Runs one job and gives what it says.
 fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobResult, Error> {
     let wrong = |why: String| Error::new(why).within(task.name().to_owned());
     let io = |error: std::io::Error| wrong(format!("cannot run a job of the fuzzer: {error}"));
-    let folder = tempfile::tempdir().map_err(io)?;
+    let (folder, _lock) = job_folder().map_err(io)?;
     let result = folder.path().join("results.json");
     let mut stderr = tempfile::tempfile().map_err(io)?;
     let mut command = Command::new(std::env::current_exe().map_err(io)?);
@@ -447,9 +497,11 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobRe
         command.arg("--runs").arg(runs.to_string());
     }
     command.arg("--").arg(task.name());
-    command.env(RESULT, &result).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.env(RESULT, &result).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(stderr.try_clone().map_err(io)?);
     let mut child = command.spawn().map_err(io)?;
+    // The job ends with it.
+    let _alive = child.stdin.take();
     let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
     for line in lines.map_while(Result::ok) {
         let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();

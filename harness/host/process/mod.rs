@@ -17,6 +17,8 @@ use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
 use crate::value::record::{Kind, Value, is_named};
 use crate::value::wire::{self, Message};
+#[cfg(feature = "fuzz")]
+pub(crate) use worker::kill_all;
 use worker::{Lost, Worker};
 
 /// The program that serves Python functions; standard library only.
