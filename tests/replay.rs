@@ -90,6 +90,20 @@ fn what_an_option_excuses_since_is_no_failure() {
 }
 
 #[test]
+fn a_finding_names_the_option_that_would_excuse_it() {
+    let folder = Folder::new();
+    let said = |fault: &str| {
+        let target = format!("builtin:group-advantage/fault/{fault}");
+        folder.write("manifest.yaml", manifest("ours", &target, "{scale: none}"));
+        let ran = folder.run(&["check", "manifest.yaml", "--cases", "32"]);
+        assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+        ran.stdout.contains("the option `singleton: avoid` would excuse it")
+    };
+    assert!(said("singleton-keeps-its-reward"));
+    assert!(!said("baseline-missing"), "it is wrong everywhere");
+}
+
+#[test]
 fn a_component_is_started_once_for_all_its_cases() {
     let folder = Folder::new();
     folder.write(

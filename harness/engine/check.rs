@@ -10,7 +10,7 @@ use crate::contract::invariant::AnyInvariant;
 use crate::contract::probe::{Memo, Stop};
 use crate::engine::diagnose::Diagnoser;
 use crate::engine::patience::Patience;
-use crate::engine::shrink::shrink;
+use crate::engine::shrink::{Cause, Shrunk, shrink};
 use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, stream};
 use crate::files::corpora;
@@ -310,10 +310,19 @@ fn conclude(
         return Ok(());
     }
     report.status = Status::Fail;
-    let shrunk: Vec<_> = findings
-        .into_iter()
-        .map(|(invariant, broken)| shrink(subject, invariant, broken, place, &mut report.calls))
-        .collect();
+    let mut shrunk: Vec<Shrunk> = Vec::new();
+    for (invariant, broken) in findings {
+        shrunk.push(shrink(subject, invariant, broken, place, &mut report.calls));
+    }
+    // What broke in another way on the way to a smallest case, and nowhere else, is a finding too.
+    for index in 0..shrunk.len() {
+        let Some(other) = shrunk[index].other.take() else { continue };
+        let cause = Cause::of(&other.found);
+        if shrunk.iter().all(|one| Cause::of(&one.found) != cause) {
+            let invariant = shrunk[index].invariant;
+            shrunk.push(shrink(subject, invariant, other, place, &mut report.calls));
+        }
+    }
     let mut diagnoser = Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     let mut patience = Patience::default();
     for shrunk in shrunk {

@@ -43,7 +43,7 @@ def two_nameless_bugs(rewards, groups):
     """The first one, and where there are three rows another one."""
     result = one_nameless_bug(rewards, groups)
     if len(rewards) == 3:
-        result[1] = float("nan")
+        result[1] -= 0.375
     return result
 
 
@@ -55,3 +55,10 @@ def right(rewards, groups):
 def slow(rewards, groups):
     """Hangs for longer than anybody waits."""
     time.sleep(1000)
+
+
+def nan_where_there_is_one_row(rewards, groups):
+    """An eighth too much in the first row; no number at all where there is one row."""
+    if len(rewards) == 1:
+        return [float("nan")]
+    return one_nameless_bug(rewards, groups)

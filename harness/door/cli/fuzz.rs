@@ -23,6 +23,7 @@ use crate::door::fuzz::engine;
 use crate::door::fuzz::engine::{Fuzzed, Next};
 use crate::door::fuzz::session::{AtOnePlace, Session, exception, kept, reason};
 use crate::engine::check::blank_report;
+use crate::engine::shrink::Cause;
 use crate::engine::stream;
 use crate::engine::subject::Subject;
 use crate::files::atomic::write_atomically;
@@ -581,7 +582,7 @@ enum Why {
     Named(String),
     /// Nobody knows. It is the same for as long as the component gives the same wrong outputs at
     /// the place.
-    Unnamed { place: String, behaves: Option<String> },
+    Unnamed { place: String, behaves: Option<String>, finite: bool },
 }
 
 impl Key {
@@ -592,6 +593,7 @@ impl Key {
             None => Why::Unnamed {
                 place: file.place.map_or_else(String::new, |place| place.to_string()),
                 behaves: file.behaves.clone(),
+                finite: Cause::of(found) != Cause::NotFinite,
             },
         };
         Key { invariant: file.invariant.clone().unwrap_or_default(), why }
@@ -601,7 +603,8 @@ impl Key {
     fn anywhere(&self) -> (&str, &str) {
         match &self.why {
             Why::Named(name) => (&self.invariant, name),
-            Why::Unnamed { .. } => (&self.invariant, ""),
+            Why::Unnamed { finite: true, .. } => (&self.invariant, ""),
+            Why::Unnamed { finite: false, .. } => (&self.invariant, "is not finite"),
         }
     }
 }
@@ -611,7 +614,11 @@ impl Occurrence {
         let Finding { invariant, diagnosis, found, .. } = &self.finding;
         let why = match reason(diagnosis, found) {
             Some(name) => Why::Named(name),
-            None => Why::Unnamed { place: self.place.to_string(), behaves: self.behaves.clone() },
+            None => Why::Unnamed {
+                place: self.place.to_string(),
+                behaves: self.behaves.clone(),
+                finite: Cause::of(found) != Cause::NotFinite,
+            },
         };
         Key { invariant: invariant.clone(), why }
     }

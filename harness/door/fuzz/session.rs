@@ -18,7 +18,7 @@ use crate::contract::probe::{Memo, Stop};
 use crate::engine::check::{Progress, begin, first_cases, nothing_checked};
 use crate::engine::diagnose::{Diagnoser, behaviour};
 use crate::engine::patience::Patience;
-use crate::engine::shrink::shrink_among;
+use crate::engine::shrink::{Cause, shrink_among};
 use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, stream};
 use crate::files::case_file::CaseFile;
@@ -253,7 +253,16 @@ impl Session {
         }
         for (invariant, case, found) in broken {
             let broken = Broken { case, found, at_case: self.places[index].report.cases };
-            coverage::paused(|| self.met(index, invariant, broken, unreported, &memo))?;
+            coverage::paused(|| {
+                let other = self.met(index, invariant, broken, unreported, &memo)?;
+                // What broke in another way on the way to a smallest case is looked into as well.
+                match other {
+                    Some(other) => {
+                        self.met(index, invariant, other, true, &Memo::default()).map(drop)
+                    }
+                    None => Ok(()),
+                }
+            })?;
         }
         let at = &mut self.places[index];
         let written = self.subject.component.check_journal();
@@ -269,12 +278,12 @@ impl Session {
         broken: Broken,
         unreported: bool,
         memo: &Memo,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Broken>, Error> {
         let Session { subject, any_options, places, patience, seed, .. } = self;
         let at = &mut places[index];
         let left_out = |id: &str| !at.checked.iter().any(|progress| progress.invariant.id == id);
         if subject.known.contains_key(invariant.id) || left_out(invariant.id) {
-            return Ok(());
+            return Ok(None);
         }
         let mut of_invariant: Vec<&mut Bug> =
             at.bugs.iter_mut().filter(|bug| bug.invariant == invariant.id).collect();
@@ -284,7 +293,7 @@ impl Session {
                 .find(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, &broken.case, returned));
             if let Some(bug) = explained {
                 bug.met += 1;
-                return Ok(());
+                return Ok(None);
             }
         }
         let contract = subject.contract;
@@ -296,7 +305,7 @@ impl Session {
             if let Some(bug) = of_invariant.first_mut() {
                 bug.met += 1;
             }
-            return Ok(());
+            return Ok(None);
         }
         let calls = &mut at.report.calls;
         let another = |subject: &mut Subject, case: &Shared| {
@@ -305,10 +314,11 @@ impl Session {
                 .iter()
                 .any(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, case, &returned))
         };
-        let shrunk = shrink_among(subject, invariant, broken, at.place, calls, another);
+        let mut shrunk = shrink_among(subject, invariant, broken, at.place, calls, another);
+        let other = shrunk.other.take();
         if let Some(bug) = of_invariant.iter_mut().find(|bug| *bug.case == *shrunk.case) {
             bug.met += 1;
-            return Ok(());
+            return Ok(other);
         }
         let budget = Budget { seed: *seed, ..Budget::default() };
         let findings = std::slice::from_ref(&shrunk);
@@ -317,12 +327,12 @@ impl Session {
         let classes = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
         let (case, measure) = (Shared::clone(&shrunk.case), contract.measure(&*shrunk.case));
         let why = reason(&diagnosis, &shrunk.found);
-        let known = of_invariant.into_iter().find(|bug| why == bug.reason());
+        let known = of_invariant.into_iter().find(|bug| bug.is_why(&why, &shrunk.found));
         let mut met = 1;
         if let Some(bug) = known {
             bug.met += 1;
             if bug.measure <= measure {
-                return Ok(());
+                return Ok(other);
             }
             met = bug.met;
         }
@@ -338,9 +348,9 @@ impl Session {
         let finding = finding::write(subject, shrunk, at.place, classes, diagnosis, calls)?;
         subject.behaves = None;
         let why = reason(&finding.diagnosis, &finding.found);
-        at.bugs.retain(|bug| bug.invariant != invariant.id || bug.reason() != why);
+        at.bugs.retain(|bug| bug.invariant != invariant.id || !bug.is_why(&why, &finding.found));
         at.bugs.push(Bug { invariant: invariant.id, finding, case, measure, diagnoser, met });
-        Ok(())
+        Ok(other)
     }
 
     /// What the session says, a report for each place.
@@ -404,8 +414,10 @@ pub(crate) struct AtOnePlace {
 }
 
 impl Bug {
-    fn reason(&self) -> Option<String> {
-        reason(&self.finding.diagnosis, &self.finding.found)
+    /// Whether it breaks for this reason; where there is none, in the same way.
+    fn is_why(&self, why: &Option<String>, found: &str) -> bool {
+        let Finding { diagnosis, found: own, .. } = &self.finding;
+        reason(diagnosis, own) == *why && (why.is_some() || Cause::of(own) == Cause::of(found))
     }
 }
 
