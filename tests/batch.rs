@@ -204,6 +204,94 @@ fn both_what_was_recorded_and_what_a_component_gives_are_checked() {
     assert_eq!(names, ["step.safetensors", "right"]);
 }
 
+/// A manifest of components of group-advantage: name, target, options.
+fn manifest(components: &[(&str, &str, &str)]) -> String {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
+    let mut text =
+        format!("version: 1\npython: {{arrays: list, path: [\"{here}\"]}}\ncomponents:\n");
+    for (name, target, options) in components {
+        text.push_str(&format!(
+            "- {{name: {name}, contract: group-advantage, target: \"{target}\", \
+             options: {options}, places: [cpu/f64]}}\n"
+        ));
+    }
+    text
+}
+
+#[test]
+fn recorded_outputs_are_checked_under_the_options_of_the_component_that_gave_them() {
+    let tensors = [
+        f32s("rewards", &[6], &REWARDS),
+        i64s("groups", &GROUPS),
+        f32s("advantages", &[6], &CENTRED),
+    ];
+    let reference = "builtin:group-advantage/reference";
+    let folder = Folder::new();
+    folder.write("step.safetensors", file(&tensors, &[]));
+    folder.write(
+        "manifest.yaml",
+        manifest(&[("none", reference, "{scale: none}"), ("std", reference, "{scale: std}")]),
+    );
+    let batch = ["check-batch", "step.safetensors", "--contract", "group-advantage"];
+    let run = |more: &[&str]| folder.run(&[&batch, more].concat());
+    assert_eq!(run(&[]).code, 1, "the default divides by σ");
+    let ran = run(&["--manifest", "manifest.yaml", "--only", "none"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let ran = run(&["--manifest", "manifest.yaml", "--only", "std"]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let both = run(&["--manifest", "manifest.yaml"]);
+    let words = "error: manifest.yaml: `none` and `std` have different options: say with --only \
+                 which of them gave the recorded outputs, or the options with --option\n";
+    assert_eq!((both.code, &*both.stderr), (2, words));
+    let asked = run(&["--manifest", "manifest.yaml", "--option", "scale=none"]);
+    assert_eq!(asked.code, 0, "{}{}", asked.stdout, asked.stderr);
+}
+
+#[test]
+fn a_case_of_recorded_outputs_is_judged_by_no_component() {
+    let mut advantages = CENTRED;
+    advantages[2] = -1.5;
+    let (folder, ran, report) = check(&grpo(&advantages), "group-advantage", &[]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let count = report.unwrap().components[0].findings.len();
+    let ran = folder.run(&["replay", "corpora", "--manifest", "manifest.yaml", "--prune"]);
+    let words = ": found on the outputs recorded in step.safetensors\n";
+    assert!(ran.stdout.matches(words).count() >= count, "{}", ran.stdout);
+    assert!(!ran.stdout.contains("fixed") && !ran.stdout.contains("removed"), "{}", ran.stdout);
+}
+
+#[test]
+fn shrinking_keeps_to_one_bug_and_reports_the_other() {
+    let count = 32;
+    let rewards: Vec<f32> = (0..count).map(|row| (row % 5) as f32).collect();
+    let groups: Vec<i64> = (0..count).map(|row| row / 4).collect();
+    let tensors = [f32s("rewards", &[count as usize], &rewards), i64s("groups", &groups)];
+    let folder = Folder::new();
+    folder.write("step.safetensors", file(&tensors, &[]));
+    let target = "python:nested:nan_where_there_is_one_row";
+    folder.write("manifest.yaml", manifest(&[("ours", target, "{scale: none}")]));
+    let (_, report) = report::run(
+        &folder,
+        &[
+            "check-batch",
+            "step.safetensors",
+            "--contract",
+            "group-advantage",
+            "--manifest",
+            "manifest.yaml",
+        ],
+    );
+    let found: Vec<(usize, &str)> = report
+        .component("ours")
+        .findings
+        .iter()
+        .map(|finding| (finding.case["rewards"].as_array().unwrap().len(), &*finding.found))
+        .collect();
+    let of = |nan: bool| found.iter().filter(move |(_, found)| found.contains("NaN") == nan);
+    assert!(of(false).count() > 0 && of(false).all(|(rows, _)| *rows > 1), "{found:?}");
+    assert!(of(true).count() == 1 && of(true).all(|(rows, _)| *rows == 1), "{found:?}");
+}
+
 #[test]
 fn options_are_those_of_the_file_unless_asked_otherwise() {
     let batch = parse("group-advantage", &grpo(&CENTRED)).unwrap();

@@ -8,9 +8,15 @@ mod report;
 
 use std::collections::BTreeSet;
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use folder::{Folder, Ran};
-use report::{Report, Status, check};
+use report::{InvariantStatus, Report, Status, check};
 
 /// A folder with a manifest of one Python component.
 fn folder_of(function: &str) -> Folder {
@@ -100,6 +106,242 @@ fn a_finding_is_new_once_and_known_after_that() {
     let ours = report.component("ours");
     assert_eq!((ours.status, ours.findings.len()), (Status::Pass, 0));
     assert!(ours.warnings.iter().any(|warning| warning.contains("a known finding, met ")));
+}
+
+/// The case files of what was found, by name.
+fn found_in(folder: &Folder) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder.path("corpora/group-advantage/found")) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect();
+    paths.sort();
+    paths
+}
+
+fn use_function(folder: &Folder, before: &str, after: &str) {
+    let manifest = fs::read_to_string(folder.path("shakedown.yaml")).unwrap();
+    assert!(manifest.contains(before), "{manifest}");
+    folder.write("shakedown.yaml", manifest.replace(before, after));
+}
+
+#[test]
+fn what_a_killed_run_found_is_reported_by_the_next_one() {
+    let folder = folder_of("two_bugs");
+    let mut killed = folder.command(&["fuzz", "ours", "--time", "10m"]).spawn().unwrap();
+    let began = Instant::now();
+    while found_in(&folder).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(120), "nothing is found");
+        thread::sleep(Duration::from_millis(20));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let (first, report) = fuzz(&folder, &["--runs", "1", "--seed", "1"]);
+    assert_eq!(first.code, 1, "{}", first.stdout);
+    assert!(!report.component("ours").findings.is_empty());
+    let (second, report) = fuzz(&folder, &["--runs", "1", "--seed", "1"]);
+    assert_eq!(second.code, 0, "{}", second.stdout);
+    assert!(report.component("ours").warnings.iter().any(|line| line.contains("known finding")));
+}
+
+#[test]
+fn what_check_found_is_reported_by_fuzz_too() {
+    let folder = folder_of("two_bugs");
+    assert_eq!(folder.run(&["check", "shakedown.yaml"]).code, 1);
+    let before = found_in(&folder);
+    assert!(!before.is_empty());
+    let (first, report) = fuzz(&folder, &["--runs", "1", "--seed", "1"]);
+    assert_eq!(first.code, 1, "{}", first.stdout);
+    assert!(!report.component("ours").findings.is_empty());
+    // `check` writes the same cases again; that fuzz has reported them stays.
+    assert_eq!(folder.run(&["check", "shakedown.yaml"]).code, 1);
+    let (second, _) = fuzz(&folder, &["--runs", "1", "--seed", "1"]);
+    assert_eq!(second.code, 0, "{}", second.stdout);
+}
+
+#[test]
+fn a_report_that_could_not_be_written_reports_nothing() {
+    let folder = folder_of("two_bugs");
+    folder.write("file", "");
+    let run = |json: &str| folder.run(&["fuzz", "--runs", "20", "--seed", "1", "--json", json]);
+    assert_eq!(run("file/report.json").code, 2);
+    let ran = run("report.json");
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+}
+
+#[test]
+fn what_is_declared_to_fail_and_holds_is_said_as_by_check() {
+    let folder = folder_of("right");
+    use_function(&folder, "  places:", "  known: {oracle: \"#7\"}\n  places:");
+    let (ran, report) = fuzz(&folder, &["--runs", "50", "--seed", "1"]);
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    let warnings = &report.component("ours").warnings;
+    let words = "oracle holds, but is declared to fail (known: #7)";
+    assert!(warnings.iter().any(|line| line == words), "{warnings:?}");
+    use_function(&folder, "nested:right", "nested:one_nameless_bug");
+    let (_, report) = fuzz(&folder, &["--runs", "50", "--seed", "1", "--jobs", "2"]);
+    let oracle = report.component("ours").invariants.iter().find(|one| one.id == "oracle");
+    assert_eq!(oracle.unwrap().status, InvariantStatus::Known);
+}
+
+#[test]
+fn a_second_bug_without_a_name_is_no_known_finding() {
+    let folder = folder_of("one_nameless_bug");
+    let run = || fuzz(&folder, &["--runs", "200", "--seed", "1"]);
+    let (first, report) = run();
+    assert_eq!(first.code, 1, "{}", first.stdout);
+    let unnamed = |report: &Report| {
+        let findings = report.component("ours").findings.iter();
+        findings.filter(|one| one.diagnosis.is_empty()).count()
+    };
+    assert!(unnamed(&report) > 0, "{}", first.stdout);
+    let (again, _) = run();
+    assert_eq!(again.code, 0, "{}", again.stdout);
+    let before = found_in(&folder);
+    use_function(&folder, "one_nameless_bug", "another_nameless_bug");
+    let (other, report) = run();
+    assert_eq!(other.code, 1, "{}", other.stdout);
+    assert!(unnamed(&report) > 0, "{}", other.stdout);
+    assert!(before.iter().all(|path| path.is_file()), "cases of the first one are gone");
+}
+
+#[test]
+fn a_second_bug_without_a_name_beside_the_first_is_no_known_finding() {
+    let folder = folder_of("one_nameless_bug");
+    let run = || fuzz(&folder, &["--runs", "200", "--seed", "1"]);
+    assert_eq!(run().0.code, 1);
+    assert_eq!(run().0.code, 0);
+    use_function(&folder, "one_nameless_bug", "two_nameless_bugs");
+    let (both, _) = run();
+    assert_eq!(both.code, 1, "{}", both.stdout);
+}
+
+#[test]
+fn cases_of_other_places_stay() {
+    let folder = folder_of("two_bugs");
+    let run = || fuzz(&folder, &["--runs", "100", "--seed", "1"]);
+    assert_eq!(run().0.code, 1);
+    let mut others = Vec::new();
+    for path in found_in(&folder) {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = format!("corpora/group-advantage/found/other-{}.yaml", others.len());
+        folder.write(&name, text.replace("cpu/f64", "cuda:7/f32"));
+        others.push(folder.path(&name));
+    }
+    assert_eq!(run().0.code, 0);
+    assert!(others.iter().all(|path| path.is_file()));
+}
+
+/// What of a name is in the folder of temporary files of a command.
+#[cfg(target_os = "linux")]
+fn begins(folder: &Path, name: &str) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(name)).count()
+}
+
+/// The processes whose command line has this text.
+#[cfg(target_os = "linux")]
+fn running(text: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| {
+        let line = fs::read(process.path().join("cmdline")).ok()?;
+        let folder = fs::read_link(process.path().join("cwd")).ok()?;
+        Some(format!("{} in {}", String::from_utf8_lossy(&line), folder.display()))
+    });
+    lines.filter(|line| line.contains(text)).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn nothing_of_a_killed_run_stays() {
+    let folder = folder_of("slow");
+    folder.write("tmp/file", "");
+    let temporary = folder.path("tmp");
+    let here = folder.path("").canonicalize().unwrap().display().to_string();
+    let run = ["fuzz", "ours", "--time", "10m", "--jobs", "2"];
+    let mut killed = folder.command(&run).env("TMPDIR", &temporary).spawn().unwrap();
+    let began = Instant::now();
+    let limit = |what: &str| {
+        assert!(began.elapsed() < Duration::from_secs(120), "{what}: {:?}", running(&here));
+        thread::sleep(Duration::from_millis(20));
+    };
+    let found = folder.path("corpora/group-advantage/found");
+    while running(&here).len() < 5 || begins(&found, "in-flight-") < 2 {
+        limit("two jobs and their components run");
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    while !running(&here).is_empty() {
+        limit("all are gone");
+    }
+    assert_eq!(begins(&temporary, "shakedown-fuzz-"), 0);
+
+    // What is killed with its jobs leaves folders and journals, which the next run takes away.
+    folder.write("tmp/shakedown-fuzz-dead/lock", "");
+    folder.write("tmp/shakedown-fuzz-foreign/file", "");
+    let empty = fs::read_dir(&found).unwrap().flatten().map(|entry| entry.path());
+    let journal = empty.filter(|path| path.extension().is_some_and(|end| end == "journal"));
+    for path in journal {
+        fs::write(path, "").unwrap();
+    }
+    use_function(&folder, "slow", "right");
+    let next = folder.command(&["fuzz", "--runs", "5"]).env("TMPDIR", &temporary).output().unwrap();
+    assert!(next.status.success(), "{}", String::from_utf8_lossy(&next.stderr));
+    assert_eq!(begins(&temporary, "shakedown-fuzz-dead"), 0);
+    assert_eq!(begins(&temporary, "shakedown-fuzz-foreign"), 1, "it is none of ours");
+    assert_eq!(begins(&found, "in-flight-"), 0);
+}
+
+#[test]
+fn journals_are_no_cases_and_none_of_a_living_run_is_removed() {
+    let folder = folder_of("two_bugs");
+    fuzz(&folder, &["--runs", "100", "--seed", "1"]);
+    use_function(&folder, "two_bugs", "right");
+    let found = "corpora/group-advantage/found";
+    for name in ["in-flight-ours-cpu-f64-a1.yaml", "in-flight-ours-00000000-cpu-f64-b2.journal"] {
+        folder.write(&format!("{found}/{name}"), "");
+    }
+    let replay = ["replay", "corpora", "--manifest", "shakedown.yaml", "--prune"];
+    let ran = folder.run(&replay);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("removed") && !ran.stdout.contains("in-flight"), "{}", ran.stdout);
+    assert_eq!(found_in(&folder).len(), 1, "the old journal");
+    assert!(folder.path(found).join("in-flight-ours-00000000-cpu-f64-b2.journal").is_file());
+}
+
+#[test]
+#[cfg(unix)]
+fn links_in_a_circle_and_pipes_are_no_trap() {
+    let folder = folder_of("two_bugs");
+    fuzz(&folder, &["--runs", "100", "--seed", "1"]);
+    let found = folder.path("corpora/group-advantage/found");
+    std::os::unix::fs::symlink(folder.path("corpora"), found.join("again")).unwrap();
+    std::os::unix::fs::symlink(&found, found.join("itself.yaml")).unwrap();
+    let made = Command::new("mkfifo").arg(found.join("pipe.yaml")).status().unwrap();
+    assert!(made.success());
+    let count = found_in(&folder).len() - 2;
+    let mut replay = folder.command(&["replay", "corpora", "--manifest", "shakedown.yaml"]);
+    let mut replay = replay.stdout(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while replay.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", replay.kill().is_ok());
+        thread::sleep(Duration::from_millis(20));
+    }
+    let ran = replay.wait_with_output().unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert_eq!(text.matches("still failing ").count(), count, "{text}");
+    let (ran, _) = fuzz(&folder, &["--runs", "5", "--seed", "1"]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+}
+
+#[test]
+fn a_component_may_have_a_long_name() {
+    let folder = folder_of("right");
+    let name = "é".repeat(300);
+    use_function(&folder, "name: ours", &format!("name: {name}"));
+    let ran = folder.run(&["fuzz", "--runs", "5"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]

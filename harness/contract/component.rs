@@ -77,6 +77,11 @@ pub trait Component<D: Definition = Erased>: Send {
     /// How its gradients come about.
     fn gradients(&self, place: Place) -> Gradients;
 
+    /// What a reader of its report should know of how it runs, once it is prepared.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether it asks for the value of an option, and so follows another one.
     fn reads(&self, _: &str) -> bool {
         false

@@ -10,7 +10,7 @@ use crate::contract::invariant::AnyInvariant;
 use crate::contract::probe::{Memo, Stop};
 use crate::engine::diagnose::Diagnoser;
 use crate::engine::patience::Patience;
-use crate::engine::shrink::shrink;
+use crate::engine::shrink::{Cause, Shrunk, shrink};
 use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, stream};
 use crate::files::corpora;
@@ -185,6 +185,7 @@ pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Ve
     }
     match subject.component.prepare(place) {
         Ok(None) => {
+            report.warnings.extend(subject.component.notes());
             let checked = select(subject, place, &mut report);
             return (report, checked);
         }
@@ -365,10 +366,19 @@ fn conclude(
     // As long again as the cases were given.
     subject.until = budget.time.map(|limit| Instant::now() + limit);
     let begun = Instant::now();
-    let shrunk: Vec<_> = findings
-        .into_iter()
-        .map(|(invariant, broken)| shrink(subject, invariant, broken, place, &mut report.calls))
-        .collect();
+    let mut shrunk: Vec<Shrunk> = Vec::new();
+    for (invariant, broken) in findings {
+        shrunk.push(shrink(subject, invariant, broken, place, &mut report.calls));
+    }
+    // What broke in another way on the way to a smallest case, and nowhere else, is a finding too.
+    for index in 0..shrunk.len() {
+        let Some(other) = shrunk[index].other.take() else { continue };
+        let cause = Cause::of(&other.found);
+        if shrunk.iter().all(|one| Cause::of(&one.found) != cause) {
+            let invariant = shrunk[index].invariant;
+            shrunk.push(shrink(subject, invariant, other, place, &mut report.calls));
+        }
+    }
     report.times.shrinking_ms = milliseconds(begun);
     let begun = Instant::now();
     let mut diagnoser = Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);

@@ -9,6 +9,7 @@
 //! where the definition leaves a choice for each number, but not for all together.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::numeric::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Want
 use crate::report::{Classes, Diagnosis, Point, Real};
 use crate::value::place::Place;
 use crate::value::record::{Shared, floats, texts};
+use crate::value::text::fnv1a;
 
 /// How many cases a component and the faults are compared on.
 const CASES: usize = 160;
@@ -99,6 +101,40 @@ pub(crate) struct Diagnoser {
     explanations: Vec<Explanation>,
 }
 
+/// What a component gives wrong on the first of all cases, as a fingerprint: where two findings of
+/// one invariant have no name, it tells whether the component is still the same. `varies` where it
+/// is not the same from call to call.
+pub(crate) fn behaviour(subject: &mut Subject, place: Place, calls: &mut u64) -> String {
+    let first = wrong_on_first_cases(subject, place, calls);
+    if first == wrong_on_first_cases(subject, place, calls) {
+        format!("{:08x}", fnv1a(first.bytes()))
+    } else {
+        "varies".to_owned()
+    }
+}
+
+fn wrong_on_first_cases(subject: &mut Subject, place: Place, calls: &mut u64) -> String {
+    let diagnoser = Diagnoser::observing(subject, Vec::new(), place, 0, calls);
+    let mut text = String::new();
+    for (index, observed) in diagnoser.observed.iter().enumerate() {
+        if let Some(failure) = &observed.failure {
+            let _ = writeln!(text, "{index} {}", failure.law());
+        }
+        let Some(given) = &observed.given else { continue };
+        for (at, (cell, found)) in cells(&observed.expected).zip(given).enumerate() {
+            if !diagnoser.wrong(found, &cell) {
+                continue;
+            }
+            let _ = match found {
+                // Another processor rounds otherwise.
+                Given::Number(found) => writeln!(text, "{index} {at} {found:.2e}"),
+                Given::Text(found) => writeln!(text, "{index} {at} {found:?}"),
+            };
+        }
+    }
+    text
+}
+
 impl Diagnoser {
     /// Calls the component on the minimal cases, on corners and on random cases, and finds the
     /// faults that explain what it does wrong.
@@ -109,14 +145,37 @@ impl Diagnoser {
         budget: &Budget,
         calls: &mut u64,
     ) -> Self {
+        let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
+        let mut diagnoser = Self::observing(subject, minimal, place, budget.seed, calls);
+        let contract = subject.contract;
+        let has_oracle =
+            diagnoser.observed.iter().any(|observed| cells(&observed.expected).next().is_some());
+        if diagnoser.is_wrong_anywhere() {
+            diagnoser.explain();
+        } else if !has_oracle
+            || findings.iter().any(|finding| may_be_a_fault(contract, finding.invariant))
+        {
+            // Without an oracle, or where each number may be right but not all of them together.
+            diagnoser.explain_by_outcomes(subject, findings.len(), calls);
+        }
+        diagnoser
+    }
+
+    /// Calls the component on some cases, on corners and on random cases.
+    fn observing(
+        subject: &mut Subject,
+        first: Vec<Shared>,
+        place: Place,
+        seed: u64,
+        calls: &mut u64,
+    ) -> Self {
         let (contract, options) = (subject.contract, Arc::clone(&subject.options));
         let gradients = subject.component.gradients(place);
         let gradient =
             contract.wants_gradient(&*options) && !matches!(gradients, Gradients::None(_));
-        let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
         let mut patience = subject.patience();
         let mut observed = Vec::new();
-        let stream = stream::cases(contract, minimal, budget.seed, &options, place.dtype);
+        let stream = stream::cases(contract, first, seed, &options, place.dtype);
         for (_, case) in stream.take(CASES) {
             if patience.is_over() {
                 break;
@@ -131,19 +190,7 @@ impl Diagnoser {
         }
         let tolerance = subject.tolerance_at(place);
         let explanations = Vec::new();
-        let mut diagnoser =
-            Diagnoser { contract, observed, place, options, tolerance, explanations };
-        let has_oracle =
-            diagnoser.observed.iter().any(|observed| cells(&observed.expected).next().is_some());
-        if diagnoser.is_wrong_anywhere() {
-            diagnoser.explain();
-        } else if !has_oracle
-            || findings.iter().any(|finding| may_be_a_fault(contract, finding.invariant))
-        {
-            // Without an oracle, or where each number may be right but not all of them together.
-            diagnoser.explain_by_outcomes(subject, findings.len(), calls);
-        }
-        diagnoser
+        Diagnoser { contract, observed, place, options, tolerance, explanations }
     }
 
     /// The same for recorded outputs, of whole batches or of parts of them: there is nothing to

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::contract::erased::AnyContract;
+use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
+use crate::contract::probe::Stop;
+use crate::engine::patience::Patience;
 use crate::engine::shrink::Shrunk;
 use crate::engine::subject::Subject;
 use crate::files::case_file::CaseFile;
@@ -15,7 +18,7 @@ use crate::report::json::{json, json_float, nested_json};
 use crate::report::{Classes, Diagnosis, Finding};
 use crate::value::error::Error;
 use crate::value::place::{Dtype, Place};
-use crate::value::record::AnyRecord;
+use crate::value::record::{AnyRecord, Shared};
 use crate::value::text::{for_shell, one_line, shortened};
 use crate::value::yaml;
 
@@ -31,15 +34,21 @@ pub(crate) fn write(
     diagnosis: Vec<Diagnosis>,
     calls: &mut u64,
 ) -> Result<Finding, Error> {
-    let Shrunk { invariant, case, found, at_case, tried } = shrunk;
+    let Shrunk { invariant, case, mut found, at_case, tried, .. } = shrunk;
+    if let Some(option) = excuse(subject, invariant, &case, place, calls) {
+        found.push_str(&format!("\nthe option `{option}` would excuse it"));
+    }
     let file = CaseFile {
         contract: subject.contract,
         invariant: Some(invariant.id.to_owned()),
-        component: Some(subject.name.clone()),
+        component: subject.recorded.is_none().then(|| subject.name.clone()),
+        recorded: subject.recorded.clone(),
         place: Some(place),
         why: Some(found.lines().next().unwrap_or("").to_owned()),
         link: None,
         diagnosis: diagnosis.iter().map(|diagnosis| diagnosis.fault.clone()).collect(),
+        behaves: subject.behaves.clone(),
+        reported: false,
         options: Arc::clone(&subject.options),
         case,
         outdated: None,
@@ -49,9 +58,8 @@ pub(crate) fn write(
         // A batch that could not be made smaller: what cannot be read again is not kept.
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
         Some(corpora) => {
-            let path = found_folder(corpora, subject.contract.id()).join(file.name());
-            match file.write(&path) {
-                Ok(()) => Some(path.display().to_string()),
+            match file.write_in(&found_folder(corpora, subject.contract.id())) {
+                Ok(path) => Some(path.display().to_string()),
                 Err(error) => {
                     subject.lost.push(format!("the case is not kept: {error}"));
                     None
@@ -87,6 +95,50 @@ pub(crate) fn write(
         classes,
         diagnosis,
     })
+}
+
+/// Other cases on which an invariant is checked before an option is said to excuse its finding.
+const CASES_ELSEWHERE: usize = 64;
+
+/// The option under which no trainer meets such a case, where the invariant holds on others:
+/// `singleton: avoid`.
+fn excuse(
+    subject: &mut Subject,
+    invariant: &AnyInvariant,
+    case: &Shared,
+    place: Place,
+    calls: &mut u64,
+) -> Option<String> {
+    let contract = subject.contract;
+    let is_recorded = subject.recorded.is_some();
+    for doc in contract.option_docs() {
+        if !doc.meaning.contains("`avoid`") {
+            continue;
+        }
+        let Ok(options) = subject.options.with(doc.name, "avoid") else { continue };
+        let valid = |case: &Shared, options: &dyn AnyOptions| {
+            contract.valid(&**case, options, place.dtype).is_ok()
+        };
+        if options.check().is_err() || valid(case, &*options) {
+            continue;
+        }
+        let mut others = contract.corners(&*options, place.dtype);
+        others.extend(contract.small(&*options, place.dtype));
+        let declared = Arc::clone(&subject.options);
+        others.retain(|other| valid(other, &*options) && valid(other, &*declared));
+        others.truncate(CASES_ELSEWHERE);
+        let mut patience = Patience::default();
+        let mut breaks = |other: &Shared| {
+            let (outcome, failed) = subject.try_case(invariant, other, place, calls);
+            failed.iter().for_each(|(_, failure)| patience.spend(failure));
+            matches!(outcome, Err(Stop::Broken(_))) || patience.is_over()
+        };
+        // A record answers no other call.
+        if is_recorded || !others.iter().any(&mut breaks) {
+            return Some(format!("{}: avoid", doc.name));
+        }
+    }
+    None
 }
 
 /// What the definition gives for a case, by field.

@@ -18,7 +18,7 @@ use crate::engine::check::blank_report;
 use crate::engine::cut_down::{fewest, places};
 use crate::engine::diagnose::{self, Diagnoser};
 use crate::engine::finding;
-use crate::engine::shrink::Shrunk;
+use crate::engine::shrink::{Cause, Shrunk};
 use crate::engine::subject::Subject;
 use crate::files::batch::Batch;
 use crate::numeric::tolerance::Tolerance;
@@ -218,10 +218,20 @@ impl RecordedBatch<'_> {
             return Ok(());
         }
         report.status = Status::Fail;
-        let cut: Vec<_> = broken
-            .into_iter()
-            .map(|(invariant, found)| self.fewest_rows(invariant, found))
-            .collect();
+        let (mut cut, mut others) = (Vec::<(Shrunk, Shared)>::new(), Vec::new());
+        for (invariant, found) in broken {
+            let (shrunk, output, other) = self.fewest_rows(invariant, found, None);
+            cut.push((shrunk, output));
+            others.extend(other.map(|(rows, found)| (invariant, rows, found)));
+        }
+        // What broke in another way on the way to the fewest rows, and nowhere else, is a finding.
+        for (invariant, rows, found) in others {
+            let cause = Cause::of(&found);
+            if cut.iter().all(|(one, _)| Cause::of(&one.found) != cause) {
+                let (shrunk, output, _) = self.fewest_rows(invariant, found, Some(&rows));
+                cut.push((shrunk, output));
+            }
+        }
         // A smallest part is one of all parts: counted twice, it would say more than it does.
         let mut records = self.parts();
         for (Shrunk { case, .. }, output) in &cut {
@@ -247,6 +257,7 @@ impl RecordedBatch<'_> {
             let record = Answered::new(&shrunk.case, &output, self.options);
             let mut subject = Subject::new(self.contract, report.name.clone(), Box::new(record));
             subject.options = self.options.clone();
+            subject.recorded = Some(report.name.clone());
             subject.corpora = Some(corpora.to_owned());
             let mut finding =
                 finding::write(&mut subject, shrunk, self.place, classes, diagnosis, &mut 0)?;
@@ -259,14 +270,24 @@ impl RecordedBatch<'_> {
         Ok(())
     }
 
-    /// The fewest parts of the batch whose recorded outputs still break an invariant; the whole
-    /// batch where rows have an influence on each other, or an output has no rows.
-    fn fewest_rows(&self, invariant: &'static AnyInvariant, mut found: String) -> (Shrunk, Shared) {
+    /// The fewest parts of the batch whose recorded outputs still break an invariant in the same
+    /// way; the whole batch where rows have an influence on each other, or an output has no rows.
+    /// Only rows `among` some are looked at, where it says so. Gives the rows of the first part
+    /// that broke it in another way besides, with what was found.
+    fn fewest_rows(
+        &self,
+        invariant: &'static AnyInvariant,
+        mut found: String,
+        among: Option<&[usize]>,
+    ) -> (Shrunk, Shared, Option<(Vec<usize>, String)>) {
         let whole = (self.case.clone(), self.output.clone());
-        let mut tried = 0;
+        let (mut tried, mut other) = (0, None);
+        let cause = Cause::of(&found);
         let mut smallest = None;
-        if let Some((cuts, parts)) = self.independent() {
+        if let Some((cuts, mut parts)) = self.independent() {
             let count = parts.len();
+            let is_among = |row: &usize| among.is_none_or(|among| among.contains(row));
+            parts.retain(|rows| rows.iter().all(is_among));
             let kept = fewest(parts, &mut |rows| {
                 if tried == CANDIDATES {
                     return None;
@@ -279,9 +300,13 @@ impl RecordedBatch<'_> {
                     return Some(false);
                 }
                 match self.verdict(invariant, &case, &output) {
-                    Verdict::Broken(message) => {
+                    Verdict::Broken(message) if Cause::of(&message) == cause => {
                         found = message;
                         Some(true)
+                    }
+                    Verdict::Broken(message) => {
+                        other.get_or_insert_with(|| (rows.to_vec(), message));
+                        Some(false)
                     }
                     _ => Some(false),
                 }
@@ -295,7 +320,7 @@ impl RecordedBatch<'_> {
             }
         }
         let (case, output) = smallest.unwrap_or(whole);
-        (Shrunk { invariant, case, found, at_case: 1, tried }, output)
+        (Shrunk { invariant, case, found, at_case: 1, tried, other: None }, output, other)
     }
 
     fn independent(&self) -> Option<(&'static dyn Cuts, Vec<Vec<usize>>)> {

@@ -66,9 +66,39 @@ pub(crate) struct Shrunk {
     pub(crate) found: String,
     pub(crate) at_case: u64,
     pub(crate) tried: u64,
+    /// The first case on the way that broke the invariant in another way.
+    pub(crate) other: Option<Broken>,
 }
 
-/// Makes a case that breaks an invariant as small as it gets.
+/// In what way a case breaks an invariant, as far as the message tells: a smaller case that does it
+/// in another way is a case of another bug.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A number is wrong, or a text, or no number at all.
+    Wrong,
+    /// A number is none, or infinite.
+    NotFinite,
+    /// An exception of this type.
+    Raised(String),
+}
+
+impl Cause {
+    /// The cause that a message tells of.
+    pub(crate) fn of(found: &str) -> Cause {
+        let first = found.lines().next().unwrap_or("");
+        if let Some(raised) = first.strip_prefix("raised ") {
+            return Cause::Raised(raised.split(':').next().unwrap_or("").to_owned());
+        }
+        let given = first.split_once(", expected").map_or(first, |(given, _)| given);
+        let mut words = given.split([' ', ',', ';']);
+        match words.any(|word| ["NaN", "inf", "-inf"].contains(&word)) {
+            true => Cause::NotFinite,
+            false => Cause::Wrong,
+        }
+    }
+}
+
+/// Makes a case that breaks an invariant as small as it gets, in the way in which it does.
 pub(crate) fn shrink(
     subject: &mut Subject,
     invariant: &'static AnyInvariant,
@@ -91,6 +121,8 @@ pub(crate) fn shrink_among(
 ) -> Shrunk {
     let options = subject.options.clone();
     let Broken { case, mut found, at_case } = broken;
+    let cause = Cause::of(&found);
+    let mut other = None;
     let mut tried = 0;
     let mut patience = subject.patience();
     let minimal = minimise(subject.contract, &case, &*options, place.dtype, &mut |candidate| {
@@ -101,6 +133,11 @@ pub(crate) fn shrink_among(
         let (outcome, failed) = subject.try_case(invariant, candidate, place, calls);
         failed.iter().for_each(|(_, failure)| patience.spend(failure));
         match outcome {
+            Err(Stop::Broken(message)) if Cause::of(&message) != cause => {
+                let case = Shared::clone(candidate);
+                other.get_or_insert(Broken { case, found: message, at_case });
+                Some(false)
+            }
             Err(Stop::Broken(message)) if wanted(subject, candidate) => {
                 found = message;
                 Some(true)
@@ -108,5 +145,26 @@ pub(crate) fn shrink_among(
             _ => Some(false),
         }
     });
-    Shrunk { invariant, case: minimal.case, found, at_case, tried }
+    Shrunk { invariant, case: minimal.case, found, at_case, tried, other }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_tells_its_cause() {
+        let raised = |name: &str| Cause::Raised(name.to_owned());
+        for (found, cause) in [
+            ("advantages[0] is 1.5, expected 1 ± 3.6e-6", Cause::Wrong),
+            ("advantages[0] is NaN, expected 0 ± 3.6e-6", Cause::NotFinite),
+            ("group 0 sums to -inf, expected 0 ± 3.6e-6", Cause::NotFinite),
+            ("loss is 0.5, expected NaN ± 3.6e-6", Cause::Wrong),
+            ("answers[0] is \"NaN\", expected \"2\"", Cause::Wrong),
+            ("raised ValueError: 3 rows", raised("ValueError")),
+            ("raised IndexError: 3 rows", raised("IndexError")),
+        ] {
+            assert_eq!(Cause::of(found), cause, "{found}");
+        }
+    }
 }

@@ -47,6 +47,10 @@ pub struct Subject {
     pub contract: &'static dyn AnyContract,
     /// Its name.
     pub name: String,
+    /// The batch that its outputs were recorded in, where there is nothing to call.
+    pub recorded: Option<String>,
+    /// What it gives elsewhere, as a fingerprint, for a finding that has no name.
+    pub behaves: Option<String>,
     /// The options in force.
     pub options: Arc<dyn AnyOptions>,
     /// A factor on every tolerance, in the open.
@@ -84,6 +88,8 @@ impl Subject {
         Subject {
             contract,
             name: name.into(),
+            recorded: None,
+            behaves: None,
             options: contract.default_options(),
             tolerance: 1.0,
             skip: BTreeMap::new(),

@@ -25,6 +25,9 @@
 //!
 //! # What is checked
 //!
+//! Under the options of the component in the manifest that gave them, where there is a manifest, then
+//! those in the file, then those on the command line.
+//!
 //! With a manifest, its components of this contract are called on the batch, and on what each
 //! invariant makes of it; findings are shrunk, named and kept as `check` does it. Recorded outputs
 //! are checked as they are: on each invariant that needs no other call than the recorded one. The
@@ -35,10 +38,13 @@
 //! neither time nor memory grows with the square of their size.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use safetensors::Dtype as WireDtype;
+use serde::de::IgnoredAny;
 
 use crate::contract::component::numbers;
 use crate::contract::erased::AnyContract;
@@ -85,13 +91,69 @@ struct Stored {
     dtype: Option<WireDtype>,
 }
 
-/// Reads a batch of the contract `C` from a file.
+/// Larger files are refused: numbers take up to eight times as much memory.
+const LARGEST_FILE_BYTES: u64 = 2 << 30;
+
+/// Longer lists of what a file holds are refused.
+const LARGEST_HEADER_BYTES: u64 = 16 << 20;
+
+/// Reads a batch of the contract `C` from a file. What the file holds is read and looked at before
+/// its numbers are.
 ///
 /// # Errors
-/// As [`parse`], with the path.
+/// As [`parse`], with the path; or the file is larger than 2 GiB.
 pub fn read(contract: &'static dyn AnyContract, path: &Path) -> Result<Batch, Error> {
-    let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, &error))?;
+    let failed = |error: std::io::Error| Error::io("read", path, &error);
+    let mut file = File::open(path).map_err(failed)?;
+    // What is no regular file does not tell its length before it has been read.
+    let length = file.metadata().map_err(failed)?.len();
+    within("bytes", length, LARGEST_FILE_BYTES).map_err(|error| error.at(path))?;
+    let mut bytes = Vec::new();
+    (&mut file).take(8).read_to_end(&mut bytes).map_err(failed)?;
+    if let Ok(header) = <[u8; 8]>::try_from(&*bytes) {
+        let header = u64::from_le_bytes(header);
+        // What is no safetensors file begins with any number.
+        if header <= LARGEST_FILE_BYTES {
+            within("bytes of header", header, LARGEST_HEADER_BYTES)
+                .map_err(|error| error.at(path))?;
+            (&mut file).take(header).read_to_end(&mut bytes).map_err(failed)?;
+            check_names(contract, &bytes[8..]).map_err(|error| error.at(path))?;
+            let left = LARGEST_FILE_BYTES - header;
+            (&mut file).take(left).read_to_end(&mut bytes).map_err(failed)?;
+            within("bytes", bytes.len() as u64, LARGEST_FILE_BYTES)
+                .map_err(|error| error.at(path))?;
+        }
+    }
     parse(contract, &bytes).map_err(|error| error.at(path))
+}
+
+fn within(what: &str, found: u64, limit: u64) -> Result<(), Error> {
+    if found <= limit {
+        return Ok(());
+    }
+    Err(Error::new(format!("expected at most {limit} {what}, found {found}")))
+}
+
+/// Refuses tensors of which the contract knows no name; what else is wrong shows when all is read.
+fn check_names(contract: &dyn AnyContract, header: &[u8]) -> Result<(), Error> {
+    let Ok(entries) = serde_json::from_slice::<HashMap<String, IgnoredAny>>(header) else {
+        return Ok(());
+    };
+    let mut names: Vec<&String> = entries.keys().filter(|name| *name != "__metadata__").collect();
+    names.sort();
+    names.into_iter().try_for_each(|name| is_known(contract, name))
+}
+
+/// Whether the contract has a field of a name in a file.
+fn is_known(contract: &dyn AnyContract, name: &str) -> Result<(), Error> {
+    let (of_case, of_output) = (contract.inputs(), contract.outputs());
+    let bare = name.strip_prefix(OUTPUT).unwrap_or(name);
+    if leaf(&of_case, name).is_some() || leaf(&of_output, bare).is_some() {
+        return Ok(());
+    }
+    let known = [names(&of_case), names(&of_output)].concat();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    Err(Error::new(unknown("tensor or text field", name, &known)))
 }
 
 /// Reads a batch of the contract `C` from the bytes of a file.
@@ -129,9 +191,7 @@ pub fn parse(contract: &'static dyn AnyContract, bytes: &[u8]) -> Result<Batch, 
             dtype = coarser(dtype, stored.dtype);
             outputs.insert(bare.to_owned(), fitting(&name, field, stored)?);
         } else {
-            let known = [names(&of_case), names(&of_output)].concat();
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            return Err(Error::new(unknown("tensor or text field", &name, &known)));
+            is_known(contract, &name)?;
         }
     }
     let case = made("input", &of_case, inputs, |get| contract.case(get))?;

@@ -1,7 +1,7 @@
 //! Case files: one case as values, with the reason why it is kept.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -25,6 +25,8 @@ pub struct CaseFile {
     pub invariant: Option<String>,
     /// The component that broke it.
     pub component: Option<String>,
+    /// The batch whose recorded outputs broke it, where no component was called.
+    pub recorded: Option<String>,
     /// The place at which it did.
     pub place: Option<Place>,
     /// Why it is kept.
@@ -33,6 +35,10 @@ pub struct CaseFile {
     pub link: Option<String>,
     /// The known bugs that the component behaved like.
     pub diagnosis: Vec<String>,
+    /// What the component gave elsewhere when it was found, as a fingerprint.
+    pub behaves: Option<String>,
+    /// Whether a report of `fuzz` was written that has it.
+    pub reported: bool,
     /// The options in force.
     pub options: Arc<dyn AnyOptions>,
     /// The inputs.
@@ -53,6 +59,8 @@ pub struct Head {
     #[serde(default)]
     component: Option<String>,
     #[serde(default)]
+    recorded: Option<String>,
+    #[serde(default)]
     place: Option<Place>,
     #[serde(default)]
     why: Option<String>,
@@ -60,6 +68,10 @@ pub struct Head {
     link: Option<String>,
     #[serde(default)]
     diagnosis: Vec<String>,
+    #[serde(default)]
+    behaves: Option<String>,
+    #[serde(default)]
+    reported: bool,
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
@@ -160,7 +172,8 @@ impl CaseFile {
             let steps = [Step::Key("options"), Step::Key(name)];
             return Err(document.wrong(&steps, format!("options.{name}: {why}")));
         }
-        let Head { mut invariant, component, place, why, link, diagnosis, .. } = head;
+        let Head { mut invariant, component, recorded, place, why, link, diagnosis, .. } = head;
+        let (behaves, reported) = (head.behaves, head.reported);
         let outdated = invariant.as_deref().and_then(renamed);
         if let Some(id) = &mut invariant {
             *id = contract
@@ -175,10 +188,13 @@ impl CaseFile {
             contract,
             invariant,
             component,
+            recorded,
             place,
             why,
             link,
             diagnosis,
+            behaves,
+            reported,
             options,
             case,
             outdated,
@@ -197,7 +213,8 @@ impl CaseFile {
         );
         // Before the options: a reader wants the reason first.
         let mut reason = String::new();
-        for (key, value) in [("why", &self.why), ("link", &self.link)] {
+        for (key, value) in [("recorded", &self.recorded), ("why", &self.why), ("link", &self.link)]
+        {
             if let Some(value) = value {
                 reason.push_str(&format!("{key}: "));
                 yaml::write_string(&mut reason, value);
@@ -206,6 +223,14 @@ impl CaseFile {
         }
         if !self.diagnosis.is_empty() {
             reason.push_str(&format!("diagnosis: {}\n", yaml::inline(&self.diagnosis)));
+        }
+        if let Some(behaves) = &self.behaves {
+            reason.push_str("behaves: ");
+            yaml::write_string(&mut reason, behaves);
+            reason.push('\n');
+        }
+        if self.reported {
+            reason.push_str("reported: true\n");
         }
         let at = text.find("options: ").expect("the head has options");
         text.insert_str(at, &reason);
@@ -221,14 +246,40 @@ impl CaseFile {
         write_atomically(path, self.text().as_bytes())
     }
 
-    /// A file name that says what is inside: the same case of the same invariant has the same name.
-    pub fn name(&self) -> String {
-        // Names only have to differ inside one folder.
-        // What the component behaved like says nothing about the case.
-        let text = self.text();
-        let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("diagnosis: "));
-        let hash = fnv1a(lines.flat_map(str::bytes));
-        format!("{}-{hash:08x}.yaml", self.invariant.as_deref().unwrap_or("case"))
+    /// Writes the file into a folder under a name that says what is inside: the same case of the
+    /// same invariant has the same name, and no file of another case is written over. What was
+    /// reported stays so.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be written.
+    pub fn write_in(&self, folder: &Path) -> Result<PathBuf, Error> {
+        let said = self.said();
+        let hash = fnv1a(said.bytes());
+        let stem = format!("{}-{hash:08x}", self.invariant.as_deref().unwrap_or("case"));
+        for number in 1_u64.. {
+            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = folder.join(format!("{stem}{suffix}.yaml"));
+            let mut file = self.clone();
+            if path.symlink_metadata().is_ok() {
+                match Self::read_of(self.contract, &path) {
+                    Ok(before) if before.said() == said => {
+                        let same = file.diagnosis.first() == before.diagnosis.first()
+                            && (file.behaves.is_none() || file.behaves == before.behaves);
+                        file.reported |= before.reported && same;
+                        file.behaves = file.behaves.or(before.behaves);
+                    }
+                    _ => continue,
+                }
+            }
+            file.write(&path)?;
+            return Ok(path);
+        }
+        unreachable!("no folder has as many files")
+    }
+
+    /// The text without what became of the case and what the component behaved like.
+    fn said(&self) -> String {
+        CaseFile { diagnosis: Vec::new(), behaves: None, reported: false, ..self.clone() }.text()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The corpora: regressions that are kept for ever, and what runs found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -50,8 +51,16 @@ pub(crate) fn regressions(
 ) -> Result<Vec<Regression>, Error> {
     let mut cases = own(contract)?;
     let Some(corpora) = corpora else { return Ok(cases) };
-    for path in yaml_files(&regressions_folder(corpora, contract.id())) {
-        cases.push((stem(&path), CaseFile::read_of(contract, &path)?));
+    let folder = regressions_folder(corpora, contract.id());
+    if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        return Ok(cases);
+    }
+    for path in case_files(&folder)? {
+        // In a folder of its own it has the name of that folder too.
+        let name = path.strip_prefix(&folder).unwrap_or(&path).with_extension("");
+        let parts: Vec<String> =
+            name.components().map(|part| part.as_os_str().display().to_string()).collect();
+        cases.push((parts.join("-"), CaseFile::read_of(contract, &path)?));
     }
     Ok(cases)
 }
@@ -78,12 +87,44 @@ fn stem(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |stem| stem.display().to_string())
 }
 
-/// The YAML files of a folder by name, none where there is no folder.
+/// The case files of a folder and of those inside, sorted: regular files that end in `.yaml` or
+/// `.yml`. Each folder counts once, however many links lead to it.
+///
+/// # Errors
+/// A folder cannot be read.
+pub(crate) fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (mut files, mut open, mut seen) = (Vec::new(), vec![folder.to_owned()], BTreeSet::new());
+    while let Some(folder) = open.pop() {
+        let failed = |error: std::io::Error| Error::io("read", &folder, &error);
+        if !seen.insert(folder.canonicalize().map_err(failed)?) {
+            continue;
+        }
+        let mut inside = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let ends = |end: &str| path.extension().is_some_and(|extension| extension == end);
+            if path.is_dir() {
+                inside.push(path);
+            } else if path.is_file() && (ends("yaml") || ends("yml")) {
+                files.push(path);
+            }
+        }
+        // The first of them is the next.
+        inside.sort_by(|a, b| b.cmp(a));
+        open.extend(inside);
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The regular YAML files of a folder by name, none where there is no folder.
 pub(crate) fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        // A FIFO has no end.
+        .filter(|path| path.is_file())
         .collect();
     paths.sort();
     paths

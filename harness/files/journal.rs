@@ -20,6 +20,7 @@ use crate::files::corpora::{found_folder, make_found_folder};
 use crate::value::error::Error;
 use crate::value::place::Place;
 use crate::value::record::{Shared, Value};
+use crate::value::text::fnv1a;
 use crate::value::yaml;
 
 /// A component whose cases are put into a journal, where there is one, before it is called.
@@ -93,9 +94,19 @@ const FIRST_BYTES: usize = 1 << 14;
 /// The name of what a journal ends with.
 const SUFFIX: &str = ".journal";
 
+/// What it ends with before it is locked.
+const NEW: &str = ".new";
+
+/// Characters of a component's name in that of its journals at the most: no file has a long name.
+const LONGEST_SLUG: usize = 40;
+
+/// What the names of a component's journals at a place begin with. Other components whose names
+/// look alike have other ones.
 fn prefix(component: &str, place: Place) -> String {
     let slug = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    format!("in-flight-{}-{}-", slug(component), slug(&place.to_string()))
+    let short: String = slug(component).chars().take(LONGEST_SLUG).collect();
+    let hash = fnv1a(component.bytes());
+    format!("in-flight-{short}-{hash:08x}-{}-", slug(&place.to_string()))
 }
 
 impl Journal {
@@ -115,13 +126,17 @@ impl Journal {
         let failed = |error: std::io::Error| Error::io("write in", &folder, &error);
         let (mut file, path) = tempfile::Builder::new()
             .prefix(&prefix(component, place))
-            .suffix(SUFFIX)
+            .suffix(NEW)
             .tempfile_in(&folder)
             .map_err(failed)?
             .keep()
             .map_err(|error| failed(error.error))?;
         // Some network drives know no locks; two runs at a time may then share what was in flight.
         let _ = file.lock();
+        // Only now has it the name of a journal: one without a lock is that of a dead run.
+        let locked = path.with_extension(&SUFFIX[1..]);
+        fs::rename(&path, &locked).map_err(failed)?;
+        let path = locked;
         let head = case_file::head(contract.id(), None, Some(component), Some(place), options);
         let memory = grown(&mut file, FIRST_BYTES + head.len()).map_err(failed)?;
         let (noted, bytes, failed) = (None, Vec::new(), None);
@@ -264,15 +279,20 @@ pub(crate) fn left_behind(
         if !name.starts_with(&prefix) || !name.ends_with(SUFFIX) {
             continue;
         }
+        if !path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+            continue;
+        }
         let Ok(file) = File::open(&path) else { continue };
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             continue;
         }
-        // Two names may begin alike, and a run may have ended before its first call.
         let case = fs::read(&path).ok().and_then(|bytes| read(contract, &bytes));
-        let case = case.filter(|case| case.component.as_deref() == Some(component));
-        if let Some(case) = case.filter(|case| case.place == Some(place)) {
-            cases.push(case);
+        let is_ours = |case: &CaseFile| {
+            case.component.as_deref() == Some(component) && case.place == Some(place)
+        };
+        // A run may have ended before its first call; nothing is lost with its journal.
+        if case.as_ref().is_none_or(is_ours) {
+            cases.extend(case);
             let _ = fs::remove_file(&path);
         }
     }

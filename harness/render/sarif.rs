@@ -137,7 +137,7 @@ fn location(component: &ComponentReport) -> sarif::Location {
         .build();
     let mut location = sarif::Location::builder().logical_locations(vec![name]).build();
     location.physical_location = component.location.as_ref().map(|declared| {
-        let line = i64::try_from(declared.line).expect("files are smaller");
+        let line = i64::try_from(declared.line).unwrap_or(i64::MAX);
         sarif::PhysicalLocation::builder()
             .artifact_location(sarif::ArtifactLocation::builder().uri(uri(&declared.file)).build())
             .region(sarif::Region::builder().start_line(line).build())

@@ -1,11 +1,23 @@
 //! Several reports as one: the shards of a run, or runs of different components.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{ComponentReport, Report, SCHEMA, Shard};
 use crate::value::error::Error;
+
+/// Larger files are refused: a report has a few megabytes.
+const LARGEST_FILE_BYTES: u64 = 256 << 20;
+
+/// What tells a report of another schema; all else is passed over.
+#[derive(Default, Deserialize)]
+struct Named {
+    schema: Option<Value>,
+}
 
 impl Report {
     /// Reads a report that was written as JSON.
@@ -13,8 +25,19 @@ impl Report {
     /// # Errors
     /// It cannot be read, or is no report of this schema.
     pub fn read(path: &Path) -> Result<Report, Error> {
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Error::io("read", path, &error))?;
+        let failed = |error: std::io::Error| Error::io("read", path, &error);
+        let mut text = String::new();
+        let file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        if length <= LARGEST_FILE_BYTES {
+            file.take(LARGEST_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+        }
+        let length = length.max(text.len() as u64);
+        if length > LARGEST_FILE_BYTES {
+            let why = format!("expected at most {LARGEST_FILE_BYTES} bytes, found {length}");
+            return Err(Error::new(why).at(path));
+        }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let wrong = |error: serde_json::Error| {
             let (line, column) = (error.line(), error.column());
             let why = error.to_string();
@@ -24,14 +47,17 @@ impl Report {
                 .line(line, column)
         };
         // A report of another schema is told by its name, not by its first strange key.
-        let json: Value = serde_json::from_str(&text).map_err(wrong)?;
-        let schema = json.get("schema");
-        if schema.is_none_or(|schema| schema != SCHEMA) {
-            let found = schema.map_or("none".to_owned(), Value::to_string);
+        let named = match serde_json::from_str::<Named>(text) {
+            Ok(named) => named,
+            Err(error) if error.is_data() => Named::default(),
+            Err(error) => return Err(wrong(error)),
+        };
+        if named.schema.as_ref().is_none_or(|schema| schema != SCHEMA) {
+            let found = named.schema.as_ref().map_or("none".to_owned(), Value::to_string);
             let why = format!("expected a report of the schema {SCHEMA}, found {found}");
             return Err(Error::new(why).at(path));
         }
-        serde_json::from_str(&text).map_err(wrong)
+        serde_json::from_str(text).map_err(wrong)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `shakedown adopt`: a finding becomes a regression.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::{Done, output};
 use crate::files::case_file::CaseFile;
@@ -15,6 +15,9 @@ pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>
     let regression = CaseFile {
         // A regression is of the contract, not of the component that happened to show it.
         component: None,
+        recorded: None,
+        behaves: None,
+        reported: false,
         place: None,
         why: Some(why.trim().to_owned()),
         link: link.map(str::to_owned).or(file.link.clone()),
@@ -27,12 +30,12 @@ pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>
         found
     };
     let name = match (name, path.file_name()) {
-        (Some(name), _) => PathBuf::from(name).with_extension("yaml"),
+        (Some(name), _) => file_name(name)?,
         (None, Some(name)) => PathBuf::from(name),
-        (None, None) => PathBuf::from(regression.name()),
+        (None, None) => PathBuf::from("case.yaml"),
     };
     let kept = beside.join("regressions").join(name);
-    if kept.exists() {
+    if kept.symlink_metadata().is_ok() {
         let message = "a regression of this name exists; choose another with --name";
         return Err(Error::new(message).at(&kept).into());
     }
@@ -41,4 +44,15 @@ pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>
     let (mut to, _) = output();
     writeln!(to, "kept as {}", kept.display())?;
     Ok(ExitCode::AllHold)
+}
+
+/// The file of a name, which stays inside the folder.
+fn file_name(name: &str) -> Result<PathBuf, Error> {
+    let stem = name.strip_suffix(".yaml").unwrap_or(name);
+    let mut parts = Path::new(stem).components();
+    let inside = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+    if !inside || stem.contains(['/', '\\']) {
+        return Err(Error::new(format!("--name: expected the name of a file, found `{name}`")));
+    }
+    Ok(PathBuf::from(format!("{stem}.yaml")))
 }

@@ -1,8 +1,10 @@
 //! `shakedown check-batch`: a recorded batch of a real training step.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::check::Task;
 use super::{CheckBatchArguments, Done, Stopped, check};
 use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
@@ -44,10 +46,10 @@ fn check_batch(
     }
     let corpora = manifest.as_ref().map_or(Path::new("corpora"), Manifest::corpora);
     let name = file.file_name().map_or_else(String::new, |name| name.display().to_string());
-    let options = batch.options(&contract.default_options(), &asked)?;
     let place = place.unwrap_or(Place { device: Device::Cpu, dtype: batch.dtype });
     let mut reports = Vec::new();
     if batch.recorded.is_some() {
+        let options = recorded_options(arguments, manifest.as_ref(), &batch, &asked)?;
         // What was recorded came from these very numbers: rounding them would change it.
         valid(contract, &*batch.case, &*options, place, file)?;
         reports.extend(recorded::check(&name, &batch, &options, place, corpora)?);
@@ -58,6 +60,54 @@ fn check_batch(
     Ok(reports)
 }
 
+/// The options under which the recorded outputs are checked: those of the component in the
+/// manifest that gave them, or the defaults, then those of the file, then those asked for.
+fn recorded_options(
+    arguments: &CheckBatchArguments,
+    manifest: Option<&Manifest>,
+    batch: &Batch,
+    asked: &[Choice],
+) -> Result<Arc<dyn AnyOptions>, Error> {
+    let Some(manifest) = manifest else {
+        return batch.options(&batch.contract.default_options(), asked);
+    };
+    let mut all: Vec<(&str, Arc<dyn AnyOptions>)> = Vec::new();
+    for task in tasks(arguments, manifest, batch)? {
+        all.push((&task.declared.name, batch.options(&task.declared.options, asked)?));
+    }
+    let (first, options) = all.first().expect("there is a component of the contract");
+    match all.iter().find(|(_, other)| other != options) {
+        None => Ok(Arc::clone(options)),
+        Some((other, _)) => {
+            let why = format!(
+                "`{first}` and `{other}` have different options: say with --only which of them \
+                 gave the recorded outputs, or the options with --option"
+            );
+            Err(Error::new(why).at(manifest.path()))
+        }
+    }
+}
+
+/// The components of the contract that are asked for.
+fn tasks<'a>(
+    arguments: &CheckBatchArguments,
+    manifest: &'a Manifest,
+    batch: &Batch,
+) -> Result<Vec<Task<'a>>, Error> {
+    let CheckBatchArguments { only, place, .. } = arguments;
+    let places = match place {
+        Some(place) => Some(vec![*place]),
+        None => Place::from_env()?,
+    };
+    let id = batch.contract.id();
+    let mut tasks = check::select(manifest, places.as_deref(), only)?;
+    tasks.retain(|task| task.declared.contract.id() == id);
+    if tasks.is_empty() {
+        return Err(Error::new(format!("no component of `{id}` is asked for")));
+    }
+    Ok(tasks)
+}
+
 /// Checks the components of the contract on the batch.
 fn components(
     arguments: &CheckBatchArguments,
@@ -65,19 +115,10 @@ fn components(
     batch: &Batch,
     asked: &[Choice],
 ) -> Result<Vec<ComponentReport>, Error> {
-    let CheckBatchArguments { file, only, place, .. } = arguments;
-    let places = match place {
-        Some(place) => Some(vec![*place]),
-        None => Place::from_env()?,
-    };
+    let CheckBatchArguments { file, .. } = arguments;
     let contract = batch.contract;
-    let mut tasks = check::select(manifest, places.as_deref(), only)?;
-    tasks.retain(|task| task.declared.contract.id() == contract.id());
-    if tasks.is_empty() {
-        return Err(Error::new(format!("no component of `{}` is asked for", contract.id())));
-    }
     let mut reports = Vec::new();
-    for task in tasks {
+    for task in tasks(arguments, manifest, batch)? {
         let mut subject = Subject::declared(manifest, task.declared);
         subject.only.clone_from(&task.only);
         subject.options = batch.options(&subject.options, asked)?;

@@ -2,8 +2,8 @@
 //! libFuzzer never gives the control back and a component in the same process may take it down.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{BufRead, BufReader, Seek};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use tempfile::TempDir;
 
 use super::files::ReportFiles;
 use super::{Done, Places, duration, is_terminal, output, places, whole};
@@ -20,15 +21,17 @@ use crate::contract::erased::AnyContract;
 use crate::contracts;
 use crate::door::fuzz::engine;
 use crate::door::fuzz::engine::{Fuzzed, Next};
-use crate::door::fuzz::session::{Session, exception, reason};
+use crate::door::fuzz::session::{AtOnePlace, Session, exception, kept, reason};
+use crate::engine::check::blank_report;
+use crate::engine::shrink::Cause;
 use crate::engine::stream;
 use crate::engine::subject::Subject;
 use crate::files::atomic::write_atomically;
 use crate::files::case_file::CaseFile;
-use crate::files::corpora::found_folder;
-use crate::files::corpora::yaml_files;
+use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::manifest::{Declared, Manifest};
 use crate::generate::measure::Measure;
+use crate::host::process;
 use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
 use crate::value::error::{Error, unknown};
 use crate::value::place::{Device, Dtype, Place};
@@ -84,8 +87,8 @@ pub(super) struct FuzzArguments {
     files: ReportFiles,
 }
 
-/// What a job says of each place: the report, and how often each finding was met.
-type JobResult = Vec<(ComponentReport, Vec<u64>)>;
+/// What a job says of each place.
+type JobResult = Vec<AtOnePlace>;
 
 /// What one component is fuzzed with.
 struct Task<'a> {
@@ -128,12 +131,31 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         }
         return Ok(crate::report::ExitCode::AllHold);
     }
+    remove_left_behind();
     let mut components = Vec::new();
+    let mut said = Vec::new();
     for task in &tasks {
-        components.extend(fuzz(task)?);
+        let (reports, keys) = fuzz(task)?;
+        components.extend(reports);
+        said.push((task, keys));
     }
     let report = Report::new(seed, None, started, components);
-    arguments.files.conclude(&report, &[])
+    let code = arguments.files.conclude(&report, &[])?;
+    // Not before every report is written: what nobody was told is no known finding.
+    for (task, keys) in said {
+        mark_as_reported(task, &keys)?;
+    }
+    Ok(code)
+}
+
+/// Says in the case files of some findings that a report has them.
+fn mark_as_reported(task: &Task<'_>, keys: &BTreeSet<Key>) -> Result<(), Error> {
+    for (path, file) in kept(task.contract, &task.corpora, task.name()) {
+        if !file.reported && keys.contains(&Key::of_file(&file)) {
+            CaseFile { reported: true, ..file }.write(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// What is to be fuzzed, in the order of the manifest.
@@ -251,6 +273,7 @@ impl Task<'_> {
 fn run_as_job(task: &Task<'_>, result: PathBuf) -> Done {
     let started = Instant::now();
     let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
+    end_with_parent(result.parent().map(Path::to_owned));
     let session = Some(task.start()?);
     // Beside the result, in the folder that the parent takes away: this process just ends.
     let beginnings = result.with_file_name("beginnings");
@@ -274,6 +297,20 @@ fn run_as_job(task: &Task<'_>, result: PathBuf) -> Done {
     arguments.extend(folders);
     let running = Running { session, started, time, runs, tried: 0, told: started, result };
     engine::drive(&arguments, Box::new(running))
+}
+
+/// Ends this job once the run that started it is gone: then its standard input is at its end. The
+/// components and the temporary folder go with it.
+fn end_with_parent(folder: Option<PathBuf>) {
+    thread::spawn(move || {
+        let mut nothing = [0];
+        while matches!(std::io::stdin().read(&mut nothing), Ok(1)) {}
+        process::kill_all();
+        if let Some(folder) = folder {
+            let _ = fs::remove_dir_all(folder);
+        }
+        engine::exit(2)
+    });
 }
 
 /// The session of a job, until its time is over.
@@ -337,12 +374,13 @@ fn write_beginnings(folder: &Path, seed: u64, contract: &str) -> std::io::Result
 }
 
 /// The jobs of one component, seen from outside.
-fn fuzz(task: &Task<'_>) -> Result<Vec<ComponentReport>, Error> {
+fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error> {
     // Mistakes show here, once, and not in every job.
     task.subject()?;
     fs::create_dir_all(&task.corpus).map_err(|error| Error::io("make", &task.corpus, &error))?;
-    let known = kept(task.contract, &task.corpora, task.name());
-    let known: BTreeSet<Key> = known.into_iter().map(|(key, ..)| key).collect();
+    let before = kept(task.contract, &task.corpora, task.name());
+    let reported = before.iter().filter(|(_, file)| file.reported);
+    let known: BTreeSet<Key> = reported.map(|(_, file)| Key::of_file(file)).collect();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
     let bar = bar(task.name());
@@ -361,14 +399,33 @@ fn fuzz(task: &Task<'_>) -> Result<Vec<ComponentReport>, Error> {
         jobs.into_iter().map(|job| job.join().expect("a job does not panic")).collect()
     });
     bar.finish_and_clear();
-    let results = results.into_iter().collect::<Result<Vec<_>, Error>>()?;
-    let mut reports = deduplicate(merge_jobs(results), &known, task)?;
+    let (mut done, mut failed) = (Vec::new(), None);
+    for result in results {
+        match result {
+            Ok(result) => done.push(result),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    let (mut reports, keys) = deduplicate(merge_jobs(done), &known, task)?;
+    if let Some(error) = failed {
+        could_not_run(task, &error, &mut reports);
+    }
     if let Target::Declared(manifest, declared) = task.target {
         for report in &mut reports {
             report.location = Some(manifest.location(declared));
         }
     }
-    Ok(reports)
+    Ok((reports, keys))
+}
+
+/// Says in a report that a job ended before its time; what the others found stays there.
+fn could_not_run(task: &Task<'_>, error: &Error, reports: &mut Vec<ComponentReport>) {
+    if reports.is_empty() {
+        let place = task.places.first().copied().unwrap_or(Place::CPU_F32);
+        reports.push(blank_report(task.contract, task.name(), place));
+    }
+    reports[0].status = Status::Error;
+    reports[0].reason = Some(error.to_string());
 }
 
 fn bar(name: &str) -> ProgressBar {
@@ -382,11 +439,43 @@ fn bar(name: &str) -> ProgressBar {
     bar
 }
 
+/// What the names of the folders of jobs begin with.
+const JOB_FOLDER: &str = "shakedown-fuzz-";
+
+/// The file that is locked for as long as the run of a job's folder lives.
+const LOCK: &str = "lock";
+
+/// A temporary folder for a job.
+fn job_folder() -> std::io::Result<(TempDir, File)> {
+    let folder = tempfile::Builder::new().prefix(JOB_FOLDER).tempdir()?;
+    let new = folder.path().join("new");
+    let lock = File::create_new(&new)?;
+    lock.lock()?;
+    // Under its name it is never without its lock.
+    fs::rename(&new, folder.path().join(LOCK))?;
+    Ok((folder, lock))
+}
+
+/// Takes away the folders of runs that were killed.
+fn remove_left_behind() {
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(JOB_FOLDER);
+        if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let lock = entry.path().join(LOCK);
+        let is_file = lock.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+        if is_file && File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Runs one job and gives what it says.
 fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobResult, Error> {
     let wrong = |why: String| Error::new(why).within(task.name().to_owned());
     let io = |error: std::io::Error| wrong(format!("cannot run a job of the fuzzer: {error}"));
-    let folder = tempfile::tempdir().map_err(io)?;
+    let (folder, _lock) = job_folder().map_err(io)?;
     let result = folder.path().join("results.json");
     let mut stderr = tempfile::tempfile().map_err(io)?;
     let mut command = Command::new(std::env::current_exe().map_err(io)?);
@@ -403,9 +492,11 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobRe
         command.arg("--runs").arg(runs.to_string());
     }
     command.arg("--").arg(task.name());
-    command.env(RESULT, &result).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.env(RESULT, &result).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(stderr.try_clone().map_err(io)?);
     let mut child = command.spawn().map_err(io)?;
+    // The job ends with it.
+    let _alive = child.stdin.take();
     let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
     for line in lines.map_while(Result::ok) {
         let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
@@ -432,10 +523,11 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobRe
 /// have been found by several jobs at several places.
 fn merge_jobs(results: Vec<JobResult>) -> (Vec<ComponentReport>, Vec<Occurrence>) {
     let (mut all, mut findings): (Vec<ComponentReport>, Vec<Occurrence>) = Default::default();
-    for (mut report, times) in results.into_iter().flatten() {
-        let found = std::mem::take(&mut report.findings).into_iter().zip(times);
+    for AtOnePlace { mut report, met, behaves } in results.into_iter().flatten() {
+        let found = std::mem::take(&mut report.findings).into_iter().zip(met);
         findings.extend(found.map(|(finding, times)| Occurrence {
             place: report.place,
+            behaves: behaves.clone(),
             finding,
             times,
         }));
@@ -453,8 +545,10 @@ fn merge_jobs(results: Vec<JobResult>) -> (Vec<ComponentReport>, Vec<Occurrence>
         one.warnings.dedup();
         for (same, invariant) in one.invariants.iter_mut().zip(report.invariants) {
             same.cases += invariant.cases;
-            if same.status == InvariantStatus::Vacuous {
-                same.status = invariant.status;
+            // What is known to fail and held in one job may have failed in another.
+            if same.status == InvariantStatus::Vacuous || invariant.status == InvariantStatus::Known
+            {
+                (same.status, same.reason) = (invariant.status, invariant.reason);
             }
         }
     }
@@ -464,80 +558,102 @@ fn merge_jobs(results: Vec<JobResult>) -> (Vec<ComponentReport>, Vec<Occurrence>
 /// A finding of one job at one place.
 struct Occurrence {
     place: Place,
+    behaves: Option<String>,
     finding: Finding,
     times: u64,
 }
 
-/// What makes two findings of a component one: the invariant, and why it breaks as far as known.
-type Key = (String, Option<String>);
+/// What makes two findings of a component one: the invariant, and why it breaks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    invariant: String,
+    why: Why,
+}
 
-impl Occurrence {
-    fn key(&self) -> Key {
-        let why = reason(&self.finding.diagnosis, &self.finding.found);
-        (self.finding.invariant.clone(), why.map(str::to_owned))
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Why {
+    /// It behaves like a known bug, or raises an exception.
+    Named(String),
+    /// Nobody knows. It is the same for as long as the component gives the same wrong outputs at
+    /// the place.
+    Unnamed { place: String, behaves: Option<String>, finite: bool },
+}
+
+impl Key {
+    fn of_file(file: &CaseFile) -> Key {
+        let found = file.why.as_deref().unwrap_or("");
+        let why = match file.diagnosis.first().cloned().or_else(|| exception(found)) {
+            Some(name) => Why::Named(name),
+            None => Why::Unnamed {
+                place: file.place.map_or_else(String::new, |place| place.to_string()),
+                behaves: file.behaves.clone(),
+                finite: Cause::of(found) != Cause::NotFinite,
+            },
+        };
+        Key { invariant: file.invariant.clone().unwrap_or_default(), why }
+    }
+
+    /// The same at whatever place.
+    fn anywhere(&self) -> (&str, &str) {
+        match &self.why {
+            Why::Named(name) => (&self.invariant, name),
+            Why::Unnamed { finite: true, .. } => (&self.invariant, ""),
+            Why::Unnamed { finite: false, .. } => (&self.invariant, "is not finite"),
+        }
     }
 }
 
-/// The findings of earlier runs of a component, each with the complexity of its case.
-fn kept(
-    contract: &'static dyn AnyContract,
-    corpora: &Path,
-    component: &str,
-) -> Vec<(Key, Measure, PathBuf)> {
-    let kept = yaml_files(&found_folder(corpora, contract.id())).into_iter().filter_map(|path| {
-        // What cannot be read is no finding of this component; `replay` says what is wrong with it.
-        let file = CaseFile::read_of(contract, &path).ok()?;
-        let invariant = file.invariant.filter(|_| file.component.as_deref() == Some(component))?;
-        let why = file.why.as_deref().and_then(exception).map(str::to_owned);
-        let why = file.diagnosis.into_iter().next().or(why);
-        Some(((invariant, why), contract.measure(&*file.case), path))
-    });
-    kept.collect()
+impl Occurrence {
+    fn key(&self) -> Key {
+        let Finding { invariant, diagnosis, found, .. } = &self.finding;
+        let why = match reason(diagnosis, found) {
+            Some(name) => Why::Named(name),
+            None => Why::Unnamed {
+                place: self.place.to_string(),
+                behaves: self.behaves.clone(),
+                finite: Cause::of(found) != Cause::NotFinite,
+            },
+        };
+        Key { invariant: invariant.clone(), why }
+    }
 }
 
 /// Puts every bug into the report once, on the smallest case that any job found at any place, and
-/// leaves only this case on disk. What was known before the run is counted in a warning.
+/// leaves one case of each bug at each place on disk. What was reported before is
+/// counted in a warning. Gives the findings that the reports speak of.
 fn deduplicate(
     (mut reports, mut met): (Vec<ComponentReport>, Vec<Occurrence>),
     known: &BTreeSet<Key>,
     task: &Task<'_>,
-) -> Result<Vec<ComponentReport>, Error> {
-    let mut smallest: BTreeMap<Key, (Measure, PathBuf)> = BTreeMap::new();
-    let mut surplus = Vec::new();
-    for (key, measure, path) in kept(task.contract, &task.corpora, task.name()) {
-        let this = (measure, path);
-        match smallest.get_mut(&key) {
-            None => drop(smallest.insert(key, this)),
-            Some(best) if this < *best => surplus.push(std::mem::replace(best, this).1),
-            Some(_) => surplus.push(this.1),
-        }
-    }
-    for path in surplus {
-        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, &error))?;
-    }
-    let is_kept = |one: &Occurrence| {
-        let path = smallest.get(&one.key()).map(|(_, path)| path.display().to_string());
-        path.is_some() && path == one.finding.case_file
-    };
-    // The one whose case is kept comes first, and speaks for the others.
-    met.sort_by_key(|one| !is_kept(one));
-    let mut seen: BTreeMap<Key, u64> = BTreeMap::new();
+) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error> {
+    let measures = remove_larger(task)?;
+    let measure = |one: &Occurrence| measures.get(one.finding.case_file.as_deref()?);
+    // The one whose case is the smallest comes first, and speaks for the others; what was removed
+    // or could not be written comes last.
+    met.sort_by_key(|one| (measure(one).is_none(), measure(one).cloned()));
+    let keys: BTreeSet<Key> = met.iter().map(Occurrence::key).collect();
+    let new: BTreeSet<(&str, &str)> =
+        keys.iter().filter(|key| !known.contains(key)).map(Key::anywhere).collect();
+    let mut seen: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let owned = |(invariant, why): (&str, &str)| (invariant.to_owned(), why.to_owned());
     for one in &met {
-        *seen.entry(one.key()).or_default() += one.times;
+        *seen.entry(owned(one.key().anywhere())).or_default() += one.times;
     }
     for one in met {
         let key = one.key();
         // Taken out with the first that has this key.
-        let Some(times) = seen.remove(&key) else { continue };
+        let Some(times) = seen.remove(&owned(key.anywhere())) else { continue };
         let report = reports.iter_mut().find(|report| report.place == one.place);
         let report = report.expect("each finding comes with a report");
-        if !known.contains(&key) {
+        if new.contains(&key.anywhere()) {
             report.findings.push(one.finding);
             continue;
         }
-        let (invariant, why) = key;
-        let why = why.map_or(String::new(), |why| format!(" ({why})"));
-        let times = count(times, "time");
+        let why = match &key.why {
+            Why::Named(name) => format!(" ({name})"),
+            Why::Unnamed { .. } => String::new(),
+        };
+        let (invariant, times) = (&key.invariant, count(times, "time"));
         report.warnings.push(format!("{invariant}{why} is a known finding, met {times}"));
     }
     for report in &mut reports {
@@ -553,18 +669,51 @@ fn deduplicate(
         for invariant in &mut report.invariants {
             if new(&invariant.id) {
                 invariant.status = InvariantStatus::Fail;
+            } else if let (InvariantStatus::Fail, Some(reason)) =
+                (invariant.status, &invariant.reason)
+            {
+                report.warnings.push(format!("{} {reason}", invariant.id));
             } else if invariant.status == InvariantStatus::Fail {
                 invariant.status = InvariantStatus::Known;
                 invariant.reason = Some("found before, or at another place".to_owned());
             }
         }
-        match (report.findings.is_empty(), report.status) {
-            (false, _) => report.status = Status::Fail,
-            (true, Status::Fail) => report.status = Status::Pass,
+        let fails = report.invariants.iter().any(|one| one.status == InvariantStatus::Fail);
+        match (fails, report.status) {
+            (true, _) => report.status = Status::Fail,
+            (false, Status::Fail) => report.status = Status::Pass,
             _ => {}
         }
     }
-    Ok(reports)
+    Ok((reports, keys))
+}
+
+/// Removes every case of a bug of which a smaller one was found at the same place
+/// under the same options, and gives the complexity of those that are left, by path.
+fn remove_larger(task: &Task<'_>) -> Result<BTreeMap<String, Measure>, Error> {
+    let mut left = BTreeMap::new();
+    let mut smallest = BTreeSet::new();
+    let mut files: Vec<_> = kept(task.contract, &task.corpora, task.name())
+        .into_iter()
+        .map(|(path, file)| (task.contract.measure(&*file.case), path, file))
+        .collect();
+    files.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    for (measure, path, file) in files {
+        let key = Key::of_file(&file);
+        let unclear = matches!(key.why, Why::Unnamed { behaves: None, .. });
+        let place = file.place.map(|place| place.to_string());
+        let options = match task.target {
+            Target::Declared(..) => file.options.yaml(),
+            // The inputs chose them.
+            Target::Builtin(_) => String::new(),
+        };
+        if smallest.insert((key, place, options)) || unclear {
+            left.insert(path.display().to_string(), measure);
+        } else {
+            fs::remove_file(&path).map_err(|error| Error::io("remove", &path, &error))?;
+        }
+    }
+    Ok(left)
 }
 
 /// The corpus of one component made small.

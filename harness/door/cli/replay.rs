@@ -1,5 +1,6 @@
 //! `shakedown replay` and `shakedown shrink`: kept cases against today's components.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,49 +8,64 @@ use std::sync::Arc;
 use super::{Done, Stopped, output};
 use crate::contract::component::Component as _;
 use crate::contract::invariant::AnyInvariant;
+use crate::contract::options::AnyOptions;
 use crate::contract::probe::Stop;
 use crate::engine::shrink::shrink as smallest;
 use crate::engine::subject::{Broken, Subject};
 use crate::files::case_file::CaseFile;
-use crate::files::corpora::yaml_files;
+use crate::files::corpora;
 use crate::files::manifest::Manifest;
 use crate::host::builtin::Builtin;
 use crate::report::ExitCode;
 use crate::value::error::Error;
 use crate::value::place::Place;
 use crate::value::text::one_line;
+use crate::value::yaml;
 
 pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
     let (mut to, _) = output();
-    let (mut failing, mut spoken) = (false, false);
+    let mut started = Started::default();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for path in &case_files(paths)? {
-        let verdicts = verdicts(path, manifest.as_ref())?;
+        let verdicts = verdicts(path, manifest.as_ref(), &mut started)?;
         let fixed = verdicts.iter().all(|(_, verdict)| matches!(verdict, Verdict::Fixed));
         for (who, verdict) in verdicts {
-            failing |= matches!(verdict, Verdict::StillFailing(_));
-            spoken |= !matches!(verdict, Verdict::Stale(_));
+            *counts.entry(verdict.word()).or_default() += 1;
             let (word, detail) = match verdict {
-                Verdict::Fixed => ("fixed", String::new()),
-                Verdict::StillFailing(found) => ("still failing", format!(": {found}")),
-                Verdict::Stale(why) => ("stale", format!(": {why}")),
+                Verdict::Excused(options) => (format!("excused by {options}"), String::new()),
+                Verdict::Fixed => (verdict.word().to_owned(), String::new()),
+                Verdict::StillFailing(ref why)
+                | Verdict::Stale(ref why)
+                | Verdict::NotJudged(ref why) => (verdict.word().to_owned(), format!(": {why}")),
             };
             writeln!(to, "{word:<14} {} · {who}{detail}", path.display())?;
         }
         // Only what runs found is pruned: a regression is kept because it is fixed.
-        if prune && fixed && path.parent().is_some_and(|folder| folder.ends_with("found")) {
+        if prune && fixed && is_found(path) {
             fs::remove_file(path).map_err(|error| Error::io("remove", path, &error))?;
             writeln!(to, "{:<14} {}", "removed", path.display())?;
         }
     }
-    Ok(match (failing, spoken) {
-        (true, _) => ExitCode::Findings,
-        (false, true) => ExitCode::AllHold,
-        (false, false) => ExitCode::NothingChecked,
+    let of = |word: &str| counts.get(word).copied().unwrap_or(0);
+    let said = WORDS.map(|word| (of(word), word)).into_iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> = said.map(|(count, word)| format!("{count} {word}")).collect();
+    writeln!(to, "{}", said.join(", "))?;
+    Ok(if of("still failing") > 0 {
+        ExitCode::Findings
+    } else if of("fixed") + of("excused") > 0 {
+        ExitCode::AllHold
+    } else {
+        ExitCode::NothingChecked
     })
 }
 
-/// The case files named, those in folders by their names.
+/// Whether a file is among what runs found.
+fn is_found(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with("found"))
+}
+
+/// The case files named, those in folders by their names; journals are none.
 fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in paths {
@@ -57,19 +73,17 @@ fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             files.push(path.clone());
             continue;
         }
-        let before = files.len();
-        let mut open = vec![path.clone()];
-        while let Some(folder) = open.pop() {
-            let entries =
-                fs::read_dir(&folder).map_err(|error| Error::io("read", &folder, &error))?;
-            open.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()));
-            files.extend(yaml_files(&folder));
-        }
-        if files.len() == before {
+        let inside = corpora::case_files(path)?;
+        if inside.is_empty() {
             return Err(Error::new("there is no case file in this folder").at(path));
         }
-        files[before..].sort();
+        files.extend(inside);
     }
+    // Earlier versions wrote them as YAML.
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    files.retain(|path| {
+        !(is_found(path) && name(path).is_some_and(|name| name.starts_with("in-flight-")))
+    });
     Ok(files)
 }
 
@@ -79,9 +93,16 @@ pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) ->
     let wrong = |why: &str| Error::new(why).at(path);
     let invariant =
         invariant_of(&file).ok_or_else(|| wrong("the case names no invariant to shrink for"))?;
-    let first = subjects(&file, manifest.as_ref())?.into_iter().next();
-    let (mut subject, place) =
-        first.ok_or_else(|| wrong("the manifest has no component of its contract"))?;
+    let mut started = Started::default();
+    let (judges, elsewhere) = judges(&file, manifest.as_ref(), &mut started)?;
+    let why = elsewhere.map_or_else(
+        || "the manifest has no component of its contract".to_owned(),
+        |elsewhere| format!("it was {elsewhere}"),
+    );
+    let judge = judges.into_iter().next().ok_or_else(|| wrong(&why))?;
+    let mut subject = started.remove(&judge.name).expect("each judge is started");
+    subject.options = judge.options;
+    let place = judge.place;
     if let Some(why) = subject.component.prepare(place)? {
         return Err(wrong(&why).into());
     }
@@ -101,6 +122,10 @@ pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) ->
     smaller.write(written)?;
     let (mut to, _) = output();
     writeln!(to, "{shown}")?;
+    if let Some(other) = shrunk.other {
+        let found = other.found.lines().next().unwrap_or("");
+        writeln!(to, "another way in which it breaks, left alone: {found}")?;
+    }
     writeln!(to, "written to {} after {} candidates", written.display(), shrunk.tried)?;
     Ok(ExitCode::AllHold)
 }
@@ -120,51 +145,118 @@ enum Verdict {
     Fixed,
     /// It is still broken; what was found.
     StillFailing(String),
+    /// It is broken under the options of then; the options of today that say it may be.
+    Excused(String),
     /// Nothing can be said; why.
     Stale(String),
+    /// It holds, but on something else than what it was found on.
+    NotJudged(String),
 }
 
-/// The components that a case file speaks about, ready at its place.
+/// The words for verdicts, in the order of the last line.
+const WORDS: [&str; 5] = ["fixed", "still failing", "excused", "stale", "not judged"];
+
+impl Verdict {
+    fn word(&self) -> &'static str {
+        WORDS[match self {
+            Verdict::Fixed => 0,
+            Verdict::StillFailing(_) => 1,
+            Verdict::Excused(_) => 2,
+            Verdict::Stale(_) => 3,
+            Verdict::NotJudged(_) => 4,
+        }]
+    }
+}
+
+/// The components that were started, by their names: each is started once for all its cases.
+type Started = BTreeMap<String, Subject>;
+
+/// A component that a case file speaks about, and the place.
+struct Judge {
+    /// As in [`Started`].
+    name: String,
+    place: Place,
+    /// The options that it is called under: those under which the case was found.
+    options: Arc<dyn AnyOptions>,
+    /// Those that the manifest declares for it now.
+    declared: Arc<dyn AnyOptions>,
+}
+
+/// The components that a case file speaks about, started; and what it was found on, where that is
+/// none of them.
 ///
-/// Without a manifest the builtin reference, where the file names no component; with one the
-/// component that the file names, or all components of its contract where it names none or names
-/// one that is gone.
-fn subjects(file: &CaseFile, manifest: Option<&Manifest>) -> Result<Vec<(Subject, Place)>, Error> {
+/// A builtin component is called where the file names it, and the builtin reference where there is
+/// no manifest and it names none; otherwise the component of the manifest that the file names, or
+/// all components of its contract where it names none or names one that is gone.
+fn judges(
+    file: &CaseFile,
+    manifest: Option<&Manifest>,
+    started: &mut Started,
+) -> Result<(Vec<Judge>, Option<String>), Error> {
     let contract = file.contract;
-    let mut subjects = Vec::new();
-    let Some(manifest) = manifest else {
-        if let Some(name) = &file.component {
-            let message =
-                format!("it is of the component `{name}`: add --manifest with its manifest");
-            return Err(Error::new(message));
-        }
-        let reference = Box::new(Builtin::reference(contract));
-        let mut subject = Subject::new(contract, "builtin reference", reference);
-        subject.options = Arc::clone(&file.options);
-        return Ok(vec![(subject, file.place.unwrap_or(Place::CPU_F64))]);
-    };
     let of_contract = || {
-        let components = manifest.components.iter();
+        let components = manifest.into_iter().flat_map(|manifest| &manifest.components);
         components.filter(|declared| declared.contract.id() == contract.id())
     };
-    let named = |name: &str| of_contract().any(|declared| declared.name == name);
-    let wanted = file.component.as_deref().filter(|name| named(name));
+    let named = |name: &&str| of_contract().any(|declared| declared.name == *name);
+    let wanted = file.component.as_deref().filter(named);
+    let builtin = match (wanted, &file.component) {
+        (None, Some(name)) => Subject::builtin(contract, name).ok(),
+        (None, None) if manifest.is_none() && file.recorded.is_none() => {
+            let reference = Box::new(Builtin::reference(contract));
+            Some(Subject::new(contract, "builtin reference", reference))
+        }
+        _ => None,
+    };
+    if let Some(subject) = builtin {
+        let judge = Judge {
+            name: format!("builtin {} {}", contract.id(), subject.name),
+            place: file.place.unwrap_or(Place::CPU_F64),
+            options: Arc::clone(&file.options),
+            declared: Arc::clone(&file.options),
+        };
+        started.entry(judge.name.clone()).or_insert(subject);
+        return Ok((vec![judge], None));
+    }
+    let Some(manifest) = manifest else {
+        return match (&file.component, &file.recorded) {
+            (Some(name), _) => Err(Error::new(format!(
+                "it is of the component `{name}`: add --manifest with its manifest"
+            ))),
+            (None, recorded) => Ok((Vec::new(), recorded.as_deref().map(found_on_record))),
+        };
+    };
+    let mut judges = Vec::new();
     for declared in of_contract().filter(|d| wanted.is_none_or(|name| name == d.name)) {
         let places = match file.place {
             Some(place) => vec![place],
             None => declared.places(Place::from_env()?.as_deref()),
         };
-        for place in places {
-            let mut subject = Subject::declared(manifest, declared);
-            // A finding is replayed under the options that broke it; a regression, which is of no
-            // component, under the component's own.
-            if wanted.is_some() {
-                subject.options = Arc::clone(&file.options);
-            }
-            subjects.push((subject, place));
-        }
+        // A finding is replayed under the options that broke it; a regression, which is of no
+        // component, under the component's own.
+        let options = if wanted.is_some() { &file.options } else { &declared.options };
+        judges.extend(places.into_iter().map(|place| Judge {
+            name: declared.name.clone(),
+            place,
+            options: Arc::clone(options),
+            declared: Arc::clone(&declared.options),
+        }));
+        started
+            .entry(declared.name.clone())
+            .or_insert_with(|| Subject::declared(manifest, declared));
     }
-    Ok(subjects)
+    let elsewhere = match (wanted, &file.component, &file.recorded) {
+        (None, Some(name), _) => {
+            Some(format!("found on the component `{name}`, which the manifest does not have"))
+        }
+        (_, _, Some(batch)) => Some(found_on_record(batch)),
+        _ => None,
+    };
+    Ok((judges, elsewhere))
+}
+
+fn found_on_record(batch: &str) -> String {
+    format!("found on the outputs recorded in {batch}")
 }
 
 fn invariant_of(file: &CaseFile) -> Option<&'static AnyInvariant> {
@@ -172,18 +264,85 @@ fn invariant_of(file: &CaseFile) -> Option<&'static AnyInvariant> {
 }
 
 /// What became of a kept case, for each component that it speaks about.
-fn verdicts(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<(String, Verdict)>, Stopped> {
+fn verdicts(
+    path: &Path,
+    manifest: Option<&Manifest>,
+    started: &mut Started,
+) -> Result<Vec<(String, Verdict)>, Stopped> {
     let file = read(path)?;
+    let (judges, elsewhere) = judges(&file, manifest, started)?;
     let mut verdicts = Vec::new();
-    for (mut subject, place) in subjects(&file, manifest)? {
-        let who = format!("{} · {place}", subject.name);
-        verdicts.push((who, replay(&file, &mut subject, place)?));
+    for judge in judges {
+        let subject = started.get_mut(&judge.name).expect("each judge is started");
+        let verdict = match (judge.verdict(&file, subject)?, &elsewhere) {
+            (Verdict::Fixed, Some(elsewhere)) => Verdict::NotJudged(elsewhere.clone()),
+            // Files of earlier versions, and those written by hand.
+            (Verdict::Fixed, None) if is_found(path) && file.component.is_none() => {
+                Verdict::NotJudged("it names no component that it was found on".to_owned())
+            }
+            (verdict, _) => verdict,
+        };
+        verdicts.push((format!("{} · {}", subject.name, judge.place), verdict));
     }
     if verdicts.is_empty() {
-        let why = format!("the manifest has no component of `{}`", file.contract.id());
-        verdicts.push(("no component".to_owned(), Verdict::Stale(why)));
+        let verdict = match elsewhere {
+            Some(elsewhere) => Verdict::NotJudged(elsewhere),
+            None => {
+                let id = file.contract.id();
+                Verdict::Stale(format!("the manifest has no component of `{id}`"))
+            }
+        };
+        verdicts.push(("no component".to_owned(), verdict));
     }
     Ok(verdicts)
+}
+
+impl Judge {
+    /// What became of a case, also under the options of today.
+    fn verdict(&self, file: &CaseFile, subject: &mut Subject) -> Result<Verdict, Stopped> {
+        let verdict = self.under(&self.options, file, subject)?;
+        if *self.options == *self.declared || matches!(verdict, Verdict::Stale(_)) {
+            return Ok(verdict);
+        }
+        match (verdict, self.under(&self.declared, file, subject)?) {
+            (_, failing @ Verdict::StillFailing(_)) => Ok(failing),
+            (Verdict::StillFailing(_), _) => {
+                self.excuses(file, subject).map(|options| Verdict::Excused(options.join(", ")))
+            }
+            (verdict, _) => Ok(verdict),
+        }
+    }
+
+    /// The option of today that alone excuses a case, or all that are not as they were.
+    fn excuses(&self, file: &CaseFile, subject: &mut Subject) -> Result<Vec<String>, Stopped> {
+        let before = self.options.json();
+        let mut changed = Vec::new();
+        for (name, value) in self.declared.json() {
+            if before.get(&name) == Some(&value) {
+                continue;
+            }
+            let value = yaml::inline(&value);
+            let option = format!("{name}: {value}");
+            if let Ok(options) = self.options.with(&name, &value)
+                && options.check().is_ok()
+                && !matches!(self.under(&options, file, subject)?, Verdict::StillFailing(_))
+            {
+                return Ok(vec![option]);
+            }
+            changed.push(option);
+        }
+        Ok(changed)
+    }
+
+    fn under(
+        &self,
+        options: &Arc<dyn AnyOptions>,
+        file: &CaseFile,
+        subject: &mut Subject,
+    ) -> Result<Verdict, Stopped> {
+        subject.options = Arc::clone(options);
+        replay(file, subject, self.place)
+    }
 }
 
 fn replay(file: &CaseFile, subject: &mut Subject, place: Place) -> Result<Verdict, Stopped> {

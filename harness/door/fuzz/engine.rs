@@ -52,6 +52,11 @@ mod foreign {
     }
 }
 
+/// Ends the process at once: nothing of libFuzzer has a part in it.
+pub(crate) fn exit(code: u8) -> ! {
+    foreign::_exit(code.into())
+}
+
 /// Gives inputs until it ends the process. libFuzzer never returns the control.
 #[expect(unsafe_code, reason = "libFuzzer is written in C++")]
 pub(crate) fn drive(arguments: &[String], fuzzed: Box<dyn Fuzzed>) -> ! {

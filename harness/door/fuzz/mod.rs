@@ -39,15 +39,13 @@ pub fn init() {
 /// With the finding and the path of its case file, which `shakedown replay` takes.
 pub fn one<C: Contract>(bytes: &[u8]) {
     let contract = erased::of::<C>();
-    let component = match std::env::var("SHAKEDOWN_FUZZ_FAULT") {
-        Ok(fault) => {
-            let name = format!("{}/fault/{fault}", C::ID);
-            Builtin::named(contract, &name)
-                .unwrap_or_else(|error| panic!("SHAKEDOWN_FUZZ_FAULT: {error}"))
-        }
-        Err(_) => Builtin::reference(contract),
+    let name = match std::env::var("SHAKEDOWN_FUZZ_FAULT") {
+        Ok(fault) => format!("{}/fault/{fault}", C::ID),
+        Err(_) => format!("{}/reference", C::ID),
     };
-    let mut subject = Subject::new(contract, "fuzz", Box::new(component));
+    let component = Builtin::named(contract, &name)
+        .unwrap_or_else(|error| panic!("SHAKEDOWN_FUZZ_FAULT: {error}"));
+    let mut subject = Subject::new(contract, name, Box::new(component));
     subject.corpora = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpora"));
     let mut u = Unstructured::new(bytes);
     let Ok(options) = contract.draw_options(&mut u) else { return };
@@ -102,20 +100,22 @@ fn crash(
     let file = CaseFile {
         contract: subject.contract,
         invariant: Some(invariant.id.to_owned()),
-        component: None,
+        component: Some(subject.name.clone()),
+        recorded: None,
         place: Some(place),
         why: Some(found.lines().next().unwrap_or("").to_owned()),
         link: None,
         diagnosis: Vec::new(),
+        behaves: None,
+        reported: false,
         options: Arc::clone(&subject.options),
         case,
         outdated: None,
     };
     let kept = subject.corpora.as_ref().map(|corpora| {
         let folder = found_folder(corpora, subject.contract.id());
-        let path = folder.join(file.name());
-        let written = make_found_folder(&folder).and_then(|()| file.write(&path));
-        written.unwrap_or_else(|error| panic!("{error}"));
+        let written = make_found_folder(&folder).and_then(|()| file.write_in(&folder));
+        let path = written.unwrap_or_else(|error| panic!("{error}"));
         format!("\nkept as {}", path.display())
     });
     panic!("{}: {found}{}", invariant.id, kept.unwrap_or_default());

@@ -72,8 +72,9 @@ pub fn case_file(bytes: &[u8]) {
     assert!(same_bits(&*file.case, &*again.case), "{text}");
     assert_eq!(text, again.text());
     let rest = |file: CaseFile| {
-        let CaseFile { invariant, component, place, why, link, diagnosis, options, .. } = file;
-        (invariant, component, place, why, link, diagnosis, options)
+        let CaseFile { invariant, component, recorded, place, why, link, .. } = file;
+        let CaseFile { diagnosis, behaves, reported, options, .. } = file;
+        (invariant, component, recorded, place, why, link, diagnosis, behaves, reported, options)
     };
     assert_eq!(rest(file), rest(again), "{text}");
 }

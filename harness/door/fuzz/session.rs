@@ -1,22 +1,28 @@
 //! One fuzzer at work on one component: every input is checked on every invariant, and each bug is
 //! looked into once, however often it is met.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use arbitrary::Unstructured;
+use serde::{Deserialize, Serialize};
 
 use crate::contract::component::Failure;
 use crate::contract::coverage;
+use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
 use crate::contract::probe::{Memo, Stop};
 use crate::engine::check::{Progress, begin, first_cases, nothing_checked};
-use crate::engine::diagnose::Diagnoser;
+use crate::engine::diagnose::{Diagnoser, behaviour};
 use crate::engine::patience::Patience;
-use crate::engine::shrink::shrink_among;
+use crate::engine::shrink::{Cause, shrink_among};
 use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, stream};
+use crate::files::case_file::CaseFile;
+use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::journal::Journal;
 use crate::generate::measure::Measure;
 use crate::report::{
@@ -51,6 +57,10 @@ struct AtPlace {
     bugs: Vec<Bug>,
     /// How often each invariant was broken by what none of its bugs explains.
     unexplained: Vec<u64>,
+    /// The invariants that were broken, also those that are known to fail.
+    broken: BTreeSet<&'static str>,
+    /// What the component gives wrong at this place, once that was asked.
+    behaves: Option<String>,
 }
 
 /// One bug: an invariant and what is known about why it breaks.
@@ -64,7 +74,8 @@ struct Bug {
 }
 
 impl Session {
-    /// Begins with what was in flight when the last run was killed, and with the regressions.
+    /// Begins with what was in flight when the last run was killed, with the regressions, and with
+    /// what earlier runs found and no report of the fuzzer has.
     ///
     /// # Errors
     /// The journal cannot be written, or a regression cannot be read.
@@ -81,7 +92,10 @@ impl Session {
             let mut journal = None;
             if report.reason.is_none() {
                 for case in first_cases(&subject, *place)? {
-                    first.push((at.len(), case));
+                    first.push((at.len(), case, None));
+                }
+                for file in unreported(&subject, *place) {
+                    first.push((at.len(), file.case, Some(file.options)));
                 }
                 if let Some(corpora) = &subject.corpora {
                     let (name, options) = (&subject.name, &*subject.options);
@@ -90,8 +104,12 @@ impl Session {
                 }
             }
             let unexplained = vec![0; subject.contract.invariants().len()];
-            let bugs = Vec::new();
-            at.push(AtPlace { place: *place, report, checked, journal, bugs, unexplained });
+            let (bugs, broken) = (Vec::new(), BTreeSet::new());
+            let place = *place;
+            let behaves = None;
+            let at_place =
+                AtPlace { place, report, checked, journal, bugs, unexplained, broken, behaves };
+            at.push(at_place);
         }
         let mut session = Session {
             subject,
@@ -102,14 +120,21 @@ impl Session {
             started: Instant::now(),
             patience: Patience::default(),
         };
-        for (index, case) in first {
+        let declared = Arc::clone(&session.subject.options);
+        for (index, case, found_under) in first {
             let dtype = session.places[index].place.dtype;
             let case = case.rounded(dtype);
+            let unreported = found_under.is_some();
+            session.subject.options = match found_under {
+                Some(options) if any_options => options,
+                _ => Arc::clone(&declared),
+            };
             let Subject { contract, options, .. } = &session.subject;
             if contract.valid(&*case, &**options, dtype).is_ok() {
-                session.case(index, &case)?;
+                session.case(index, &case, unreported)?;
             }
         }
+        session.subject.options = declared;
         Ok(session)
     }
 
@@ -131,7 +156,7 @@ impl Session {
             return Ok(false);
         }
         self.subject.options = options;
-        self.case(index, &case)?;
+        self.case(index, &case, false)?;
         Ok(true)
     }
 
@@ -168,7 +193,9 @@ impl Session {
         (sum(|at| at.report.cases), sum(|at| at.report.calls), sum(|at| at.bugs.len() as u64))
     }
 
-    fn case(&mut self, index: usize, case: &Shared) -> Result<(), Error> {
+    /// Checks one case. Where it was found and never `unreported`, what it breaks is looked into
+    /// whatever it takes.
+    fn case(&mut self, index: usize, case: &Shared, unreported: bool) -> Result<(), Error> {
         let at = &mut self.places[index];
         let place = at.place;
         at.report.cases += 1;
@@ -220,11 +247,22 @@ impl Session {
             }
         }
         events_of_output(&memo);
+        at.broken.extend(broken.iter().map(|(invariant, ..)| invariant.id));
         if !self.investigates {
             broken.clear();
         }
         for (invariant, case, found) in broken {
-            coverage::paused(|| self.met(index, invariant, case, found, &memo))?;
+            let broken = Broken { case, found, at_case: self.places[index].report.cases };
+            coverage::paused(|| {
+                let other = self.met(index, invariant, broken, unreported, &memo)?;
+                // What broke in another way on the way to a smallest case is looked into as well.
+                match other {
+                    Some(other) => {
+                        self.met(index, invariant, other, true, &Memo::default()).map(drop)
+                    }
+                    None => Ok(()),
+                }
+            })?;
         }
         let at = &mut self.places[index];
         let written = self.subject.component.check_journal();
@@ -237,50 +275,50 @@ impl Session {
         &mut self,
         index: usize,
         invariant: &'static AnyInvariant,
-        case: Shared,
-        found: String,
+        broken: Broken,
+        unreported: bool,
         memo: &Memo,
-    ) -> Result<(), Error> {
-        let Session { subject, places, patience, seed, .. } = self;
+    ) -> Result<Option<Broken>, Error> {
+        let Session { subject, any_options, places, patience, seed, .. } = self;
         let at = &mut places[index];
         let left_out = |id: &str| !at.checked.iter().any(|progress| progress.invariant.id == id);
         if subject.known.contains_key(invariant.id) || left_out(invariant.id) {
-            return Ok(());
+            return Ok(None);
         }
         let mut of_invariant: Vec<&mut Bug> =
             at.bugs.iter_mut().filter(|bug| bug.invariant == invariant.id).collect();
         if let Some(Ok(returned)) = &memo.output {
             let explained = of_invariant
                 .iter_mut()
-                .find(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, &case, returned));
+                .find(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, &broken.case, returned));
             if let Some(bug) = explained {
                 bug.met += 1;
-                return Ok(());
+                return Ok(None);
             }
         }
         let contract = subject.contract;
         let order = contract.invariants().iter().position(|one| one.id == invariant.id);
         let unexplained = &mut at.unexplained[order.expect("it is one of the contract's")];
         *unexplained += 1;
-        let investigate = unexplained.is_power_of_two() && unexplained.ilog2() < INVESTIGATIONS;
-        if !investigate || patience.is_over() {
+        let rare = unexplained.is_power_of_two() && unexplained.ilog2() < INVESTIGATIONS;
+        if !(rare || unreported) || patience.is_over() {
             if let Some(bug) = of_invariant.first_mut() {
                 bug.met += 1;
             }
-            return Ok(());
+            return Ok(None);
         }
         let calls = &mut at.report.calls;
-        let broken = Broken { case, found, at_case: at.report.cases };
         let another = |subject: &mut Subject, case: &Shared| {
             let Ok(returned) = subject.call(case, at.place, false) else { return true };
             !of_invariant
                 .iter()
                 .any(|bug| bug.diagnoser.explains(&bug.finding.diagnosis, case, &returned))
         };
-        let shrunk = shrink_among(subject, invariant, broken, at.place, calls, another);
+        let mut shrunk = shrink_among(subject, invariant, broken, at.place, calls, another);
+        let other = shrunk.other.take();
         if let Some(bug) = of_invariant.iter_mut().find(|bug| *bug.case == *shrunk.case) {
             bug.met += 1;
-            return Ok(());
+            return Ok(other);
         }
         let budget = Budget { seed: *seed, ..Budget::default() };
         let findings = std::slice::from_ref(&shrunk);
@@ -288,32 +326,40 @@ impl Session {
         let diagnosis = diagnoser.faults(&shrunk);
         let classes = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
         let (case, measure) = (Shared::clone(&shrunk.case), contract.measure(&*shrunk.case));
-        let known = of_invariant.into_iter().find(|bug| {
-            reason(&bug.finding.diagnosis, &bug.finding.found) == reason(&diagnosis, &shrunk.found)
-        });
+        let why = reason(&diagnosis, &shrunk.found);
+        let known = of_invariant.into_iter().find(|bug| bug.is_why(&why, &shrunk.found));
         let mut met = 1;
         if let Some(bug) = known {
             bug.met += 1;
             if bug.measure <= measure {
-                return Ok(());
+                return Ok(other);
             }
             met = bug.met;
         }
+        if why.is_none() {
+            let options = Arc::clone(&subject.options);
+            if *any_options {
+                subject.options = contract.default_options();
+            }
+            let asked = || behaviour(subject, at.place, calls);
+            let behaves = at.behaves.get_or_insert_with(asked).clone();
+            (subject.options, subject.behaves) = (options, Some(behaves));
+        }
         let finding = finding::write(subject, shrunk, at.place, classes, diagnosis, calls)?;
-        let key = |finding: &Finding| reason(&finding.diagnosis, &finding.found).map(str::to_owned);
-        at.bugs.retain(|bug| bug.invariant != invariant.id || key(&bug.finding) != key(&finding));
+        subject.behaves = None;
+        let why = reason(&finding.diagnosis, &finding.found);
+        at.bugs.retain(|bug| bug.invariant != invariant.id || !bug.is_why(&why, &finding.found));
         at.bugs.push(Bug { invariant: invariant.id, finding, case, measure, diagnoser, met });
-        Ok(())
+        Ok(other)
     }
 
-    /// What the session says, a report for each place; how often each finding was met stands in a
-    /// list beside it.
-    pub(crate) fn conclude(mut self) -> Vec<(ComponentReport, Vec<u64>)> {
+    /// What the session says, a report for each place.
+    pub(crate) fn conclude(mut self) -> Vec<AtOnePlace> {
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let places = self.places.drain(..);
         places
             .map(|at| {
-                let AtPlace { mut report, checked, bugs, .. } = at;
+                let AtPlace { mut report, checked, bugs, broken, behaves, .. } = at;
                 report.elapsed_ms = elapsed_ms;
                 if self.patience.is_over() {
                     let cases = report.cases;
@@ -325,11 +371,12 @@ impl Session {
                     let id = invariant.id;
                     let known = self.subject.known.get(id).cloned();
                     let (status, reason) = match known {
-                        Some(why) => (InvariantStatus::Known, Some(why)),
+                        Some(why) if broken.contains(id) => (InvariantStatus::Known, Some(why)),
+                        _ if cases == 0 && !broken.contains(id) => (InvariantStatus::Vacuous, None),
+                        Some(why) => (InvariantStatus::Fail, Some(known_holds(&why))),
                         None if bugs.iter().any(|bug| bug.invariant == id) => {
                             (InvariantStatus::Fail, None)
                         }
-                        None if cases == 0 => (InvariantStatus::Vacuous, None),
                         None => (InvariantStatus::Pass, None),
                     };
                     let id = id.to_owned();
@@ -341,7 +388,8 @@ impl Session {
                 let (findings, met): (Vec<_>, Vec<_>) =
                     bugs.into_iter().map(|bug| (bug.finding, bug.met)).unzip();
                 report.findings = findings;
-                if !report.findings.is_empty() {
+                let fails = |one: &InvariantReport| one.status == InvariantStatus::Fail;
+                if report.invariants.iter().any(fails) {
                     report.status = Status::Fail;
                 } else if report.reason.is_none()
                     && !report.invariants.iter().any(|one| one.cases > 0)
@@ -349,22 +397,77 @@ impl Session {
                     report.status = Status::Skipped;
                     report.reason = Some(nothing_checked(&report.invariants));
                 }
-                (report, met)
+                AtOnePlace { report, met, behaves }
             })
             .collect()
     }
 }
 
+/// What a session says of one place.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct AtOnePlace {
+    pub(crate) report: ComponentReport,
+    /// How often each finding was met.
+    pub(crate) met: Vec<u64>,
+    /// What the component gives wrong, as a fingerprint, where a finding has no name.
+    pub(crate) behaves: Option<String>,
+}
+
+impl Bug {
+    /// Whether it breaks for this reason; where there is none, in the same way.
+    fn is_why(&self, why: &Option<String>, found: &str) -> bool {
+        let Finding { diagnosis, found: own, .. } = &self.finding;
+        reason(diagnosis, own) == *why && (why.is_some() || Cause::of(own) == Cause::of(found))
+    }
+}
+
+/// The cases of a component at a place that earlier runs found and no report of the fuzzer has.
+fn unreported(subject: &Subject, place: Place) -> Vec<CaseFile> {
+    let Some(corpora) = &subject.corpora else { return Vec::new() };
+    let files = kept(subject.contract, corpora, &subject.name).into_iter();
+    let files = files.map(|(_, file)| file);
+    files.filter(|file| !file.reported && file.place == Some(place)).collect()
+}
+
+/// The case files of a component in its `found` folder, with their paths.
+pub(crate) fn kept(
+    contract: &'static dyn AnyContract,
+    corpora: &Path,
+    component: &str,
+) -> Vec<(PathBuf, CaseFile)> {
+    let kept = yaml_files(&found_folder(corpora, contract.id())).into_iter().filter_map(|path| {
+        // What cannot be read is no finding of this component; `replay` says what is wrong with it.
+        let file = CaseFile::read_of(contract, &path).ok()?;
+        let ours = file.component.as_deref() == Some(component) && file.invariant.is_some();
+        ours.then_some((path, file))
+    });
+    kept.collect()
+}
+
 /// Why an invariant breaks, as far as it is known: the first fault of the diagnosis, else the
 /// exception.
-pub(crate) fn reason<'a>(diagnosis: &'a [Diagnosis], found: &'a str) -> Option<&'a str> {
-    let fault = diagnosis.first().map(|diagnosis| &*diagnosis.fault);
+pub(crate) fn reason(diagnosis: &[Diagnosis], found: &str) -> Option<String> {
+    let fault = diagnosis.first().map(|diagnosis| diagnosis.fault.clone());
     fault.or_else(|| exception(found))
 }
 
-/// The type of the exception in `raised ValueError: …`.
-pub(crate) fn exception(found: &str) -> Option<&str> {
-    found.strip_prefix("raised ")?.split(':').next()
+/// The exception in `raised ValueError: 3 rows`, without its numbers: `ValueError: 0 rows`.
+pub(crate) fn exception(found: &str) -> Option<String> {
+    let raised = found.strip_prefix("raised ")?.lines().next()?;
+    let mut text = String::new();
+    for c in raised.chars() {
+        match c.is_ascii_digit() {
+            true if text.ends_with('0') => {}
+            true => text.push('0'),
+            false => text.push(c),
+        }
+    }
+    Some(text)
+}
+
+/// What is said of an invariant that is declared to fail, and holds.
+fn known_holds(why: &str) -> String {
+    format!("holds, but is declared to fail (known: {why})")
 }
 
 /// What kinds of numbers came out, and where the definition leaves them open.

@@ -17,6 +17,8 @@ use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
 use crate::value::record::{Kind, Value, is_named};
 use crate::value::wire::{self, Message};
+#[cfg(feature = "fuzz")]
+pub(crate) use worker::kill_all;
 use worker::{Lost, Worker};
 
 /// The program that serves Python functions; standard library only.
@@ -144,6 +146,8 @@ pub struct Process {
     autograd: bool,
     /// The inputs and options that it takes, as it said then.
     takes: Vec<String>,
+    /// What readers should know of how it runs, as it said then.
+    notes: Vec<String>,
 }
 
 /// A process that has loaded the component.
@@ -177,6 +181,7 @@ impl Process {
             running: None,
             autograd: false,
             takes: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -202,6 +207,7 @@ impl Process {
             running: None,
             autograd: false,
             takes: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -273,6 +279,7 @@ impl Process {
             ("loaded", _) => {
                 self.autograd = reply.get("autograd") == "true";
                 self.takes = reply.names("takes");
+                self.notes = reply.names("notes");
                 Ok(Running { worker, device })
             }
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
@@ -451,6 +458,11 @@ impl Component for Process {
             false => Gradients::None("the process gives no gradients".to_owned()),
         }
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.takes.iter().any(|name| name == option)
     }

@@ -1,20 +1,28 @@
 """Imports one Python function and answers the harness's calls to it, as PROTOCOL.md says."""
 
+import os
+import sys
+
+# A file of the user may be named like a standard module: until all that is needed here has been
+# imported, the standard library comes first. `os` itself was imported when Python started.
+STANDARD = os.path.dirname(os.__file__)
+GIVEN_PATH = sys.path[:]
+sys.path[:0] = [STANDARD, os.path.join(STANDARD, "lib-dynload")]
+
 import ctypes
 import difflib
 import faulthandler
 import gc
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 import json
 import math
 import mmap
-import os
 import select
 import signal
 import struct
-import sys
 import threading
 import traceback
 import types
@@ -55,8 +63,8 @@ def main():
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.path[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
-        del sys.path[0]  # this file's own folder is not the user's
+    if GIVEN_PATH[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
+        del GIVEN_PATH[0]  # this file's own folder is not the user's
     prefer_to_be_killed()
     try:
         request = wire.receive()
@@ -292,14 +300,28 @@ class Component:
         if load.kind != "load" or load.meta.get("shakedown") != VERSION:
             got = f"`{load.kind}` of version {load.meta.get('shakedown')}"
             raise Refused("bad-request", f"expected `load` of version {VERSION}, got {got}")
-        sys.path[:0] = load.field("path")
-        self.arrays = array_library(load.meta.get("arrays"), load.meta.get("device", "cpu"))
+        arrays, device = load.meta.get("arrays"), load.meta.get("device", "cpu")
+        path = [*load.field("path"), *folder_of(load.meta.get("target", ""))]
+        self.shadows = shadows(path)
+        if self.shadows:
+            import_the_late_ones()
+        # The user's own torch, where there is one, comes before that of the interpreter.
+        if importlib.machinery.PathFinder.find_spec(arrays, path) is None:
+            self.arrays = array_library(arrays, device)
+        sys.path[:] = [*load.field("path"), *GIVEN_PATH]
+        if not hasattr(self, "arrays"):
+            self.arrays = array_library(arrays, device)
         self.inputs, self.options = load.field("inputs"), load.field("options")
         self.outputs = load.field("outputs")
         optional = load.field("optional") if "optional" in load.meta else []
         self.required = [name for name in self.outputs if name not in optional]
         self.texts = load.field("texts") if "texts" in load.meta else []
-        self.function = find_function(load.meta.get("target", ""))
+        try:
+            self.function = find_function(load.meta.get("target", ""))
+        except Refused as refused:
+            if refused.reply["problem"] == "import-raised" and self.shadows:
+                refused.reply["message"] += f" ({shadowed(self.shadows)})"
+            raise
         self.function = in_signature(self.function, load.meta.get("signature", "by-name"))
         self.positional, self.keywords = bind(self.function, self.inputs, self.options)
         self.coverage = None
@@ -315,7 +337,12 @@ class Component:
             "autograd": json.dumps(self.arrays.autograd),
             "takes": json.dumps(self.positional + self.keywords),
             "pid": str(os.getpid()),
+            "notes": json.dumps(self.notes()),
         }
+
+    def notes(self):
+        """What a reader of the report should know of how the function is run."""
+        return [shadowed(self.shadows)] if self.shadows else []
 
     def call(self, header, data):
         """Calls the function once; gives the metadata and the tensors of the reply."""
@@ -646,6 +673,57 @@ def find_function(target):
     return found
 
 
+def folder_of(target):
+    """The folder that is searched for a target in a file, in a list."""
+    where = target.partition(":")[2].rpartition(":")[0]
+    return [os.path.dirname(os.path.abspath(where))] if where.endswith(".py") else []
+
+
+def shadows(folders):
+    """The files and packages in these folders that are named like standard modules, by name."""
+    standard = getattr(sys, "stdlib_module_names", ())  # since Python 3.10
+    found = {}
+    for folder in folders:
+        try:
+            files = sorted(os.listdir(folder or "."))
+        except OSError:
+            continue
+        for file in files:
+            path = os.path.join(folder, file)
+            package = os.path.join(path, "__init__.py")
+            name = file[: -len(".py")] if file.endswith(".py") else file
+            if name in standard and (name != file or os.path.isfile(package)):
+                found.setdefault(name, path if name != file else package)
+    return found
+
+
+def shadowed(files):
+    """A sentence about the files of `shadows`: which of two modules an import gives."""
+    won, lost = [], []
+    for name, path in files.items():
+        try:
+            origin = importlib.util.find_spec(name).origin
+        except Exception:
+            origin = None
+        first = origin is not None and os.path.abspath(origin) == os.path.abspath(path)
+        (won if first else lost).append(f"`{os.path.relpath(path)}`")
+    parts = []
+    if won:
+        parts.append(f"{', '.join(won)} shadows the standard module of that name, also for libraries")
+    if lost:
+        parts.append(f"{', '.join(lost)} is shadowed by the standard module of that name")
+    return "; ".join(parts) + ": another name avoids both"
+
+
+def import_the_late_ones():
+    """What Python and this file import when they first need it."""
+    for name in ("asyncio", "linecache", "tokenize", "tracemalloc"):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # not every Python has it
+
+
 def import_file(path):
     folder, file = os.path.split(path)
     if not os.path.isfile(path):
@@ -655,7 +733,9 @@ def import_file(path):
         raise Refused("file-missing", f"there is no file {path}{here}{nearest(file, known)}")
     sys.path.insert(0, folder)
     stem = file[: -len(".py")]
-    name = f"shakedown_{stem}" if stem in sys.modules else stem  # never replace, say, `json`
+    standard = getattr(sys, "stdlib_module_names", ())
+    taken = stem in sys.modules or stem in standard
+    name = f"shakedown_{stem}" if taken else stem  # never replace, say, `json`
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look their module up here

@@ -1,11 +1,12 @@
 //! A child process that answers messages one at a time, with a time limit for each.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -27,6 +28,26 @@ pub(super) enum Lost {
         stderr: String,
     },
 }
+
+/// The process ids of all that run, each with a group of its own.
+static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Kills all workers: their harness ends without dropping them.
+#[cfg(feature = "fuzz")]
+pub(crate) fn kill_all() {
+    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    running.iter().copied().for_each(kill_group);
+}
+
+#[cfg(unix)]
+fn kill_group(leader: u32) {
+    if let Some(group) = rustix::process::Pid::from_raw(leader.cast_signed()) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+}
+
+#[cfg(not(unix))]
+fn kill_group(_: u32) {}
 
 /// The running process. Dropping it kills the whole process group.
 pub(super) struct Worker {
@@ -55,7 +76,10 @@ impl Worker {
             .stderr(Stdio::piped());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = command.spawn()?;
+        running.insert(child.id());
+        drop(running);
         let mut stdin = child.stdin.take().expect("standard input is piped");
         let mut stdout = io::BufReader::new(child.stdout.take().expect("standard output is piped"));
         let mut errors = child.stderr.take().expect("standard error is piped");
@@ -129,11 +153,12 @@ impl Worker {
     }
 
     fn kill(&mut self) {
-        #[cfg(unix)]
-        if let Some(group) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        kill_group(self.child.id());
         let _ = self.child.kill();
+        // Once it is waited for, its number may be another's.
+        running.remove(&self.child.id());
+        drop(running);
         let _ = self.child.wait();
     }
 }

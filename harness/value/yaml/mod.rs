@@ -59,12 +59,16 @@ pub fn read(path: &Path) -> Result<String, Error> {
 /// # Errors
 /// They are not UTF-8, or nested without end.
 pub(crate) fn text(bytes: Vec<u8>) -> Result<String, Error> {
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let (line, column) = line_and_column(error.as_bytes(), good);
         let byte = error.as_bytes()[good];
         Error::new(format!("expected UTF-8, found the byte 0x{byte:02x}")).line(line, column)
     })?;
+    // Editors on Windows begin with it.
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
     if let Some(position) = too_deep(&text) {
         let (line, column) = line_and_column(text.as_bytes(), position);
         let message = format!("expected at most {DEEPEST_BRACKETS} brackets in each other");
