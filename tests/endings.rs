@@ -257,7 +257,7 @@ fn a_reader_that_leaves_keeps_no_report_from_its_file_nor_the_exit_code() {
 fn a_finding_whose_case_cannot_be_kept_is_reported() {
     let folder = folder_with(&[WRONG]);
     // Nothing can be made in a file.
-    folder.write("corpora/group-advantage", "taken");
+    folder.write("corpora/group-advantage/found", "taken");
     let ran = folder.run(&["check", "--cases", "8", "--json", "report.json"]);
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
     let report = read(&folder);

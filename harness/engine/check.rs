@@ -97,6 +97,7 @@ fn run_over(
     let (mut report, mut checked) = begin(subject, place);
     report.times.load_ms = milliseconds(started);
     if report.reason.is_some() {
+        report.elapsed_ms = milliseconds(started);
         return Ok(report);
     }
     let begun = Instant::now();

@@ -8,8 +8,8 @@ use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
 use crate::contract::probe::Stop;
-use crate::engine::patience::Patience;
 use crate::engine::shrink::Shrunk;
+use crate::engine::stream;
 use crate::engine::subject::Subject;
 use crate::files::case_file::CaseFile;
 use crate::files::corpora::found_folder;
@@ -57,15 +57,13 @@ pub(crate) fn write(
         None => None,
         // A batch that could not be made smaller: what cannot be read again is not kept.
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
-        Some(corpora) => {
-            match file.write_in(&found_folder(corpora, subject.contract.id())) {
-                Ok(path) => Some(path.display().to_string()),
-                Err(error) => {
-                    subject.lost.push(format!("the case is not kept: {error}"));
-                    None
-                }
+        Some(corpora) => match file.write_in(&found_folder(corpora, subject.contract.id())) {
+            Ok(path) => Some(path.display().to_string()),
+            Err(error) => {
+                subject.lost.push(format!("the case is not kept: {error}"));
+                None
             }
-        }
+        },
     };
     *calls += 1;
     let returned = subject.call(&file.case, place, invariant.needs_gradient);
@@ -98,7 +96,7 @@ pub(crate) fn write(
 }
 
 /// Other cases on which an invariant is checked before an option is said to excuse its finding.
-const CASES_ELSEWHERE: usize = 64;
+const CASES_ELSEWHERE: usize = 160;
 
 /// The option under which no trainer meets such a case, where the invariant holds on others:
 /// `singleton: avoid`.
@@ -122,19 +120,18 @@ fn excuse(
         if options.check().is_err() || valid(case, &*options) {
             continue;
         }
-        let mut others = contract.corners(&*options, place.dtype);
-        others.extend(contract.small(&*options, place.dtype));
         let declared = Arc::clone(&subject.options);
-        others.retain(|other| valid(other, &*options) && valid(other, &*declared));
-        others.truncate(CASES_ELSEWHERE);
-        let mut patience = Patience::default();
+        let others = stream::cases(contract, Vec::new(), 0, &options, place.dtype);
+        let others = others.map(|(_, other)| other).take(CASES_ELSEWHERE);
+        let mut others = others.filter(|other| valid(other, &*declared));
+        let mut patience = subject.patience();
         let mut breaks = |other: &Shared| {
             let (outcome, failed) = subject.try_case(invariant, other, place, calls);
             failed.iter().for_each(|(_, failure)| patience.spend(failure));
             matches!(outcome, Err(Stop::Broken(_))) || patience.is_over()
         };
         // A record answers no other call.
-        if is_recorded || !others.iter().any(&mut breaks) {
+        if is_recorded || !others.any(|other| breaks(&other)) {
             return Some(format!("{}: avoid", doc.name));
         }
     }

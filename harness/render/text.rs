@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 #[cfg(feature = "cli")]
 use crate::report::InvariantReport;
 use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
-use crate::value::text::{count, for_shell};
+use crate::value::text::{count, for_shell, harmless};
 
 /// The styles of the report; empty ones print no escape codes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +44,7 @@ pub fn write_component(
     paint: Paint,
 ) -> io::Result<()> {
     let ComponentReport { name, place, status, .. } = report;
-    let title = Paint::write(paint.strong, name);
+    let title = Paint::write(paint.strong, &harmless(name));
     let head = format!("{} · {title} · {place}", report.stage.name());
     let with = |status| report.invariants.iter().filter(|i| i.status == status).count();
     match status {
@@ -132,6 +132,7 @@ fn write_finding(
         writeln!(to, "    {label} {}", lines.next().unwrap_or(""))?;
         lines.try_for_each(|more| writeln!(to, "               {more}"))
     };
+    let mut line = |label: &str, text: &str| line(label, &harmless(text));
     line("claim", &finding.claim)?;
     line("found", &finding.found)?;
     line("case", &finding.shown)?;

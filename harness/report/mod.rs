@@ -247,7 +247,7 @@ pub struct Diagnosis {
 impl ComponentReport {
     /// Its name and place: `grpo · cpu/f32`.
     pub fn title(&self) -> String {
-        format!("{} · {}", self.name, self.place)
+        format!("{} · {}", harmless(&self.name), self.place)
     }
 
     /// The same with texts that do nothing to who shows them. Values of cases and outputs stay.
@@ -287,9 +287,10 @@ impl ComponentReport {
     }
 }
 
-/// What is said in a report, harmless; what was given and what came of it, as it was.
+/// What is said in a report, harmless; names, paths, and what was given and came of it, as they are.
 fn harmless_json(json: Json) -> Json {
-    const DATA: [&str; 4] = ["case", "output", "expected", "texts"];
+    const DATA: [&str; 8] =
+        ["name", "location", "case_file", "replay", "case", "output", "expected", "texts"];
     match json {
         Json::String(text) => Json::String(harmless(&text)),
         Json::Array(items) => items.into_iter().map(harmless_json).collect(),

@@ -1,5 +1,6 @@
 //! `shakedown check`.
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -7,7 +8,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{CheckArguments, Done, is_terminal, values};
+use super::{CheckArguments, Done, MANIFEST, is_terminal, values};
 use crate::contract::erased::RENAMED;
 use crate::engine::subject::{Budget, Subject};
 use crate::engine::{check, interrupt};
@@ -25,6 +26,10 @@ pub(super) struct Task<'a> {
 
 pub(super) fn run(arguments: &CheckArguments) -> Done {
     let started = Instant::now();
+    if arguments.manifest == Path::new(MANIFEST) && !arguments.manifest.exists() {
+        let message = format!("there is no {MANIFEST} here: name a manifest to check");
+        return Err(Error::new(message).into());
+    }
     let manifest = Manifest::read(&arguments.manifest)?;
     let asked = match &arguments.places {
         Some(places) => Some(places.0.clone()),

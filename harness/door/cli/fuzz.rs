@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tempfile::TempDir;
 
 use super::files::ReportFiles;
-use super::{Done, Places, duration, is_terminal, output, places, whole};
+use super::{Done, MANIFEST, Places, duration, is_terminal, manifest_here, output, places, whole};
 use crate::contract::coverage;
 use crate::contract::erased::AnyContract;
 use crate::contracts;
@@ -39,9 +39,6 @@ use crate::value::text::count;
 
 /// Set for the jobs: where a job leaves what it says.
 const RESULT: &str = "SHAKEDOWN_FUZZ_RESULT";
-
-/// The manifest that is read where none is named and this one is there.
-const MANIFEST: &str = "shakedown.yaml";
 
 /// Random inputs that a job begins with, besides the corpus.
 const BEGINNINGS: usize = 64;
@@ -110,10 +107,7 @@ enum Target<'a> {
 
 pub(super) fn run(arguments: &FuzzArguments) -> Done {
     let started = Instant::now();
-    let path = arguments.manifest.clone().or_else(|| {
-        let beside = PathBuf::from(MANIFEST);
-        beside.is_file().then_some(beside)
-    });
+    let path = arguments.manifest.clone().or_else(manifest_here);
     let manifest = path.as_deref().map(Manifest::read).transpose()?;
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
     // libFuzzer takes 0 for the clock too.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Done, output};
+use super::{Done, MANIFEST as MANIFEST_FILE, output};
 use crate::report::ExitCode;
 use crate::value::error::Error;
 use files::{File, Outcome};
@@ -20,9 +20,6 @@ use kind::Kind;
 
 /// Where the command and the library come from: shakedown is not on crates.io.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
-
-/// The manifest's file.
-const MANIFEST_FILE: &str = "shakedown.yaml";
 
 /// The arguments of `shakedown init`.
 #[derive(Args)]
