@@ -10,6 +10,7 @@ use crate::contract::options::AnyOptions;
 use crate::contract::probe::Stop;
 use crate::engine::patience::Patience;
 use crate::engine::shrink::Shrunk;
+use crate::engine::stream;
 use crate::engine::subject::Subject;
 use crate::files::case_file::CaseFile;
 use crate::files::corpora::found_folder;
@@ -98,7 +99,7 @@ pub(crate) fn write(
 }
 
 /// Other cases on which an invariant is checked before an option is said to excuse its finding.
-const CASES_ELSEWHERE: usize = 64;
+const CASES_ELSEWHERE: usize = 256;
 
 /// The option under which no trainer meets such a case, where the invariant holds on others:
 /// `singleton: avoid`.
@@ -122,19 +123,18 @@ fn excuse(
         if options.check().is_err() || valid(case, &*options) {
             continue;
         }
-        let mut others = contract.corners(&*options, place.dtype);
-        others.extend(contract.small(&*options, place.dtype));
         let declared = Arc::clone(&subject.options);
-        others.retain(|other| valid(other, &*options) && valid(other, &*declared));
-        others.truncate(CASES_ELSEWHERE);
+        let others = stream::cases(contract, Vec::new(), 0, &options, place.dtype)
+            .map(|(_, other)| other)
+            .filter(|other| valid(other, &*options) && valid(other, &*declared));
         let mut patience = Patience::default();
-        let mut breaks = |other: &Shared| {
-            let (outcome, failed) = subject.try_case(invariant, other, place, calls);
+        let mut breaks = |other: Shared| {
+            let (outcome, failed) = subject.try_case(invariant, &other, place, calls);
             failed.iter().for_each(|(_, failure)| patience.spend(failure));
             matches!(outcome, Err(Stop::Broken(_))) || patience.is_over()
         };
         // A record answers no other call.
-        if is_recorded || !others.iter().any(&mut breaks) {
+        if is_recorded || !others.take(CASES_ELSEWHERE).any(&mut breaks) {
             return Some(format!("{}: avoid", doc.name));
         }
     }

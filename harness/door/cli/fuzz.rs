@@ -105,7 +105,7 @@ struct Task<'a> {
 enum Target<'a> {
     Declared(&'a Manifest, &'a Declared),
     /// `CONTRACT/reference` or `CONTRACT/fault/ID`.
-    Builtin(&'a str),
+    Builtin(String),
 }
 
 pub(super) fn run(arguments: &FuzzArguments) -> Done {
@@ -217,7 +217,10 @@ fn tasks<'a>(
         let corpora = manifest.map_or(Path::new("corpora"), Manifest::corpora);
         tasks.push(Task {
             arguments,
-            target: Target::Builtin(name),
+            target: Target::Builtin(match name.contains('/') {
+                true => name.clone(),
+                false => format!("{name}/reference"),
+            }),
             contract,
             places: asked.clone().unwrap_or(everywhere.to_vec()),
             corpora: corpora.to_owned(),
@@ -241,22 +244,20 @@ fn tasks<'a>(
 impl Task<'_> {
     /// The component, and whether each input chooses its options.
     fn subject(&self) -> Result<(Subject, bool), Error> {
-        match self.target {
+        match &self.target {
             Target::Declared(manifest, declared) => {
                 Ok((Subject::declared(manifest, declared), false))
             }
             Target::Builtin(name) => {
-                let full =
-                    if name.contains('/') { name.to_owned() } else { format!("{name}/reference") };
-                let mut subject = Subject::builtin(self.contract, &full).map_err(Error::new)?;
+                let mut subject = Subject::builtin(self.contract, name).map_err(Error::new)?;
                 subject.corpora = Some(self.corpora.clone());
-                Ok((subject, full.ends_with("/reference")))
+                Ok((subject, name.ends_with("/reference")))
             }
         }
     }
 
     fn name(&self) -> &str {
-        match self.target {
+        match &self.target {
             Target::Declared(_, declared) => &declared.name,
             Target::Builtin(name) => name,
         }
@@ -407,6 +408,17 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
         }
     }
     let (mut reports, keys) = deduplicate(merge_jobs(done), &known, task)?;
+    let missed = |(path, file): &&(PathBuf, CaseFile)| {
+        let key = Key::of_file(file);
+        let met = keys.iter().any(|other| other.anywhere() == key.anywhere());
+        let here = file.place.is_some_and(|place| task.places.contains(&place));
+        !file.reported && !met && here && path.is_file()
+    };
+    for (path, _) in before.iter().filter(missed) {
+        let path = path.display();
+        let warning = format!("{path} was found by an earlier run and is not met again: replay it");
+        reports.iter_mut().take(1).for_each(|report| report.warnings.push(warning.clone()));
+    }
     if let Some(error) = failed {
         could_not_run(task, &error, &mut reports);
     }
