@@ -8,7 +8,6 @@ use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
 use crate::contract::probe::Stop;
-use crate::engine::patience::Patience;
 use crate::engine::shrink::Shrunk;
 use crate::engine::stream;
 use crate::engine::subject::Subject;
@@ -58,15 +57,13 @@ pub(crate) fn write(
         None => None,
         // A batch that could not be made smaller: what cannot be read again is not kept.
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
-        Some(corpora) => {
-            match file.write_in(&found_folder(corpora, subject.contract.id())) {
-                Ok(path) => Some(path.display().to_string()),
-                Err(error) => {
-                    subject.lost.push(format!("the case is not kept: {error}"));
-                    None
-                }
+        Some(corpora) => match file.write_in(&found_folder(corpora, subject.contract.id())) {
+            Ok(path) => Some(path.display().to_string()),
+            Err(error) => {
+                subject.lost.push(format!("the case is not kept: {error}"));
+                None
             }
-        }
+        },
     };
     *calls += 1;
     let returned = subject.call(&file.case, place, invariant.needs_gradient);
@@ -127,7 +124,7 @@ fn excuse(
         let others = stream::cases(contract, Vec::new(), 0, &options, place.dtype)
             .map(|(_, other)| other)
             .filter(|other| valid(other, &*options) && valid(other, &*declared));
-        let mut patience = Patience::default();
+        let mut patience = subject.patience();
         let mut breaks = |other: Shared| {
             let (outcome, failed) = subject.try_case(invariant, &other, place, calls);
             failed.iter().for_each(|(_, failure)| patience.spend(failure));
