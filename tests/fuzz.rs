@@ -146,6 +146,28 @@ fn what_a_killed_run_found_is_reported_by_the_next_one() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_run_that_is_stopped_reports_what_it_found() {
+    let folder = folder_of("two_bugs");
+    let run = ["fuzz", "ours", "--time", "10m", "--jobs", "2", "--json", "report.json"];
+    let mut stopped = folder.command(&run).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while found_in(&folder).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(120), "nothing is found");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let kill = Command::new("kill").args(["-TERM", &stopped.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(stopped.wait().unwrap().code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(240));
+    let text = fs::read_to_string(folder.path("report.json")).unwrap();
+    let report: Report = serde_json::from_str(&text).unwrap();
+    assert!(!report.component("ours").findings.is_empty());
+    let texts = found_in(&folder).into_iter().map(|path| fs::read_to_string(path).unwrap());
+    assert!(texts.into_iter().all(|text| text.contains("\nreported: true\n")));
+}
+
+#[test]
 fn what_check_found_is_reported_by_fuzz_too() {
     let folder = folder_of("two_bugs");
     assert_eq!(folder.run(&["check", "shakedown.yaml"]).code, 1);

@@ -25,8 +25,8 @@
 //!
 //! # What is checked
 //!
-//! Under the options of the component in the manifest that gave them, where there is a manifest, then
-//! those in the file, then those on the command line.
+//! Under the options of the component in the manifest that gave them, where there is a manifest,
+//! then those in the file, then those on the command line.
 //!
 //! With a manifest, its components of this contract are called on the batch, and on what each
 //! invariant makes of it; findings are shrunk, named and kept as `check` does it. Recorded outputs

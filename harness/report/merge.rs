@@ -48,7 +48,9 @@ impl Report {
         };
         // A report of another schema is told by its name, not by its first strange key.
         let named = match serde_json::from_str::<Named>(text) {
-            Ok(named) => named,
+            // A list is read as if its items were the fields.
+            Ok(named) if text.trim_start().starts_with('{') => named,
+            Ok(_) => Named::default(),
             Err(error) if error.is_data() => Named::default(),
             Err(error) => return Err(wrong(error)),
         };

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,6 +23,7 @@ use crate::door::fuzz::engine;
 use crate::door::fuzz::engine::{Fuzzed, Next};
 use crate::door::fuzz::session::{AtOnePlace, Session, exception, kept, reason};
 use crate::engine::check::blank_report;
+use crate::engine::interrupt;
 use crate::engine::shrink::Cause;
 use crate::engine::stream;
 use crate::engine::subject::Subject;
@@ -32,7 +33,7 @@ use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::manifest::{Declared, Manifest};
 use crate::generate::measure::Measure;
 use crate::host::process;
-use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
+use crate::report::{ComponentReport, ExitCode, Finding, InvariantStatus, Report, Status};
 use crate::value::error::{Error, unknown};
 use crate::value::place::{Device, Dtype, Place};
 use crate::value::text::count;
@@ -102,7 +103,7 @@ struct Task<'a> {
 enum Target<'a> {
     Declared(&'a Manifest, &'a Declared),
     /// `CONTRACT/reference` or `CONTRACT/fault/ID`.
-    Builtin(&'a str),
+    Builtin(String),
 }
 
 pub(super) fn run(arguments: &FuzzArguments) -> Done {
@@ -123,12 +124,16 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         for task in &tasks {
             writeln!(output().0, "{}", minimise(task)?)?;
         }
-        return Ok(crate::report::ExitCode::AllHold);
+        return Ok(ExitCode::AllHold);
     }
     remove_left_behind();
     let mut components = Vec::new();
     let mut said = Vec::new();
+    stop_when_asked();
     for task in &tasks {
+        if interrupt::is_asked() {
+            break;
+        }
         let (reports, keys) = fuzz(task)?;
         components.extend(reports);
         said.push((task, keys));
@@ -140,6 +145,27 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         mark_as_reported(task, &keys)?;
     }
     Ok(code)
+}
+
+/// The process ids of the jobs that run.
+static JOBS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Has Ctrl-C and SIGTERM end all jobs with a report of what was done, and the second one at once.
+fn stop_when_asked() {
+    let stop = || {
+        if interrupt::ask() {
+            std::process::exit(ExitCode::Interrupted as i32);
+        }
+        eprintln!("stopping after the calls under way; once more stops at once");
+        #[cfg(unix)]
+        for job in JOBS.lock().iter().flat_map(|jobs| jobs.iter()) {
+            if let Some(job) = rustix::process::Pid::from_raw(job.cast_signed()) {
+                let _ = rustix::process::kill_process(job, rustix::process::Signal::TERM);
+            }
+        }
+    };
+    // Where there is a handler already, it stays.
+    let _ = ctrlc::set_handler(stop);
 }
 
 /// Says in the case files of some findings that a report has them.
@@ -211,7 +237,10 @@ fn tasks<'a>(
         let corpora = manifest.map_or(Path::new("corpora"), Manifest::corpora);
         tasks.push(Task {
             arguments,
-            target: Target::Builtin(name),
+            target: Target::Builtin(match name.contains('/') {
+                true => name.clone(),
+                false => format!("{name}/reference"),
+            }),
             contract,
             places: asked.clone().unwrap_or(everywhere.to_vec()),
             corpora: corpora.to_owned(),
@@ -235,22 +264,20 @@ fn tasks<'a>(
 impl Task<'_> {
     /// The component, and whether each input chooses its options.
     fn subject(&self) -> Result<(Subject, bool), Error> {
-        match self.target {
+        match &self.target {
             Target::Declared(manifest, declared) => {
                 Ok((Subject::declared(manifest, declared), false))
             }
             Target::Builtin(name) => {
-                let full =
-                    if name.contains('/') { name.to_owned() } else { format!("{name}/reference") };
-                let mut subject = Subject::builtin(self.contract, &full).map_err(Error::new)?;
+                let mut subject = Subject::builtin(self.contract, name).map_err(Error::new)?;
                 subject.corpora = Some(self.corpora.clone());
-                Ok((subject, full.ends_with("/reference")))
+                Ok((subject, name.ends_with("/reference")))
             }
         }
     }
 
     fn name(&self) -> &str {
-        match self.target {
+        match &self.target {
             Target::Declared(_, declared) => &declared.name,
             Target::Builtin(name) => name,
         }
@@ -267,6 +294,10 @@ impl Task<'_> {
 fn run_as_job(task: &Task<'_>, result: PathBuf) -> Done {
     let started = Instant::now();
     let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
+    // The parent says when to stop, and is told what was found.
+    let _ = ctrlc::set_handler(|| {
+        interrupt::ask();
+    });
     end_with_parent(result.parent().map(Path::to_owned));
     let session = Some(task.start()?);
     // Beside the result, in the folder that the parent takes away: this process just ends.
@@ -401,6 +432,17 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
         }
     }
     let (mut reports, keys) = deduplicate(merge_jobs(done), &known, task)?;
+    let missed = |(path, file): &&(PathBuf, CaseFile)| {
+        let key = Key::of_file(file);
+        let met = keys.iter().any(|other| other.anywhere() == key.anywhere());
+        let here = file.place.is_some_and(|place| task.places.contains(&place));
+        !file.reported && !met && here && path.is_file()
+    };
+    for (path, _) in before.iter().filter(missed) {
+        let path = path.display();
+        let warning = format!("{path} was found by an earlier run and is not met again: replay it");
+        reports.iter_mut().take(1).for_each(|report| report.warnings.push(warning.clone()));
+    }
     if let Some(error) = failed {
         could_not_run(task, &error, &mut reports);
     }
@@ -465,6 +507,22 @@ fn remove_left_behind() {
     }
 }
 
+/// A job that is on the list of those that run.
+struct Listed(u32);
+
+impl Listed {
+    fn new(job: u32) -> Listed {
+        JOBS.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
+        Listed(job)
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        JOBS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
 /// Runs one job and gives what it says.
 fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobResult, Error> {
     let wrong = |why: String| Error::new(why).within(task.name().to_owned());
@@ -489,6 +547,7 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobRe
     command.env(RESULT, &result).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(stderr.try_clone().map_err(io)?);
     let mut child = command.spawn().map_err(io)?;
+    let _listed = Listed::new(child.id());
     // The job ends with it.
     let _alive = child.stdin.take();
     let lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
@@ -535,6 +594,7 @@ fn merge_jobs(results: Vec<JobResult>) -> (Vec<ComponentReport>, Vec<Occurrence>
         for (class, count) in report.classes {
             *one.classes.entry(class).or_default() += count;
         }
+        one.cut = one.cut.or(report.cut);
         one.warnings.extend(report.warnings);
         one.warnings.dedup();
         for (same, invariant) in one.invariants.iter_mut().zip(report.invariants) {

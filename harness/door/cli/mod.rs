@@ -64,7 +64,7 @@ enum Verb {
     #[cfg(not(feature = "fuzz"))]
     #[command(hide = true)]
     Fuzz(Anything),
-    /// Say of kept cases whether each is fixed, still failing, or stale
+    /// Say of kept cases whether each is fixed, still failing, excused by an option, or stale
     Replay {
         /// Case files, or folders of them
         #[arg(required = true, value_name = "CASE.yaml|DIR")]
@@ -73,7 +73,7 @@ enum Verb {
         /// reference is called
         #[arg(long, short)]
         manifest: Option<PathBuf>,
-        /// Remove the cases in `found` folders that are fixed
+        /// Remove the cases in `found` folders that are fixed, by what they were found on
         #[arg(long)]
         prune: bool,
     },
@@ -183,7 +183,8 @@ struct CheckBatchArguments {
     /// Only components, or COMPONENT/INVARIANT, that contain this text
     #[arg(long, value_name = "PATTERN", requires = "manifest")]
     only: Vec<String>,
-    /// An option, instead of the one in the file or in the manifest
+    /// An option, instead of the one in the file or in the manifest. Recorded outputs too have
+    /// those of the component in the manifest
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
     /// Check at this place: cpu/f32. For recorded outputs, their own format is the default

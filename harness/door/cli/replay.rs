@@ -69,22 +69,26 @@ fn is_found(path: &Path) -> bool {
 fn case_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
+        let before = files.len();
+        match path.is_dir() {
+            true => files.extend(corpora::case_files(path)?),
+            false => files.push(path.clone()),
         }
-        let inside = corpora::case_files(path)?;
-        if inside.is_empty() {
+        files.retain(|path| !(is_found(path) && is_journal(path)));
+        if path.is_dir() && files.len() == before {
             return Err(Error::new("there is no case file in this folder").at(path));
         }
-        files.extend(inside);
     }
-    // Earlier versions wrote them as YAML.
-    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    files.retain(|path| {
-        !(is_found(path) && name(path).is_some_and(|name| name.starts_with("in-flight-")))
-    });
-    Ok(files)
+    match paths {
+        [path, ..] if files.is_empty() => Err(Error::new("a journal is no case").at(path)),
+        _ => Ok(files),
+    }
+}
+
+/// Whether a file has the name of a journal, which earlier versions wrote as YAML.
+fn is_journal(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("in-flight-")
 }
 
 pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {

@@ -26,7 +26,7 @@ use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::journal::Journal;
 use crate::generate::measure::Measure;
 use crate::report::{
-    ComponentReport, Diagnosis, Finding, InvariantReport, InvariantStatus, Status,
+    ComponentReport, Cut, Diagnosis, Finding, InvariantReport, InvariantStatus, Status,
 };
 use crate::value::error::Error;
 use crate::value::place::Place;
@@ -357,11 +357,17 @@ impl Session {
     pub(crate) fn conclude(mut self) -> Vec<AtOnePlace> {
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let places = self.places.drain(..);
+        // What could not be kept is said once.
+        let mut lost = std::mem::take(&mut self.subject.lost);
+        lost.sort();
+        lost.dedup();
         places
             .map(|at| {
                 let AtPlace { mut report, checked, bugs, broken, behaves, .. } = at;
                 report.elapsed_ms = elapsed_ms;
-                if self.patience.is_over() {
+                report.warnings.append(&mut lost);
+                report.cut = self.patience.why();
+                if report.cut == Some(Cut::GaveUp) {
                     let cases = report.cases;
                     let warning =
                         format!("stopped after {cases} cases: the component {}", self.patience);
