@@ -396,6 +396,51 @@ fn a_load_that_hangs_is_an_error() {
     assert_error(&folder, &python, "python:mine.py:f", &["did not load it within 300 ms"]);
 }
 
+// ---- Files named like standard modules.
+
+#[test]
+fn files_named_like_standard_modules_break_nothing_and_are_named() {
+    for library in ["list", "numpy", "torch"] {
+        if !has_python() || (library != "list" && !has(library)) {
+            continue;
+        }
+        let folder = Folder::new();
+        let names = ["warnings", "math", "types", "json", "random", "tracemalloc", "queue"];
+        for name in names {
+            let text = format!("raise RuntimeError('{name} is not the standard one')\n");
+            folder.write(&format!("{name}.py"), text);
+        }
+        folder.write("mine.py", "from bad_arrays import right\n");
+        folder.write("lists.py", "from bad import right\n");
+        let file = if library == "list" { "lists" } else { "mine" };
+        let python = format!("arrays: {library}, timeout_ms: 20000");
+        let target = format!("python:{file}.py:right");
+        let (ran, report) = check_one(&folder, &python, &target);
+        assert_eq!(ran.code, 0, "{library}: {}{}", ran.stdout, ran.stderr);
+        for name in ["bad", "right"] {
+            let warnings = &report.component(name).warnings;
+            let about = |warning: &&String| names.iter().all(|name| warning.contains(name));
+            assert_eq!(warnings.iter().filter(about).count(), 1, "{library}: {warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn an_import_that_a_shadow_breaks_names_the_shadow() {
+    let folder = Folder::new();
+    folder.write("queue.py", "raise RuntimeError('these are rewards')\n");
+    folder.write("mine.py", "import queue\n");
+    let words =
+        ["raised RuntimeError: these are rewards", "`queue.py`: shadows the standard module"];
+    assert_error(&folder, PATIENT, "python:mine.py:f", &words);
+    // One that Python has imported already stays what it is.
+    let folder = Folder::new();
+    folder.write("types.py", "class Reward: pass\n");
+    folder.write("mine.py", "from types import Reward\n");
+    let words = ["cannot import name 'Reward'", "`types.py`: the standard module of that name is"];
+    assert_error(&folder, PATIENT, "python:mine.py:f", &words);
+}
+
 // ---- Any process on the protocol.
 
 #[test]

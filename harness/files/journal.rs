@@ -65,6 +65,10 @@ impl Component for Journaled {
         self.component.gradients(place)
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.component.notes()
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.component.reads(option)
     }

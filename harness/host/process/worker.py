@@ -3,11 +3,13 @@
 import os
 import sys
 
+if sys.path[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
+    del sys.path[0]  # this file's own folder is not the user's
 # A file of the user may be named like a standard module: until all that is needed here has been
 # imported, the standard library comes first. `os` itself was imported when Python started.
-STANDARD = os.path.dirname(os.__file__)
-GIVEN_PATH = sys.path[:]
-sys.path[:0] = [STANDARD, os.path.join(STANDARD, "lib-dynload")]
+STANDARD = [os.path.dirname(os.__file__)]
+STANDARD.append(os.path.join(STANDARD[0], "lib-dynload"))
+sys.path[:0] = STANDARD
 
 import ctypes
 import difflib
@@ -63,8 +65,6 @@ def main():
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if GIVEN_PATH[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
-        del GIVEN_PATH[0]  # this file's own folder is not the user's
     prefer_to_be_killed()
     try:
         request = wire.receive()
@@ -306,11 +306,12 @@ class Component:
         if self.shadows:
             import_the_late_ones()
         # The user's own torch, where there is one, comes before that of the interpreter.
-        if importlib.machinery.PathFinder.find_spec(arrays, path) is None:
-            self.arrays = array_library(arrays, device)
-        sys.path[:] = [*load.field("path"), *GIVEN_PATH]
-        if not hasattr(self, "arrays"):
-            self.arrays = array_library(arrays, device)
+        is_own = importlib.machinery.PathFinder.find_spec(arrays or "", path) is not None
+        self.arrays = None if is_own else array_library(arrays, device)
+        for folder in STANDARD:
+            sys.path.remove(folder)
+        sys.path[:0] = load.field("path")
+        self.arrays = self.arrays or array_library(arrays, device)
         self.inputs, self.options = load.field("inputs"), load.field("options")
         self.outputs = load.field("outputs")
         optional = load.field("optional") if "optional" in load.meta else []
@@ -706,13 +707,13 @@ def shadowed(files):
         except Exception:
             origin = None
         first = origin is not None and os.path.abspath(origin) == os.path.abspath(path)
-        (won if first else lost).append(f"`{os.path.relpath(path)}`")
+        (won if first else lost).append(f"`{min(path, os.path.relpath(path), key=len)}`")
     parts = []
     if won:
-        parts.append(f"{', '.join(won)} shadows the standard module of that name, also for libraries")
+        parts.append(f"{', '.join(won)}: shadows the standard module of that name for every import")
     if lost:
-        parts.append(f"{', '.join(lost)} is shadowed by the standard module of that name")
-    return "; ".join(parts) + ": another name avoids both"
+        parts.append(f"{', '.join(lost)}: the standard module of that name is imported instead")
+    return "; ".join(parts) + " (another file name avoids this)"
 
 
 def import_the_late_ones():
