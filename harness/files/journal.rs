@@ -69,6 +69,10 @@ impl Component for Journaled {
         self.component.notes()
     }
 
+    fn source(&self) -> Option<(PathBuf, usize)> {
+        self.component.source()
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.component.reads(option)
     }

@@ -28,6 +28,9 @@ pub(crate) struct Component {
     /// None without a manifest.
     #[serde(deserialize_with = "given")]
     pub(crate) location: Option<Location>,
+    /// Where its function is written, where that is known.
+    #[serde(default)]
+    pub(crate) source: Option<Location>,
     pub(crate) status: Status,
     #[serde(deserialize_with = "given")]
     pub(crate) reason: Option<String>,
