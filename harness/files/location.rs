@@ -1,4 +1,4 @@
-//! Where a component is declared and written: a file and a line, for what marks lines in a repository.
+//! Where a component is declared and written: a file and a line, for what marks lines there.
 
 use std::path::{Component, Path};
 
