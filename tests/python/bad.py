@@ -136,7 +136,7 @@ def answers_by_itself(rewards, groups):
 
 @from_three
 def takes_400_megabytes(rewards, groups):
-    return bytearray(400 << 20) and right(rewards, groups)
+    return bytes(400 << 20) and right(rewards, groups)  # asked for, and never touched
 
 
 # Does not come back.

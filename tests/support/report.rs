@@ -183,6 +183,9 @@ impl Report {
                 let declared = declared.unwrap_or_else(|| panic!("{file}:{line}"));
                 assert!(declared.contains(name.as_str()), "{file}:{line} is {declared:?}");
             }
+            if let Some(Location { file, line }) = &component.source {
+                assert!(file.ends_with(".py") && *line > 0, "{name} is written at {file}:{line}");
+            }
             assert!(component.warnings.iter().all(|warning| !warning.is_empty()));
             let unfit = matches!(status, Status::Error | Status::Skipped);
             assert_eq!(unfit, reason.is_some(), "{name} is {status:?} because {reason:?}");
