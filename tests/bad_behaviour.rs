@@ -56,6 +56,24 @@ fn exhausted_memory_is_a_finding() {
     assert_finds("python:bad:exhausts_memory", &[("does-not-raise", "raised MemoryError")]);
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_on_memory_is_kept_and_named() {
+    assert_passes("python:bad:takes_400_megabytes");
+    for (function, invariant, words) in [
+        ("takes_400_megabytes", "does-not-raise", "raised MemoryError:  (under `memory_mb: 200`)"),
+        ("segfaults", "does-not-crash", "signal 11 (SIGSEGV) (under `memory_mb: 200`)"),
+    ] {
+        if has_python() {
+            let folder = Folder::new();
+            let python = format!("{PATIENT}, memory_mb: 200");
+            let (_, report) = check_one(&folder, &python, &format!("python:bad:{function}"));
+            assert_found_from_three(report.component("bad"), &[(invariant, words)]);
+            assert_passing(&report, "right");
+        }
+    }
+}
+
 // ---- Does not come back.
 
 #[test]
@@ -98,6 +116,44 @@ fn closing_the_streams_of_the_protocol_is_a_finding() {
     assert_finds("python:bad:closes_everything", &[("does-not-crash", "")]);
 }
 
+#[test]
+fn what_is_compiled_at_its_first_call_may_take_as_long_as_loading() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (_, report) = check_one(&folder, HASTY, "python:bad:warms_up");
+    let expected = ("within-time-limit", "did not answer within 300 ms");
+    assert_found(report.component("bad"), &[expected]);
+    let folder = Folder::new();
+    let python = format!("{HASTY}, compile: true, load_timeout_ms: 30000");
+    let (_, report) = check_one(&folder, &python, "python:bad:warms_up");
+    assert_passing(&report, "bad");
+}
+
+#[test]
+fn compiled_functions_run_as_they_are_written_unless_asked_for() {
+    if !has("torch") {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write(
+        "mine.py",
+        "import torch\nfrom bad_arrays import right\n\n@torch.compile\n\
+         def compiled(rewards, groups, epsilon):\n    \
+         assert not torch.compiler.is_compiling()\n    \
+         return right(rewards, groups, epsilon)\n",
+    );
+    let python = "arrays: torch, timeout_ms: 5000";
+    let (ran, report) = check_one(&folder, python, "python:mine.py:compiled");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let about = |name: &str| {
+        let warnings = &report.component(name).warnings;
+        warnings.iter().filter(|warning| warning.contains("torch.compile")).count()
+    };
+    assert_eq!((about("bad"), about("right")), (1, 0), "{:?}", report.component("bad").warnings);
+}
+
 // ---- Comes back with something else.
 
 #[test]
@@ -124,6 +180,51 @@ fn a_wrong_shape_is_a_finding() {
     ] {
         assert_finds(&format!("python:bad:{function}"), &[("well-formed", words)]);
     }
+}
+
+#[test]
+fn an_output_of_600_megabytes_is_a_finding_that_costs_the_harness_nothing() {
+    if !has_python() {
+        return;
+    }
+    for (function, size, kind) in [
+        ("returns_600_megabytes", "shape [75000000] is 600000000 bytes", "a list"),
+        ("returns_600_megabytes_in_rows", "shape [75000, 1000] is 600000000 bytes", "a list"),
+        ("returns_600_megabytes_in_an_array", "shape [75000000] is 600000000 bytes", "an array"),
+        ("returns_600_megabytes_ragged", "the numbers are more than 2097152", "a list"),
+    ] {
+        let folder = Folder::new();
+        write_manifest(&folder, PATIENT, &format!("python:bad:{function}"));
+        let arguments = ["check", "manifest.yaml", "--only", "bad/well-formed", "--cases", "1"];
+        let started = Instant::now();
+        let (stdout, peak_kb) = peak_memory_kb(folder.command(&arguments));
+        let words = format!("returned {kind} for `advantages`: ");
+        assert!(stdout.contains(size), "expected {size:?} in:\n{stdout}");
+        assert!(stdout.contains(&words), "expected {words:?} in:\n{stdout}");
+        assert!(stdout.contains("a reply has at most 16777216 bytes"), "{stdout}");
+        assert!(peak_kb < 200_000, "the harness took {peak_kb} kB");
+        // Only the ragged one is read as far as a reply may go.
+        let limit = Duration::from_secs(if function.ends_with("ragged") { 240 } else { 60 });
+        assert!(started.elapsed() < limit, "it took {:?}", started.elapsed());
+    }
+}
+
+/// What a command prints, and how much memory it ever took, without its children; 0 where the
+/// system does not say.
+fn peak_memory_kb(mut command: Command) -> (String, u64) {
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let text = std::thread::spawn(move || std::io::read_to_string(&mut stdout).unwrap());
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        peak = now.map_or(peak, |now: u64| peak.max(now));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (text.join().unwrap(), peak)
 }
 
 #[test]
@@ -176,6 +277,41 @@ fn changed_arrays_are_a_finding() {
             let words = "`rewards` is not the same after the call as before";
             assert_found(report.component("bad"), &[("inputs-unchanged", words)]);
         }
+    }
+}
+
+#[test]
+fn writing_to_an_input_is_one_finding_and_its_gradient_another() {
+    if !has("torch") {
+        return;
+    }
+    let findings = |function: &str| {
+        let folder = Folder::new();
+        let text = format!(
+            "version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000}}\ncomponents:\n\
+             - {{name: kl, contract: kl-estimate, target: \"python:in_place:{function}\"}}\n"
+        );
+        folder.write("manifest.yaml", text);
+        let (_, report) = check(&folder, &["--cases", "16"]);
+        let found = report.component("kl").findings.iter();
+        found.map(|finding| finding.invariant.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(findings("k3"), ["inputs-unchanged"]);
+    let found = findings("k3_with_a_wrong_gradient");
+    assert!(found.iter().any(|one| one == "inputs-unchanged"), "{found:?}");
+    assert!(found.iter().any(|one| one == "gradient"), "{found:?}");
+    assert!(!found.iter().any(|one| one == "does-not-raise"), "{found:?}");
+}
+
+#[test]
+fn moving_to_cuda_at_a_place_without_it_is_said() {
+    if has("torch") {
+        let report = check_on_arrays("torch", "moves_to_cuda");
+        let words = "the component moves tensors to CUDA itself, while this place is the CPU";
+        assert_found_from_three(report.component("bad"), &[("does-not-raise", words)]);
+        let folder = Folder::new();
+        folder.write("mine.py", "import torch\nSCALE = torch.ones(1).cuda()\n");
+        assert_error(&folder, "arrays: torch", "python:mine.py:f", &[words]);
     }
 }
 
@@ -289,11 +425,13 @@ fn reward_functions_of_libraries_need_no_adapter() {
         format!("version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000}}\ncomponents:\n");
     let functions = [
         ("plain", "trl"),
-        ("own_column", "trl"),
+        ("own_column", "trl, answer_columns: [solution_of_the_book]"),
+        ("keeps_its_defaults", "trl"),
         ("awaited", "trl"),
         ("chat", "trl-chat"),
         ("compute_score", "verl"),
         ("misspelt", "verl"),
+        ("needs_a_difficulty", "trl"),
     ];
     for (function, signature) in functions {
         let target = format!("\"python:signatures:{function}\"");
@@ -302,13 +440,72 @@ fn reward_functions_of_libraries_need_no_adapter() {
     }
     folder.write("manifest.yaml", text);
     let (_, report) = check(&folder, &["--cases", "64"]);
-    for (function, _) in &functions[..5] {
+    for (function, _) in &functions[..6] {
         assert_passing(&report, function);
     }
-    let misspelt = report.component("misspelt");
-    assert_eq!(misspelt.status, Status::Error, "{misspelt:#?}");
-    let reason = misspelt.reason.as_deref().unwrap_or("");
-    assert!(reason.contains("did you mean `ground_truth`?"), "{reason}");
+    let keeps = "`max_len` keeps its default 1024, `tokenizer` keeps its default None: ";
+    for (function, _) in &functions[..6] {
+        let warnings = &report.component(function).warnings;
+        let count = warnings.iter().filter(|warning| warning.starts_with(keeps)).count();
+        assert_eq!(count, usize::from(*function == "keeps_its_defaults"), "{warnings:?}");
+    }
+    for (name, words) in [
+        ("misspelt", "did you mean `ground_truth`?"),
+        ("needs_a_difficulty", "requires `difficulty`; TRL gives prompts, completions"),
+        ("needs_a_difficulty", "`answer_columns: [difficulty]` if it holds the gold answers"),
+    ] {
+        let refused = report.component(name);
+        assert_eq!(refused.status, Status::Error, "{refused:#?}");
+        let reason = refused.reason.as_deref().unwrap_or("");
+        assert!(reason.contains(words), "{reason}");
+    }
+}
+
+#[test]
+fn defaults_that_stay_are_listed_once() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let text = "from bad import right\n\n\
+                def mine(rewards, groups, epsilon=1e-4, *, max_len=1024):\n    \
+                return right(rewards, groups, epsilon)\n";
+    folder.write("mine.py", text);
+    let (_, report) = check_one(&folder, PATIENT, "python:mine.py:mine");
+    let words = "`max_len` keeps its default 1024: neither an input nor an option of the contract";
+    assert_eq!(report.component("bad").warnings, [words]);
+    assert_eq!(report.component("right").warnings, [""; 0]);
+}
+
+#[test]
+fn reports_point_to_the_function() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let text = "import functools\n\ndef kept(f):\n    @functools.wraps(f)\n    \
+                def outer(*args, **kwargs):\n        return f(*args, **kwargs)\n    \
+                return outer\n\n@kept\ndef mine(rewards, groups):\n    \
+                return [1.0] * len(rewards)\n";
+    folder.write("code/mine.py", text);
+    write_manifest(&folder, PATIENT, "python:code/mine.py:mine");
+    let arguments = ["--cases", "1", "--only", "bad", "--github", "--sarif", "report.sarif"];
+    let (ran, report) = check(&folder, &arguments);
+    let source = report.component("bad").source.as_ref().unwrap();
+    assert_eq!((&*source.file, source.line), ("code/mine.py", 9));
+    assert_eq!(report.component("bad").location.as_ref().unwrap().line, 4);
+    let marked = "::error file=code/mine.py,line=9,title=bad · cpu/f32 · zero-sum::";
+    assert!(ran.stdout.contains(marked), "{}", ran.stdout);
+    let sarif = std::fs::read_to_string(folder.path("report.sarif")).unwrap();
+    let sarif: serde_json::Value = serde_json::from_str(&sarif).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    let at = |location: &serde_json::Value| {
+        let physical = &location["physicalLocation"];
+        let uri = physical["artifactLocation"]["uri"].as_str().unwrap().to_owned();
+        (uri, physical["region"]["startLine"].as_u64().unwrap())
+    };
+    assert_eq!(at(&result["locations"][0]), ("code/mine.py".to_owned(), 9));
+    assert_eq!(at(&result["relatedLocations"][0]), ("manifest.yaml".to_owned(), 4));
 }
 
 // ---- Does not load.
@@ -363,6 +560,44 @@ fn an_import_that_fails_is_an_error() {
 }
 
 #[test]
+fn an_import_that_fails_is_tried_once_for_all_functions_of_the_module() {
+    if !has_python() {
+        return;
+    }
+    for (text, words, whole) in [
+        ("raise RuntimeError('no GPU')", "raised RuntimeError: no GPU", "mine.py\", line 2"),
+        ("import time; time.sleep(600)", "did not load it within 700 ms", "load_timeout_ms"),
+        ("import os; os._exit(3)", "ended while loading it: exit status 3", "exit status 3"),
+    ] {
+        let folder = Folder::new();
+        folder.write("mine.py", format!("open('imports', 'a').write('once\\n')\n{text}\n"));
+        let mut manifest =
+            "version: 1\npython: {arrays: list, load_timeout_ms: 700}\ncomponents:\n".to_owned();
+        for name in ["one", "two", "three"] {
+            let target = format!("\"python:mine.py:{name}\"");
+            let contract = "contract: group-advantage";
+            let _ = writeln!(manifest, "- {{name: {name}, {contract}, target: {target}}}");
+        }
+        folder.write("manifest.yaml", manifest);
+        let (ran, report) = check(&folder, &[]);
+        assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+        assert_eq!(std::fs::read_to_string(folder.path("imports")).unwrap(), "once\n");
+        let reason = |name: &str| report.component(name).reason.clone().unwrap();
+        assert!(
+            reason("one").contains(words) && reason("one").contains(whole),
+            "{}",
+            reason("one")
+        );
+        for name in ["two", "three"] {
+            let short = format!("python:mine.py:{name}: as for python:mine.py:one: ");
+            let reason = reason(name);
+            assert!(reason.starts_with(&short) && reason.contains(words), "{reason}");
+            assert_eq!(reason.lines().count(), 1, "{reason}");
+        }
+    }
+}
+
+#[test]
 fn a_missing_interpreter_is_an_error() {
     let python = format!("{PATIENT}, interpreter: no-such-python");
     let words = ["python:bad:right: cannot start the interpreter no-such-python: "];
@@ -394,6 +629,51 @@ fn a_load_that_hangs_is_an_error() {
     folder.write("mine.py", "import time\ntime.sleep(600)\n");
     let python = format!("{PATIENT}, load_timeout_ms: 300");
     assert_error(&folder, &python, "python:mine.py:f", &["did not load it within 300 ms"]);
+}
+
+// ---- Files named like standard modules.
+
+#[test]
+fn files_named_like_standard_modules_break_nothing_and_are_named() {
+    for library in ["list", "numpy", "torch"] {
+        if !has_python() || (library != "list" && !has(library)) {
+            continue;
+        }
+        let folder = Folder::new();
+        let names = ["warnings", "math", "types", "json", "random", "tracemalloc", "queue"];
+        for name in names {
+            let text = format!("raise RuntimeError('{name} is not the standard one')\n");
+            folder.write(&format!("{name}.py"), text);
+        }
+        folder.write("mine.py", "from bad_arrays import right\n");
+        folder.write("lists.py", "from bad import right\n");
+        let file = if library == "list" { "lists" } else { "mine" };
+        let python = format!("arrays: {library}, timeout_ms: 20000");
+        let target = format!("python:{file}.py:right");
+        let (ran, report) = check_one(&folder, &python, &target);
+        assert_eq!(ran.code, 0, "{library}: {}{}", ran.stdout, ran.stderr);
+        for name in ["bad", "right"] {
+            let warnings = &report.component(name).warnings;
+            let about = |warning: &&String| names.iter().all(|name| warning.contains(name));
+            assert_eq!(warnings.iter().filter(about).count(), 1, "{library}: {warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn an_import_that_a_shadow_breaks_names_the_shadow() {
+    let folder = Folder::new();
+    folder.write("queue.py", "raise RuntimeError('these are rewards')\n");
+    folder.write("mine.py", "import queue\n");
+    let words =
+        ["raised RuntimeError: these are rewards", "`queue.py`: shadows the standard module"];
+    assert_error(&folder, PATIENT, "python:mine.py:f", &words);
+    // One that Python has imported already stays what it is.
+    let folder = Folder::new();
+    folder.write("types.py", "class Reward: pass\n");
+    folder.write("mine.py", "from types import Reward\n");
+    let words = ["cannot import name 'Reward'", "`types.py`: the standard module of that name is"];
+    assert_error(&folder, PATIENT, "python:mine.py:f", &words);
 }
 
 // ---- Any process on the protocol.
@@ -428,8 +708,32 @@ fn a_process_that_breaks_the_stream_is_a_finding() {
     assert_finds(&process("promises-too-much"), &[("does-not-crash", "not a message")]);
     assert_finds(
         &process("promises-terabytes"),
-        &[("does-not-crash", "it promises 4398046511104")],
+        &[("well-formed", "4398046511104 bytes, `advantages` among them of shape [1099511627776]")],
     );
+    assert_finds(
+        &process("promises-gigabytes"),
+        &[("well-formed", "its reply has 2147483648 bytes, `advantages` among them of shape [536")],
+    );
+}
+
+#[test]
+fn a_reply_to_another_request_is_a_finding() {
+    let words = "its reply does not say which request it answers";
+    assert_finds(&process("answers-nothing"), &[("well-formed", words)]);
+    assert_finds(&process("answers-the-last"), &[("well-formed", "its reply answers request ")]);
+    assert_finds("python:bad:answers_by_itself", &[("well-formed", words)]);
+}
+
+#[test]
+fn an_answer_too_many_is_a_finding_and_no_answer_to_the_next_call() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let (ran, report) = check_one(&folder, PATIENT, &process("answers-twice"));
+    assert_eq!(ran.code, 1);
+    let bad = report.component("bad");
+    assert_found(bad, &[("well-formed", "its reply answers request ")]);
 }
 
 #[test]
@@ -445,7 +749,6 @@ fn a_process_that_raises_is_a_finding() {
 #[test]
 fn a_process_that_hangs_is_a_finding() {
     assert_hangs(&process("hangs"));
-    assert_hangs(&process("promises-gigabytes"));
 }
 
 #[test]
@@ -463,7 +766,7 @@ fn a_process_that_does_not_load_is_an_error() {
     error(&process("exits"), &["exit status 1", "there is no model here"]);
     error(&process("greets"), &["is not a message", "it begins with \"Welcome \""]);
     error(&process("refuses"), &["no licence"]);
-    error("{process: [cat]}", &["answered `load` to `load`"]);
+    error("{process: [cat]}", &["did not answer `load`: its reply does not say which request"]);
     error("{process: [\"true\"]}", &["exit status 0"]);
     let python = format!("{PATIENT}, load_timeout_ms: 300");
     let words = ["did not load it within 300 ms"];

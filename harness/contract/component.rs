@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use ndarray::ArrayD;
 
@@ -80,6 +81,11 @@ pub trait Component<D: Definition = Erased>: Send {
     /// What a reader of its report should know of how it runs, once it is prepared.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The file and the line where it is written, once it is prepared and where that is known.
+    fn source(&self) -> Option<(PathBuf, usize)> {
+        None
     }
 
     /// Whether it asks for the value of an option, and so follows another one.

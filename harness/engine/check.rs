@@ -15,6 +15,7 @@ use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, stream};
 use crate::files::corpora;
 use crate::files::journal::{self, Journal};
+use crate::files::location::Location;
 use crate::report::{
     ComponentReport, Cut, Finding, InvariantReport, InvariantStatus, Status, Times, milliseconds,
     never_reached,
@@ -69,6 +70,7 @@ pub(crate) fn blank_report(
         stage: contract.stage(),
         place,
         location: None,
+        source: None,
         status: Status::Pass,
         reason: None,
         cases: 0,
@@ -187,6 +189,8 @@ pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Ve
     match subject.component.prepare(place) {
         Ok(None) => {
             report.warnings.extend(subject.component.notes());
+            let source = subject.component.source();
+            report.source = source.map(|(file, line)| Location::of_source(&file, line));
             let checked = select(subject, place, &mut report);
             return (report, checked);
         }

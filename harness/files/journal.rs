@@ -65,6 +65,14 @@ impl Component for Journaled {
         self.component.gradients(place)
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.component.notes()
+    }
+
+    fn source(&self) -> Option<(PathBuf, usize)> {
+        self.component.source()
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.component.reads(option)
     }

@@ -1,14 +1,14 @@
-//! Where a component is declared: a file and a line, for what marks lines in a repository.
+//! Where a component is declared and written: a file and a line, for what marks lines there.
 
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-/// A line of a manifest.
+/// A line of a manifest or of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Location {
-    /// The manifest from the root of its repository, names separated by `/`, as services that
+    /// The file from the root of its repository, names separated by `/`, as services that
     /// annotate code want it; where it is in no repository, its path as given.
     pub file: String,
     /// The line, counted from 1.
@@ -16,6 +16,15 @@ pub struct Location {
 }
 
 impl Location {
+    /// A line of a source file, whose path is absolute; where it is in no repository, its path is
+    /// that from the working folder, if it is below.
+    pub fn of_source(path: &Path, line: usize) -> Location {
+        let here = std::env::current_dir().and_then(|folder| folder.canonicalize());
+        let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let below = here.ok().and_then(|here| absolute.strip_prefix(here).ok().map(Path::to_owned));
+        Location::new(below.as_deref().unwrap_or(&absolute), line)
+    }
+
     /// A line of the file at a path.
     pub fn new(path: &Path, line: usize) -> Location {
         let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());

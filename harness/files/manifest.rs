@@ -41,6 +41,8 @@ pub struct Declared {
     pub target: Target,
     /// The names by which a Python function takes its inputs.
     pub signature: Signature,
+    /// The columns that get the gold answers besides those that are called like answers.
+    pub answer_columns: Vec<String>,
     /// Where to check it; empty for the default.
     pub places: Vec<Place>,
     /// The factor on its tolerances.
@@ -87,6 +89,8 @@ struct PythonFile {
     arrays: ArrayLibrary,
     timeout_ms: Option<u64>,
     load_timeout_ms: Option<u64>,
+    memory_mb: Option<u64>,
+    compile: bool,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +101,8 @@ struct ComponentFile {
     target: Target,
     #[serde(default)]
     signature: Signature,
+    #[serde(default)]
+    answer_columns: Vec<String>,
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
@@ -179,9 +185,12 @@ impl Manifest {
             let why = format!("unknown version {}, expected 1", file.version);
             return Err(wrong(&[Step::Key("version")], why));
         }
-        for key in ["timeout_ms", "load_timeout_ms"] {
-            let PythonFile { timeout_ms, load_timeout_ms, .. } = &file.python;
-            let value = if key == "timeout_ms" { timeout_ms } else { load_timeout_ms };
+        let PythonFile { timeout_ms, load_timeout_ms, memory_mb, .. } = &file.python;
+        for (key, value) in [
+            ("timeout_ms", timeout_ms),
+            ("load_timeout_ms", load_timeout_ms),
+            ("memory_mb", memory_mb),
+        ] {
             if *value == Some(0) {
                 let steps = [Step::Key("python"), Step::Key(key)];
                 return Err(wrong(&steps, format!("{key}: expected 1 or more, found 0")));
@@ -259,7 +268,8 @@ impl Manifest {
                 Box::new(Builtin::named(contract, name).expect("the name was checked"))
             }
             Target::Python(target) => {
-                Box::new(Process::python(contract, target, declared.signature, &self.python))
+                let process = Process::python(contract, target, declared.signature, &self.python);
+                Box::new(process.with_answer_columns(&declared.answer_columns))
             }
             Target::Process(command) => Box::new(Process::command(contract, command, &self.python)),
         }
@@ -324,7 +334,9 @@ fn declared(
     component: ComponentFile,
     earlier: &[Declared],
 ) -> Result<Declared, (&'static str, String)> {
-    let ComponentFile { name, contract, target, signature, places, tolerance, .. } = component;
+    let ComponentFile {
+        name, contract, target, signature, answer_columns, places, tolerance, ..
+    } = component;
     let wrong = |key, why: String| Err((key, format!("component `{name}`: {why}")));
     if name.trim().is_empty() {
         return Err(("name", "expected a name, found nothing".to_owned()));
@@ -341,6 +353,10 @@ fn declared(
         let why = "signature: only a Python function of the contract reward-function has one";
         return wrong("signature", why.to_owned());
     }
+    if !answer_columns.is_empty() && !matches!(signature, Signature::Trl | Signature::TrlChat) {
+        let why = "answer_columns: only `signature: trl` and `trl-chat` have columns";
+        return wrong("answer_columns", why.to_owned());
+    }
     if !(tolerance > 0.0 && tolerance.is_finite()) {
         return wrong("tolerance", format!("tolerance: expected a number > 0, found {tolerance}"));
     }
@@ -353,6 +369,7 @@ fn declared(
         contract,
         target,
         signature,
+        answer_columns,
         places,
         tolerance,
         options: contract.default_options(),
@@ -381,6 +398,9 @@ impl PythonFile {
             arrays: self.arrays,
             timeout: time(self.timeout_ms, defaults.timeout),
             load_timeout: time(self.load_timeout_ms, defaults.load_timeout),
+            memory_mb: self.memory_mb,
+            compile: self.compile,
+            imports: defaults.imports,
             folder: if parent.as_os_str().is_empty() { ".".into() } else { parent.to_owned() },
         }
     }

@@ -1,8 +1,9 @@
-//! Annotations of a GitHub workflow: lines on standard output that mark the manifest's lines.
+//! Annotations of a GitHub workflow: lines on standard output that mark functions, or the manifest's
+//! lines.
 
 use std::fmt::Write as _;
 
-use crate::report::{ComponentReport, InvariantStatus, Report, Status};
+use crate::report::{ComponentReport, InvariantStatus, Location, Report, Status};
 
 /// One line for each finding, each component that could not run and each warning.
 pub(crate) fn annotations(report: &Report) -> String {
@@ -10,7 +11,7 @@ pub(crate) fn annotations(report: &Report) -> String {
     for component in &report.components {
         let mut line = |level: &str, what: &str, message: &str| {
             let title = property(&format!("{}{what}", component.title()));
-            let place = component.location.as_ref().map_or(String::new(), |location| {
+            let place = marked(component, what).map_or(String::new(), |location| {
                 format!("file={},line={},", property(&location.file), location.line)
             });
             let _ = writeln!(text, "::{level} {place}title={title}::{}", data(message));
@@ -30,6 +31,12 @@ pub(crate) fn annotations(report: &Report) -> String {
         unheard(component).for_each(|warning| line("warning", "", warning));
     }
     text
+}
+
+/// The line to mark: of a finding that of the function, where that is a file of the repository.
+fn marked<'a>(component: &'a ComponentReport, what: &str) -> Option<&'a Location> {
+    let source = component.source.as_ref().filter(|source| !source.file.starts_with('/'));
+    source.filter(|_| !what.is_empty()).or(component.location.as_ref())
 }
 
 /// The warnings, but for those that are said of an invariant already.

@@ -1,4 +1,4 @@
-//! The findings as SARIF 2.1.0, for code scanning: invariants are rules, manifest lines locations.
+//! The findings as SARIF 2.1.0, for code scanning: invariants are rules, functions locations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,9 @@ use serde_json::json;
 use serde_sarif::sarif;
 
 use crate::contracts;
-use crate::report::{ComponentReport, Finding, InvariantReport, InvariantStatus, Report, Status};
+use crate::report::{
+    ComponentReport, Finding, InvariantReport, InvariantStatus, Location, Report, Status,
+};
 
 /// The report as JSON text.
 pub(crate) fn json(report: &Report) -> String {
@@ -76,7 +78,7 @@ fn result(
     let diagnosis = finding.and_then(|finding| finding.diagnosis.first());
     let diagnosis = diagnosis.map_or("none", |diagnosis| &diagnosis.fault);
     let same = format!("{} · {rule} · {diagnosis}", component.name);
-    sarif::Result::builder()
+    let mut result = sarif::Result::builder()
         .rule_id(rule)
         .rule_index(i64::try_from(index).expect("there are few rules"))
         .level(sarif::ResultLevel::Error)
@@ -84,7 +86,13 @@ fn result(
         .locations(vec![location(component)])
         .partial_fingerprints(BTreeMap::from([("shakedownFinding/v1".to_owned(), same)]))
         .properties(properties(component, finding))
-        .build()
+        .build();
+    if component.source.is_some() {
+        let mut declared = located(component, component.location.as_ref());
+        declared.message = Some(message("declared here".to_owned()));
+        result.related_locations = component.location.as_ref().map(|_| vec![declared]);
+    }
+    result
 }
 
 fn properties(component: &ComponentReport, finding: Option<&Finding>) -> sarif::PropertyBag {
@@ -130,16 +138,21 @@ fn invocation(report: &Report) -> sarif::Invocation {
         .build()
 }
 
+/// Where the component is written, or else where it is declared.
 fn location(component: &ComponentReport) -> sarif::Location {
+    located(component, component.source.as_ref().or(component.location.as_ref()))
+}
+
+fn located(component: &ComponentReport, at: Option<&Location>) -> sarif::Location {
     let name = sarif::LogicalLocation::builder()
         .name(component.name.clone())
         .fully_qualified_name(component.title())
         .build();
     let mut location = sarif::Location::builder().logical_locations(vec![name]).build();
-    location.physical_location = component.location.as_ref().map(|declared| {
-        let line = i64::try_from(declared.line).unwrap_or(i64::MAX);
+    location.physical_location = at.map(|at| {
+        let line = i64::try_from(at.line).unwrap_or(i64::MAX);
         sarif::PhysicalLocation::builder()
-            .artifact_location(sarif::ArtifactLocation::builder().uri(uri(&declared.file)).build())
+            .artifact_location(sarif::ArtifactLocation::builder().uri(uri(&at.file)).build())
             .region(sarif::Region::builder().start_line(line).build())
             .build()
     });

@@ -55,6 +55,9 @@ pub struct ComponentReport {
     pub place: Place,
     /// Where it is declared; `None` where it is in no manifest.
     pub location: Option<Location>,
+    /// Where its function is written; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Location>,
     /// What came of it.
     pub status: Status,
     /// Why it was skipped or could not run.

@@ -10,8 +10,20 @@ use safetensors::tensor::{Dtype as WireDtype, SafeTensors, TensorView};
 use crate::value::place::Dtype;
 use crate::value::record::Value;
 
-/// Larger messages are refused: something that is not a message was read.
-const LARGEST_MESSAGE_BYTES: u64 = 1 << 32;
+/// The header of a message that is larger is none: something else was read.
+const LARGEST_HEADER_BYTES: u64 = 100_000_000;
+
+/// Below this many bytes a reply is never too large.
+const SMALLEST_LIMIT_BYTES: u64 = 1 << 24;
+
+/// How many bytes a reply may have for each byte of its request.
+const REPLY_BYTES_EACH: u64 = 64;
+
+/// How many bytes the reply to a request of this size may have: outputs are of the size of the
+/// inputs, and nothing that is far larger can be one.
+pub(crate) fn reply_limit(request: usize) -> u64 {
+    (request as u64).saturating_mul(REPLY_BYTES_EACH).max(SMALLEST_LIMIT_BYTES)
+}
 
 /// A message: named tensors and named texts.
 #[derive(Debug, Default)]
@@ -173,8 +185,9 @@ fn decode_tensor(view: &TensorView<'_>) -> Result<Tensor, String> {
 /// Reads the bytes of one message from a stream; `None` at its end.
 ///
 /// # Errors
-/// The stream fails, ends in the middle of a message, or holds something else.
-pub(crate) fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+/// The stream fails, ends in the middle of a message, or holds something else. The message is of
+/// more than `limit` bytes, which is known before it is read whole: `FileTooLarge`.
+pub(crate) fn read_message(from: &mut impl Read, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; 8];
     match from.read(&mut bytes[..1])? {
         0 => return Ok(None),
@@ -186,9 +199,16 @@ pub(crate) fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> 
             format!("standard output holds something that is not a message: {what}"),
         )
     };
+    let too_large = |size: u64, what: &str| {
+        let why = format!("its reply has {size} bytes{what}, at most {limit} are read");
+        io::Error::new(io::ErrorKind::FileTooLarge, why)
+    };
     let header = u64::from_le_bytes(bytes[..8].try_into().expect("there are eight"));
-    if header > 100_000_000 {
+    if header > LARGEST_HEADER_BYTES {
         return Err(no_message(&format!("it begins with {:?}", String::from_utf8_lossy(&bytes))));
+    }
+    if header > limit {
+        return Err(too_large(header, " of texts"));
     }
     // Memory is taken as the bytes come: what was promised may never come.
     if from.take(header).read_to_end(&mut bytes)? as u64 != header {
@@ -197,9 +217,12 @@ pub(crate) fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> 
     let entries: HashMap<String, serde_json::Value> =
         serde_json::from_slice(&bytes[8..]).map_err(|error| no_message(&error.to_string()))?;
     let end = |entry: &serde_json::Value| entry["data_offsets"][1].as_u64().unwrap_or(0);
-    let data = entries.values().map(end).max().unwrap_or(0);
-    if data > LARGEST_MESSAGE_BYTES {
-        return Err(no_message(&format!("it promises {data} bytes")));
+    let last = entries.iter().max_by_key(|(_, entry)| end(entry));
+    let (name, entry) = last.map_or(("", &serde_json::Value::Null), |(name, entry)| (name, entry));
+    let data = end(entry);
+    if data > limit {
+        let what = format!(", `{name}` among them of shape {}", entry["shape"]);
+        return Err(too_large(data, &what));
     }
     if from.take(data).read_to_end(&mut bytes)? as u64 != data {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -222,7 +245,7 @@ mod tests {
             let mut texts = HashMap::new();
             texts.insert("kind".to_owned(), "call".to_owned());
             let bytes = encode(&values, texts, dtype);
-            let read = read_message(&mut bytes.as_slice()).unwrap().unwrap();
+            let read = read_message(&mut bytes.as_slice(), u64::MAX).unwrap().unwrap();
             assert_eq!(read, bytes);
             let message = Message::decode(&read).unwrap();
             assert_eq!(message.get("kind"), "call");
@@ -236,7 +259,28 @@ mod tests {
 
     #[test]
     fn prints_are_told_from_messages() {
-        let error = read_message(&mut "hello world, this is not a message".as_bytes()).unwrap_err();
+        let text = "hello world, this is not a message";
+        let error = read_message(&mut text.as_bytes(), u64::MAX).unwrap_err();
         assert!(error.to_string().contains("hello"), "{error}");
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_it_comes() {
+        let floats = Value::Float(ndarray::arr1(&[0.5; 100]).into_dyn());
+        let bytes = encode(&[("a", floats)], HashMap::new(), Dtype::F64);
+        let header = 8 + bytes[0] as usize;
+        assert!(read_message(&mut bytes.as_slice(), 800).unwrap().is_some());
+        let error = read_message(&mut &bytes[..header], 799).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        let words = "its reply has 800 bytes, `a` among them of shape [100], at most 799 are read";
+        assert_eq!(error.to_string(), words);
+        let error = read_message(&mut &bytes[..8], 16).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn a_reply_may_be_far_larger_than_its_request() {
+        assert_eq!(reply_limit(0), 16 << 20);
+        assert_eq!(reply_limit(1 << 20), 64 << 20);
     }
 }

@@ -4,9 +4,15 @@ Most are right on groups of two and bad from three rewards on, so that a finding
 shrinking and its smallest case is known: three rewards.
 """
 
+import array
+import contextlib
 import ctypes
+import functools
+import json
 import os
 import signal
+import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -77,12 +83,76 @@ def exhausts_memory(rewards, groups):
     return bytearray(1 << 62)
 
 
+# Returns too much.
+
+
+@functools.cache
+def megabytes_600():
+    return [0.0] * 75_000_000
+
+
+@from_three
+def returns_600_megabytes(rewards, groups):
+    return megabytes_600()
+
+
+@from_three
+def returns_600_megabytes_in_rows(rewards, groups):
+    return [[0.0] * 1000] * 75_000
+
+
+@from_three
+def returns_600_megabytes_ragged(rewards, groups):
+    return [[]] + [[0.0] * 1000] * 75_000
+
+
+@functools.cache
+def array_of_600_megabytes():
+    return array.array("d", bytes(600_000_000))
+
+
+@from_three
+def returns_600_megabytes_in_an_array(rewards, groups):
+    return array_of_600_megabytes()
+
+
+# Speaks for the worker.
+
+
+def reply_to_nobody():
+    """A reply on the worker's own pipe, which is that of an open file with a high number."""
+    texts = json.dumps({"__metadata__": {"kind": "returned"}}).encode()
+    for pipe in map(int, os.listdir("/dev/fd")):
+        with contextlib.suppress(OSError):
+            if pipe > 2 and stat.S_ISFIFO(os.fstat(pipe).st_mode):
+                os.write(pipe, struct.pack("<Q", len(texts)) + texts)
+
+
+@from_three
+def answers_by_itself(rewards, groups):
+    reply_to_nobody()
+    return [0.0] * len(rewards)
+
+
+@from_three
+def takes_400_megabytes(rewards, groups):
+    return bytes(400 << 20) and right(rewards, groups)  # asked for, and never touched
+
+
 # Does not come back.
 
 
 @from_three
 def hangs(rewards, groups):
     time.sleep(600)
+
+
+def warms_up(rewards, groups, epsilon, warm=[]):
+    """Its first call takes longer than all others."""
+    if not warm:
+        time.sleep(0.8)
+        warm.append(True)
+    return right(rewards, groups, epsilon)
 
 
 @from_three

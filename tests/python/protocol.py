@@ -1,4 +1,4 @@
-"""A component of `group-advantage` on the wire protocol (harness/process/PROTOCOL.md).
+"""A component of `group-advantage` on the wire protocol (harness/host/process/PROTOCOL.md).
 
 It shares nothing with worker.py, as a program in another language would not. Its argument says
 how it behaves: `right` as it should, anything else badly.
@@ -12,11 +12,16 @@ import time
 from bad import right
 
 
+answered = -1  # the number of the request in flight
+
+
 def receive():
     """The texts of the next message and its tensors as flat lists, or None at the end."""
     prefix = sys.stdin.buffer.read(8)
     if len(prefix) < 8:
         return None
+    global answered
+    answered += 1
     header = json.loads(sys.stdin.buffer.read(int.from_bytes(prefix, "little")))
     texts = header.pop("__metadata__")
     data = sys.stdin.buffer.read(max([e["data_offsets"][1] for e in header.values()], default=0))
@@ -30,7 +35,7 @@ def receive():
 
 
 def send(texts, name=None, numbers=()):
-    header = {"__metadata__": texts}
+    header = {"__metadata__": {"number": str(answered), **texts}}
     data = struct.pack(f"<{len(numbers)}f", *numbers)
     if name:
         offsets = [0, len(data)]
@@ -86,10 +91,18 @@ def misbehave(behaviour, advantages):
     elif behaviour in ("promises-gigabytes", "promises-terabytes"):
         count = 1 << (29 if behaviour == "promises-gigabytes" else 40)
         entry = {"dtype": "F32", "shape": [count], "data_offsets": [0, 4 * count]}
-        text = json.dumps({"__metadata__": {"kind": "returned"}, "advantages": entry}).encode()
+        texts = {"number": str(answered), "kind": "returned"}
+        text = json.dumps({"__metadata__": texts, "advantages": entry}).encode()
         sys.stdout.buffer.write(struct.pack("<Q", len(text)) + text)
         sys.stdout.buffer.flush()
         time.sleep(600)
+    elif behaviour == "answers-twice":
+        send({"kind": "returned"}, "advantages", advantages)
+        send({"kind": "returned"}, "advantages", advantages)
+    elif behaviour == "answers-the-last":
+        send({"kind": "returned", "number": str(answered - 1)}, "advantages", advantages)
+    elif behaviour == "answers-nothing":
+        send({"kind": "returned", "number": ""}, "advantages", advantages)
     elif behaviour == "another-kind":
         send({"kind": "thanks"})
     elif behaviour == "another-name":

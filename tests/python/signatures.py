@@ -26,6 +26,15 @@ def chat(prompts, completions, ground_truth, **columns):
     return [score(messages[0]["content"], gold) for messages, gold in zip(completions, ground_truth)]
 
 
+def needs_a_difficulty(completions, answer, difficulty):
+    return [score(text, gold) for text, gold in zip(completions, answer)]
+
+
+def keeps_its_defaults(completions, reference_answer, max_len=1024, tokenizer=None):
+    assert max_len == 1024
+    return [score(text, gold) for text, gold in zip(completions, reference_answer)]
+
+
 async def awaited(completions, answer, **columns):
     return [score(text, gold) for text, gold in zip(completions, answer)]
 

@@ -28,6 +28,9 @@ pub(crate) struct Component {
     /// None without a manifest.
     #[serde(deserialize_with = "given")]
     pub(crate) location: Option<Location>,
+    /// Where its function is written, where that is known.
+    #[serde(default)]
+    pub(crate) source: Option<Location>,
     pub(crate) status: Status,
     #[serde(deserialize_with = "given")]
     pub(crate) reason: Option<String>,
@@ -179,6 +182,9 @@ impl Report {
                 let declared = text.lines().nth(line - 1);
                 let declared = declared.unwrap_or_else(|| panic!("{file}:{line}"));
                 assert!(declared.contains(name.as_str()), "{file}:{line} is {declared:?}");
+            }
+            if let Some(Location { file, line }) = &component.source {
+                assert!(file.ends_with(".py") && *line > 0, "{name} is written at {file}:{line}");
             }
             assert!(component.warnings.iter().all(|warning| !warning.is_empty()));
             let unfit = matches!(status, Status::Error | Status::Skipped);

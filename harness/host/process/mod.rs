@@ -2,8 +2,10 @@
 
 mod worker;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -103,9 +105,56 @@ pub struct Python {
     pub timeout: Duration,
     /// How long loading the function may take, imports included.
     pub load_timeout: Duration,
+    /// How much more memory calls may take than the import took, in MiB.
+    pub memory_mb: Option<u64>,
+    /// Whether `torch.compile` compiles; a call may then take as long as loading.
+    pub compile: bool,
     /// The working folder.
     pub folder: PathBuf,
+    /// What could not be imported so far.
+    pub imports: Imports,
 }
+
+/// What came of the imports of modules. One that fails is the same failure for every function of the
+/// module, and each try may take as long as loading may.
+#[derive(Clone, Debug, Default)]
+pub struct Imports(Arc<Mutex<HashMap<String, Arc<Mutex<Import>>>>>);
+
+/// What came of the import of one module; locked while it is tried for the first time.
+#[derive(Debug, Default)]
+enum Import {
+    #[default]
+    Unknown,
+    /// It can be imported, whatever comes of its functions.
+    Possible,
+    Failed {
+        /// The component that asked for it first.
+        target: String,
+        why: String,
+    },
+}
+
+impl Imports {
+    /// What is known of the import of a module.
+    fn of(&self, module: String) -> Arc<Mutex<Import>> {
+        Arc::clone(self.0.lock().expect(NO_PANIC).entry(module).or_default())
+    }
+}
+
+impl Import {
+    /// Why a target of the module does not load, in short where another one has said it.
+    fn failed(&self, for_target: &str) -> Option<String> {
+        match self {
+            Import::Failed { target, why } if target == for_target => Some(why.clone()),
+            Import::Failed { target, why } => {
+                Some(format!("as for {target}: {}", why.lines().next().unwrap_or_default()))
+            }
+            Import::Unknown | Import::Possible => None,
+        }
+    }
+}
+
+const NO_PANIC: &str = "no thread panics with the lock";
 
 impl Default for Python {
     fn default() -> Self {
@@ -115,8 +164,18 @@ impl Default for Python {
             arrays: ArrayLibrary::default(),
             timeout: Duration::from_secs(10),
             load_timeout: Duration::from_secs(120),
+            memory_mb: None,
+            compile: false,
             folder: PathBuf::from("."),
+            imports: Imports::default(),
         }
+    }
+}
+
+impl Python {
+    /// How long a call may take: what is compiled at its first call takes as long as an import.
+    fn call_timeout(&self) -> Duration {
+        if self.compile { self.timeout.max(self.load_timeout) } else { self.timeout }
     }
 }
 
@@ -138,9 +197,13 @@ pub struct Process {
     target: String,
     path: Vec<PathBuf>,
     signature: Signature,
+    answer_columns: Vec<String>,
     arrays: ArrayLibrary,
     timeout: Duration,
     load_timeout: Duration,
+    memory_mb: Option<u64>,
+    compile: bool,
+    imports: Imports,
     running: Option<Running>,
     /// Whether it gives gradients, as it said when it was loaded last.
     autograd: bool,
@@ -148,6 +211,8 @@ pub struct Process {
     takes: Vec<String>,
     /// What readers should know of how it runs, as it said then.
     notes: Vec<String>,
+    /// Where its function is written, as it said then.
+    source: Option<(PathBuf, usize)>,
 }
 
 /// A process that has loaded the component.
@@ -175,14 +240,27 @@ impl Process {
             target: target.to_owned(),
             path: python.path.clone(),
             signature,
+            answer_columns: Vec::new(),
             arrays,
-            timeout: python.timeout,
+            timeout: python.call_timeout(),
             load_timeout: python.load_timeout,
+            memory_mb: python.memory_mb,
+            compile: python.compile,
+            imports: python.imports.clone(),
             running: None,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
+            source: None,
         }
+    }
+
+    /// The columns that get the gold answers besides those that are called like answers, for a
+    /// function with a signature of TRL.
+    #[must_use]
+    pub fn with_answer_columns(mut self, columns: &[String]) -> Self {
+        self.answer_columns = columns.to_vec();
+        self
     }
 
     /// Any program that speaks the protocol on its standard input and output; folder and time
@@ -201,14 +279,26 @@ impl Process {
             target: format!("process:{program}"),
             path: Vec::new(),
             signature: Signature::ByName,
+            answer_columns: Vec::new(),
             arrays: ArrayLibrary::Torch,
             timeout: python.timeout,
             load_timeout: python.load_timeout,
+            memory_mb: None,
+            compile: false,
+            imports: Imports::default(),
             running: None,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
+            source: None,
         }
+    }
+
+    /// What is imported for the target, and for others too: the module and how it is searched.
+    fn module(&self, device: Device) -> String {
+        let module = self.target.rsplit_once(':').map_or("", |(module, _)| module);
+        let how = (&self.program, &self.folder, &self.path, self.arrays, device);
+        format!("{module} {how:?}")
     }
 
     fn is_python(&self) -> bool {
@@ -222,6 +312,10 @@ impl Process {
         message.text("target", &*self.target);
         message.text("path", list(self.path.iter().filter_map(|path| path.to_str()).collect()));
         message.text("signature", self.signature.name());
+        if !self.answer_columns.is_empty() {
+            message
+                .text("answer_columns", list(self.answer_columns.iter().map(|c| &**c).collect()));
+        }
         message.text("arrays", self.arrays.name());
         message.text("device", device_name(device));
         message.text("contract", self.contract.id());
@@ -239,6 +333,12 @@ impl Process {
         let optional = outputs.filter(|field| field.optional);
         message.text("optional", list(optional.map(|field| field.name).collect()));
         message.text("leaves", list(self.contract.leaves().to_vec()));
+        if let Some(limit) = self.memory_mb {
+            message.text("memory_mb", limit.to_string());
+        }
+        if self.compile {
+            message.text("compile", "true");
+        }
         if coverage::is_counting() {
             message.text("coverage", "true");
         }
@@ -251,35 +351,54 @@ impl Process {
             self.running = None;
         }
         if self.running.is_none() {
-            let worker = Worker::start(&self.program, &self.arguments, &self.folder)
-                .map_err(|error| Refusal::Error(self.cannot_start(&error)))?;
-            self.running = Some(self.load(worker, device)?);
+            let import = self.imports.of(self.module(device));
+            let mut import = import.lock().expect(NO_PANIC);
+            if let Some(why) = import.failed(&self.target) {
+                return Err(Refusal::Error(Error::new(why).within(self.target.clone())));
+            }
+            if matches!(*import, Import::Possible) {
+                drop(import); // nobody needs to wait for what cannot fail
+                self.running = Some(self.load(device, &mut Import::Possible)?);
+            } else {
+                self.running = Some(self.load(device, &mut import)?);
+            }
         }
         Ok(self.running.as_mut().expect("it was just started"))
     }
 
-    fn load(&mut self, mut worker: Worker, device: Device) -> Result<Running, Refusal> {
+    fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
+        let mut worker = Worker::start(&self.program, &self.arguments, &self.folder)
+            .map_err(|error| Refusal::Error(self.cannot_start(&error)))?;
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
+        // What is wrong with the whole module, and not with one function of it.
+        let mut broken = |why: String| {
+            *import = Import::Failed { target: self.target.clone(), why: why.clone() };
+            failed(why)
+        };
         let reply = match worker.ask(self.load_message(device), self.load_timeout) {
             Ok(reply) => reply,
             Err(Lost::TimedOut) => {
                 let limit = self.load_timeout.as_millis();
                 let why = format!("{program} did not load it within {limit} ms (load_timeout_ms)");
-                return Err(failed(why));
+                return Err(broken(why));
             }
             Err(Lost::Ended { how, stderr }) => {
                 let stderr = if stderr.is_empty() { stderr } else { format!("\n{stderr}") };
-                return Err(failed(format!("{program} ended while loading it: {how}{stderr}")));
+                return Err(broken(format!("{program} ended while loading it: {how}{stderr}")));
+            }
+            Err(Lost::Confused(why)) => {
+                return Err(failed(format!("{program} did not answer `load`: {why}")));
             }
         };
-        let reply = Message::decode(&reply)
-            .map_err(|why| failed(format!("the reply of {program} is not a message: {why}")))?;
         match (reply.get("kind"), reply.get("problem")) {
             ("loaded", _) => {
                 self.autograd = reply.get("autograd") == "true";
                 self.takes = reply.names("takes");
                 self.notes = reply.names("notes");
+                let line = reply.get("line").parse().ok().filter(|line| *line > 0);
+                self.source = line.map(|line| (PathBuf::from(reply.get("file")), line));
+                *import = Import::Possible;
                 Ok(Running { worker, device })
             }
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
@@ -291,7 +410,8 @@ impl Process {
                     "arrays-missing" => "; see `interpreter` and `arrays` of `python`",
                     _ => "",
                 };
-                Err(failed(format!("{message}{hint}{separator}{traceback}")))
+                let why = format!("{message}{hint}{separator}{traceback}");
+                Err(if reply.get("problem") == "import-raised" { broken(why) } else { failed(why) })
             }
             (kind, _) => Err(failed(format!("{program} answered `{kind}` to `load`"))),
         }
@@ -312,10 +432,10 @@ impl Process {
                 restart: true,
             })?;
             match running.worker.ask(request.to_vec(), timeout) {
-                Ok(reply) => {
-                    return Message::decode(&reply).map_err(|why| Failure::Malformed {
-                        problem: format!("its reply is not a message: {why}"),
-                    });
+                Ok(reply) => return Ok(reply),
+                Err(Lost::Confused(problem)) => {
+                    self.running = None;
+                    return Err(Failure::Malformed { problem });
                 }
                 Err(Lost::TimedOut) => {
                     self.running = None;
@@ -331,12 +451,27 @@ impl Process {
                     self.running = None;
                     let last = stderr.lines().last().unwrap_or("").to_owned();
                     let how = if last.is_empty() { how } else { format!("{how}: {last}") };
-                    return Err(Failure::Died { how, restart: true });
+                    return Err(Failure::Died { how: self.under_limit(how), restart: true });
                 }
             }
         }
         let how = "exit status 1, twice on the same call".to_owned();
         Err(Failure::Died { how, restart: true })
+    }
+
+    /// An exception in words, with the limit where memory ran out.
+    fn out_of_memory(&self, kind: &str, message: &str) -> String {
+        let message = format!("{kind}: {message}");
+        let is_memory = ["MemoryError", "allocate memory"].iter().any(|&it| message.contains(it));
+        if is_memory { self.under_limit(message) } else { message }
+    }
+
+    /// With the limit on memory, where there is one.
+    fn under_limit(&self, what: String) -> String {
+        match self.memory_mb {
+            Some(limit) => format!("{what} (under `memory_mb: {limit}`)"),
+            None => what,
+        }
     }
 
     fn returned(&self, reply: &Message, inputs: &[(&str, Value)]) -> Result<Returned, Failure> {
@@ -430,7 +565,7 @@ impl Component for Process {
         match reply.get("kind") {
             "returned" => self.returned(&reply, &values),
             "raised" => Err(Failure::Raised {
-                message: format!("{}: {}", reply.get("type"), reply.get("message")),
+                message: self.out_of_memory(reply.get("type"), reply.get("message")),
                 traceback: reply.get("traceback").trim_end().to_owned(),
             }),
             "malformed" => Err(Failure::Malformed { problem: reply.get("message").to_owned() }),
@@ -440,7 +575,7 @@ impl Component for Process {
                     "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
                     _ => format!("exit status {}", get("code")),
                 };
-                Err(Failure::Died { how, restart: false })
+                Err(Failure::Died { how: self.under_limit(how), restart: false })
             }
             kind => {
                 let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));
@@ -461,6 +596,10 @@ impl Component for Process {
 
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    fn source(&self) -> Option<(PathBuf, usize)> {
+        self.source.clone()
     }
 
     fn reads(&self, option: &str) -> bool {

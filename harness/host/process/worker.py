@@ -3,15 +3,18 @@
 import os
 import sys
 
+if sys.path[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
+    del sys.path[0]  # this file's own folder is not the user's
 # A file of the user may be named like a standard module: until all that is needed here has been
 # imported, the standard library comes first. `os` itself was imported when Python started.
-STANDARD = os.path.dirname(os.__file__)
-GIVEN_PATH = sys.path[:]
-sys.path[:0] = [STANDARD, os.path.join(STANDARD, "lib-dynload")]
+STANDARD = [os.path.dirname(os.__file__)]
+STANDARD.append(os.path.join(STANDARD[0], "lib-dynload"))
+sys.path[:0] = STANDARD
 
 import ctypes
 import difflib
 import faulthandler
+import functools
 import gc
 import importlib
 import importlib.machinery
@@ -29,14 +32,32 @@ import types
 import warnings
 import zlib
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None
+
 VERSION = "1"
 HEADER_LIMIT = 100_000_000  # bytes, the limit of the safetensors crate
 HEADERS_KEPT = 512
 TRACEBACK_LINES = 20
+SMALLEST_LIMIT = 1 << 24  # bytes that a reply may always have
+REPLY_BYTES_EACH = 64  # bytes that a reply may have for each byte of its request
+LARGEST_REST = 1 << 16  # bytes of what a header holds besides texts
 LONGEST_TEXT = 1000  # characters of a message, and of a line of a traceback
 
 # What the message in flight is doing, so that the parent knows what a dead child owed.
 TORN, IDLE, BUSY, DONE = range(4)
+
+NUMBERS = {bool, int, float}
+
+# What torch says where CUDA cannot be used: not built in, no driver, no GPU, after a fork.
+NO_CUDA = [
+    "Torch not compiled with CUDA",
+    "Found no NVIDIA driver",
+    "No CUDA GPUs are available",
+    "Cannot re-initialize CUDA in forked subprocess",
+]
 
 # Name on the wire: bytes of one item, code of `struct`, name in torch and numpy.
 DTYPES = {
@@ -63,8 +84,6 @@ def main():
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if GIVEN_PATH[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
-        del GIVEN_PATH[0]  # this file's own folder is not the user's
     prefer_to_be_killed()
     try:
         request = wire.receive()
@@ -91,6 +110,7 @@ def main():
 def serve(wire, component):
     """Answers calls until `stop` or the end of the requests."""
     own = os.getpid()
+    component.limit_memory()
     wire.state[0] = IDLE
     while True:
         request = wire.receive()
@@ -181,6 +201,15 @@ def complain(text):
     os.write(2, f"shakedown worker: the process that serves the calls {text}\n".encode())
 
 
+def taken_memory():
+    """The size of this process's memory in bytes, or None where it cannot be limited."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except (OSError, AttributeError):
+        return None  # not Linux
+
+
 def prefer_to_be_killed():
     """When memory runs out the kernel should take the component, not the harness."""
     try:
@@ -212,6 +241,10 @@ class Malformed(Exception):
     """The function returned what is not an output of the contract."""
 
 
+class TooLarge(Exception):
+    """An output is larger than any reply may be."""
+
+
 class Header:
     """The parsed header of one message: metadata, and where each tensor lies in the data."""
 
@@ -230,6 +263,7 @@ class Header:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Refused("bad-request", f"a header was not understood: {error!r}") from None
         self.size = max((end for *_, end in self.tensors), default=0)
+        self.reply_limit = max(SMALLEST_LIMIT, REPLY_BYTES_EACH * (8 + len(raw) + self.size))
         self.nested = any("." in name for name, *_ in self.tensors)
 
     def field(self, name):
@@ -250,7 +284,17 @@ class Wire:
         self.sink = sink
         self.headers = {}
         self.supervised = False  # whether `supervise` looks after the end of the harness
-        self.state = mmap.mmap(-1, 1)  # shared with forked children
+        # Shared with forked children: the state, and from byte 8 on how many requests have come.
+        self.state = mmap.mmap(-1, 16)
+
+    @property
+    def requests(self):
+        """How many requests have come, to this process or another one of ours."""
+        return int.from_bytes(self.state[8:], "little")
+
+    @requests.setter
+    def requests(self, count):
+        self.state[8:] = count.to_bytes(8, "little")
 
     def receive(self):
         """The header and the data of the next request, or None at the end."""
@@ -271,11 +315,13 @@ class Wire:
         data = self.source.read(header.size)
         if len(data) < header.size:
             raise Refused("bad-request", f"{len(data)} of {header.size} bytes, then the end")
+        self.requests += 1
         self.state[0] = BUSY
         return header, data
 
     def send(self, meta, tensors=()):
         """Writes one reply; `tensors` are (name, dtype, shape, raw)."""
+        meta["number"] = str(self.requests - 1)
         header, at = {"__metadata__": meta}, 0
         # The widest items first, so that every buffer is aligned to its dtype.
         tensors = sorted(tensors, key=lambda tensor: -DTYPES[tensor[1]][0])
@@ -302,15 +348,22 @@ class Component:
             raise Refused("bad-request", f"expected `load` of version {VERSION}, got {got}")
         arrays, device = load.meta.get("arrays"), load.meta.get("device", "cpu")
         path = [*load.field("path"), *folder_of(load.meta.get("target", ""))]
+        self.memory_mb = load.field("memory_mb") if "memory_mb" in load.meta else None
         self.shadows = shadows(path)
         if self.shadows:
             import_the_late_ones()
         # The user's own torch, where there is one, comes before that of the interpreter.
-        if importlib.machinery.PathFinder.find_spec(arrays, path) is None:
-            self.arrays = array_library(arrays, device)
-        sys.path[:] = [*load.field("path"), *GIVEN_PATH]
-        if not hasattr(self, "arrays"):
-            self.arrays = array_library(arrays, device)
+        # Compilation takes minutes, and a compiled function is to do what the function does.
+        self.compiles, self.compiled = load.meta.get("compile") == "true", []
+        if not self.compiles:
+            os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+        is_own = importlib.machinery.PathFinder.find_spec(arrays or "", path) is not None
+        self.arrays = None if is_own else array_library(arrays, device)
+        for folder in STANDARD:
+            sys.path.remove(folder)
+        sys.path[:0] = load.field("path")
+        self.arrays = self.arrays or array_library(arrays, device)
+        self.arrays.note_compiled(self.compiled)
         self.inputs, self.options = load.field("inputs"), load.field("options")
         self.outputs = load.field("outputs")
         optional = load.field("optional") if "optional" in load.meta else []
@@ -319,10 +372,17 @@ class Component:
         try:
             self.function = find_function(load.meta.get("target", ""))
         except Refused as refused:
-            if refused.reply["problem"] == "import-raised" and self.shadows:
-                refused.reply["message"] += f" ({shadowed(self.shadows)})"
+            if refused.reply["problem"] == "import-raised":
+                refused.reply["message"] += self.arrays.hint(refused.__context__)
+                if self.shadows:
+                    refused.reply["message"] += f" ({shadowed(self.shadows)})"
             raise
-        self.function = in_signature(self.function, load.meta.get("signature", "by-name"))
+        self.source = source_of(self.function)
+        columns = load.field("answer_columns") if "answer_columns" in load.meta else []
+        signature = load.meta.get("signature", "by-name")
+        known = [*self.inputs, *self.options]
+        self.kept = kept_defaults(self.function, names_given(signature, columns, known))
+        self.function = in_signature(self.function, signature, columns)
         self.positional, self.keywords = bind(self.function, self.inputs, self.options)
         self.coverage = None
         if load.meta.get("coverage") == "true":
@@ -338,11 +398,32 @@ class Component:
             "takes": json.dumps(self.positional + self.keywords),
             "pid": str(os.getpid()),
             "notes": json.dumps(self.notes()),
+            **self.source,
         }
 
     def notes(self):
         """What a reader of the report should know of how the function is run."""
-        return [shadowed(self.shadows)] if self.shadows else []
+        notes = [shadowed(self.shadows)] if self.shadows else []
+        if self.kept:
+            keeps = ", ".join(f"`{name}` keeps its default {value}" for name, value in self.kept)
+            notes.append(f"{keeps}: neither an input nor an option of the contract")
+        if self.memory_mb is not None and taken_memory() is None:
+            notes.append("`memory_mb` has no effect: this system does not say how much is taken")
+        if self.compiled and self.compiles:
+            notes.append("torch.compile is on: each call may take as long as `load_timeout_ms`")
+        elif self.compiled:
+            what = "what torch.compile would compile runs as it is written"
+            notes.append(f"{what}; `python: {{compile: true}}` compiles it")
+        return notes
+
+    def limit_memory(self):
+        """From now on this process may take so much more memory than it has, and no more."""
+        taken = taken_memory()
+        if self.memory_mb is not None and taken is not None:
+            limit = taken + (self.memory_mb << 20)
+            highest = resource.getrlimit(resource.RLIMIT_AS)[1]
+            limit = limit if highest == resource.RLIM_INFINITY else min(limit, highest)
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     def call(self, header, data):
         """Calls the function once; gives the metadata and the tensors of the reply."""
@@ -362,17 +443,17 @@ class Component:
         step = ""
         try:
             named = self.name(self.run(values))
-            meta, replies = encode_all(named, self.texts)
+            meta, replies = encode_all(named, self.texts, header.reply_limit)
             if leaves:
                 step = "in backward: "
                 self.arrays.backward(named.get((self.required or self.outputs)[0]))
         except Malformed as malformed:
-            return ({"kind": "malformed", "message": str(malformed)},)
+            return ({"kind": "malformed", "message": cut(str(malformed))},)
         except SystemExit as error:  # its code may be a number, a message or nothing
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
             return (died(code & 0xFF),)
         except BaseException as error:
-            return (raised(error, step),)
+            return (raised(error, step, self.arrays.hint(error)),)
         grads = {name: leaf.grad for name, leaf in leaves.items()}
         replies += [(f"grad_{n}", *encode_tensor(g)) for n, g in grads.items() if g is not None]
         lists = {
@@ -398,7 +479,11 @@ class Component:
             }
             grad = header.meta.get("grad")
             names = grad.split(",") if grad and self.arrays.autograd else []
-            return tensors, {name: tensors[name].requires_grad_() for name in names}
+            leaves = {name: tensors[name].requires_grad_() for name in names}
+            # As in a training run, where log-probabilities come from a model: a leaf could not be
+            # written to, and whether an input is changed is a question of its own.
+            tensors.update((name, self.arrays.computed(leaf)) for name, leaf in leaves.items())
+            return tensors, leaves
         except Exception as error:
             raise Refused("bad-request", f"cannot read the inputs of a call: {error!r}") from None
 
@@ -567,6 +652,13 @@ class Lists:
     def can_fork(self):
         return True
 
+    def note_compiled(self, compiled):
+        """Puts into a list what is compiled from now on."""
+
+    def hint(self, error):
+        """What an exception does not say of itself; nothing, as a rule."""
+        return ""
+
     def read(self, dtype, shape, raw):
         size, code, _ = DTYPES[dtype]
         return fold(list(struct.unpack(f"<{len(raw) // size}{code}", raw)), shape)
@@ -627,6 +719,28 @@ class Torch:
 
     def changed(self, tensor, dtype, shape, raw):
         return encode_tensor(tensor) != (dtype, shape, raw)
+
+    def note_compiled(self, compiled):
+        compile = self.torch.compile
+
+        @functools.wraps(compile)
+        def noted(*args, **kwargs):
+            compiled.append(args)
+            return compile(*args, **kwargs)
+
+        self.torch.compile = noted
+
+    def hint(self, error):
+        if self.device == "cpu" and any(words in text_of(error) for words in NO_CUDA):
+            own = "the component moves tensors to CUDA itself, while this place is the CPU"
+            return f" ({own}: it should follow the device of its inputs)"
+        return ""
+
+    def computed(self, leaf):
+        """The same numbers as a result of the leaf, whose own `.grad` can be asked for too."""
+        copy = leaf.clone()
+        copy.retain_grad()
+        return copy
 
     def backward(self, loss):
         if isinstance(loss, self.torch.Tensor) and loss.requires_grad:
@@ -706,13 +820,13 @@ def shadowed(files):
         except Exception:
             origin = None
         first = origin is not None and os.path.abspath(origin) == os.path.abspath(path)
-        (won if first else lost).append(f"`{os.path.relpath(path)}`")
+        (won if first else lost).append(f"`{min(path, os.path.relpath(path), key=len)}`")
     parts = []
     if won:
-        parts.append(f"{', '.join(won)} shadows the standard module of that name, also for libraries")
+        parts.append(f"{', '.join(won)}: shadows the standard module of that name for every import")
     if lost:
-        parts.append(f"{', '.join(lost)} is shadowed by the standard module of that name")
-    return "; ".join(parts) + ": another name avoids both"
+        parts.append(f"{', '.join(lost)}: the standard module of that name is imported instead")
+    return "; ".join(parts) + " (another file name avoids this)"
 
 
 def import_the_late_ones():
@@ -792,25 +906,88 @@ def finished(result):
 
 # The names under which reward functions of TRL receive the column with the gold answers.
 ANSWER_COLUMNS = ["answer", "answers", "solution", "ground_truth", "target", "label", "gold"]
+# And those that get it where a function asks for them by name.
+CALLED_LIKE_ANSWERS = [
+    *ANSWER_COLUMNS,
+    *["solutions", "ground_truths", "targets", "labels", "golds", "reference", "references"],
+    *["gold_answer", "gold_answers", "gold_solution", "gt", "gt_answer", "gt_answers"],
+    *["correct_answer", "correct_answers", "expected_answer", "expected_answers"],
+    *["final_answer", "final_answers", "true_answer", "true_answers"],
+    *["reference_answer", "reference_answers", "reference_solution", "reference_solutions"],
+]
+TRL_GIVES = ["prompts", "completions", "completion_ids"]
+VERL_GIVES = ["data_source", "solution_str", "ground_truth", "extra_info"]
 
 
-def in_signature(function, signature):
+def in_signature(function, signature, columns):
     """A reward function with the signature of a library, as one with the contract's names."""
     if signature == "by-name":
         return function
     if signature == "verl":
         return verl(function)
     if signature in ("trl", "trl-chat"):
-        return trl(function, signature == "trl-chat")
+        return trl(function, signature == "trl-chat", columns)
     raise Refused("bad-request", f"unknown signature `{signature}`")
 
 
-def trl(function, chat):
+def names_given(signature, columns, known):
+    """The names by which a function gets something under a signature."""
+    if signature == "verl":
+        return VERL_GIVES
+    if signature in ("trl", "trl-chat"):
+        return [*TRL_GIVES, *CALLED_LIKE_ANSWERS, *columns]
+    return known
+
+
+def kept_defaults(function, given):
+    """The parameters that nothing is given for, each with its default."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return []
+    free = [p for p in parameters if p.default is not p.empty and p.name not in given]
+    return [(p.name, shown(p.default)) for p in free]
+
+
+def shown(default):
+    try:
+        text = " ".join(repr(default).split())
+    except Exception:
+        text = a(default)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def source_of(function):
+    """The file and the line where a function is written; nothing where it is not in Python."""
+    for _ in range(100):  # what wraps it may be wrapped itself
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
+        inner = inner or getattr(function, "_torchdynamo_orig_callable", None)
+        inner = inner or (function.func if isinstance(function, functools.partial) else None)
+        if inner is None and not hasattr(function, "__code__") and not isinstance(function, type):
+            inner = getattr(type(function), "__call__", None)
+        if inner is None or not callable(inner):
+            break
+        function = inner
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, types.CodeType) or not os.path.isfile(code.co_filename):
+        return {}
+    return {"file": os.path.abspath(code.co_filename), "line": str(code.co_firstlineno)}
+
+
+def trl(function, chat, columns):
     """`f(prompts, completions, **columns) -> scores`, of strings or of lists of messages."""
-    given = ["prompts", "completions", "completion_ids"]
     names, rest = parameters_of(function)
-    columns = [name for name, required in names.items() if required and name not in given]
-    columns += [name for name in ANSWER_COLUMNS if name not in columns and (rest or name in names)]
+    answers = [*CALLED_LIKE_ANSWERS, *columns]
+    unknown = [name for name, required in names.items() if required]
+    unknown = [name for name in unknown if name not in TRL_GIVES and name not in answers]
+    if unknown:
+        what = f"requires `{unknown[0]}`{nearest(unknown[0], [*TRL_GIVES, *answers])}"
+        known = "TRL gives prompts, completions, completion_ids and columns"
+        remedy = f"`answer_columns: [{unknown[0]}]` if it holds the gold answers"
+        remedy += ", else a default or a wrapper that sets it"
+        raise Refused("signature", f"`{name_of(function)}` {what}; {known}: {remedy}")
+    mine = [name for name in answers if name in names]
+    mine += [name for name in ANSWER_COLUMNS if rest and name not in mine]
 
     def message(role, text):
         return [{"role": role, "content": text}] if chat else text
@@ -820,22 +997,26 @@ def trl(function, chat):
             "prompts": [message("user", prompt) for prompt in prompts],
             "completions": [message("assistant", completion) for completion in completions],
             "completion_ids": [list(completion.encode()) for completion in completions],
-            **{column: list(answers) for column in columns},
+            **{column: list(answers) for column in mine},
         }
         return function(**{name: value for name, value in values.items() if rest or name in names})
 
     return rewards
 
 
+def name_of(function):
+    return getattr(function, "__qualname__", None) or repr(function)
+
+
 def verl(function):
     """`compute_score(data_source, solution_str, ground_truth, extra_info) -> score`, row by row."""
-    given = ["data_source", "solution_str", "ground_truth", "extra_info"]
+    given = VERL_GIVES
     names, rest = parameters_of(function)
     unknown = [name for name, required in names.items() if required and name not in given]
     if unknown:
         known = f"verl gives {', '.join(given)}"
         what = f"requires `{unknown[0]}`{nearest(unknown[0], given)}; {known}"
-        raise Refused("signature", f"`{function.__name__}` {what}")
+        raise Refused("signature", f"`{name_of(function)}` {what}")
 
     def score(prompt, completion, answer):
         values = ["shakedown", completion, answer, {"question": prompt}]
@@ -864,37 +1045,60 @@ def parameters_of(function):
     return {p.name: p.default is p.empty for p in named}, rest
 
 
-def encode_all(named, text_outputs):
+def encode_all(named, text_outputs, limit):
     """The metadata and the tensors of a `returned` reply."""
-    replies, texts, kinds = [], {}, {}
+    replies, texts, kinds, room = [], {}, {}, limit
     for name, value in named.items():
         try:
             if name in text_outputs:
-                texts[name] = encode_texts(value)
+                texts[name], size = encode_texts(value, room)
             else:
-                kinds[name], reply = encode(value)
+                kinds[name], reply = encode(value, room)
                 replies.append((name, *reply))
+                size = len(reply[-1])
+            room -= size
+        except TooLarge as large:
+            what = f"{large}, and a reply has at most {limit} bytes"
+            raise Malformed(f"returned {a(value)} for `{name}`: {what}") from None
         except Exception as error:
             reason = str(error) if isinstance(error, Malformed) else repr(error)
             raise Malformed(f"returned {a(value)} for `{name}`: {reason}") from None
     meta = {"kind": "returned", "kinds": json.dumps(kinds)}
     if texts:
         meta["texts"] = json.dumps(texts)
+        size = len(meta["texts"])
+        if 2 * size > limit and len(json.dumps(meta["texts"])) > limit - LARGEST_REST:
+            what = f"{size} bytes of texts, and a reply has at most {limit} bytes"
+            raise Malformed(f"returned {what}, quotes in JSON counted")
     return meta, replies
 
 
-def encode(value):
+def encode(value, room):
     """The kind of an output, and its dtype, shape and raw bytes."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch and isinstance(value, torch.Tensor):
+        must_fit(value.shape, value.element_size(), room)
         return "tensor", encode_tensor(value)
     if numpy and isinstance(value, (numpy.ndarray, numpy.generic)):
+        must_fit(value.shape, value.itemsize, room)
         return "array", encode_array(value)
     if not isinstance(value, (int, float, list, tuple)) and not hasattr(value, "tolist"):
         raise Malformed("expected an array or numbers")
+    outer, item = [], value
+    while isinstance(item, (list, tuple)):
+        outer.append(len(item))
+        item = item[0] if item else None
+    must_fit(outer, 8, room)
     flat = []
-    shape = flatten(value, flat)
+    shape = flatten(value, flat, room)
     return "list", ("F64", shape, struct.pack(f"<{len(flat)}d", *flat))
+
+
+def must_fit(shape, item, room):
+    """Refuses what is too large for a reply before anything is converted."""
+    size = math.prod(shape) * item
+    if size > room:
+        raise TooLarge(f"shape {list(shape)} is {size} bytes")
 
 
 def encode_tensor(tensor):
@@ -919,21 +1123,31 @@ def wire_dtype(name):
     return ON_THE_WIRE[name]
 
 
-def encode_texts(value):
-    """A list of strings and nulls."""
-    value = value.tolist() if hasattr(value, "tolist") else value  # an array of strings
+def encode_texts(value, room):
+    """A list of strings and nulls, and how many bytes it takes."""
+    if hasattr(value, "tolist"):  # an array of strings
+        must_fit(value.shape, 1, room)
+        value = value.tolist()
     if not isinstance(value, (list, tuple)):
         raise Malformed("expected a list of strings")
+    must_fit((len(value),), 1, room)
+    size = 0
     for index, item in enumerate(value):
         if not isinstance(item, (str, type(None))):
             raise Malformed(f"expected a list of strings, item {index} is {a(item)}")
         (item or "").encode()  # refuses lone surrogates
-    return list(value)
+        size += len(item or "none")
+        if size > room:
+            raise TooLarge(f"the texts up to item {index} are {size} bytes")
+    return list(value), size
 
 
-def flatten(value, flat):
+def flatten(value, flat, room):
     """Appends the numbers of a nested list to `flat` and gives its shape."""
     if hasattr(value, "tolist"):  # a tensor or array, perhaps of no dimension
+        shape = getattr(value, "shape", None)
+        shape = (len(value),) if shape is None and hasattr(value, "__len__") else shape or ()
+        must_fit(shape, 8, room - 8 * len(flat))
         value = value.tolist()
     if isinstance(value, (int, float)):
         flat.append(float(value))
@@ -943,7 +1157,12 @@ def flatten(value, flat):
         return ()
     if not isinstance(value, (list, tuple)):
         raise Malformed(f"expected numbers, found {a(value)}")
-    shapes = [flatten(item, flat) for item in value]
+    if 8 * (len(flat) + len(value)) > room:
+        raise TooLarge(f"the numbers are more than {room // 8}")
+    if value and NUMBERS.issuperset(map(type, value)):
+        flat.extend(map(float, value))
+        return (len(value),)
+    shapes = [flatten(item, flat, room) for item in value]
     for index, shape in enumerate(shapes):
         if shape != shapes[0]:
             uneven = f"item 0 is {list(shapes[0])}, item {index} is {list(shape)}"
@@ -1009,11 +1228,11 @@ def death(code):
         return f"signal {-code}"  # a real-time signal has no name
 
 
-def raised(error, step):
+def raised(error, step, hint):
     return {
         "kind": "raised",
         "type": type(error).__name__,
-        "message": step + text_of(error),
+        "message": step + text_of(error) + hint,
         "traceback": user_traceback(error),
     }
 

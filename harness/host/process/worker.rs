@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::value::wire;
+use crate::value::wire::{self, Message};
 
 /// How much of the end of standard error is kept.
 const STDERR_BYTES: usize = 4096;
@@ -20,6 +20,9 @@ const STDERR_BYTES: usize = 4096;
 pub(super) enum Lost {
     /// Not within the limit. The process has been killed.
     TimedOut,
+    /// What came is no reply to this request, or too large for one. The process has been killed,
+    /// as what follows cannot be trusted either.
+    Confused(String),
     /// The process has ended, or its output is not a message and it was killed.
     Ended {
         /// How.
@@ -52,6 +55,8 @@ fn kill_group(_: u32) {}
 /// The running process. Dropping it kills the whole process group.
 pub(super) struct Worker {
     child: Child,
+    /// How many requests were sent.
+    sent: u64,
     requests: Sender<Vec<u8>>,
     replies: Receiver<io::Result<Option<Vec<u8>>>>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -89,10 +94,9 @@ impl Worker {
         let (received, replies) = channel();
         thread::spawn(move || {
             for request in to_send {
-                let reply = stdin
-                    .write_all(&request)
-                    .and_then(|()| stdin.flush())
-                    .and_then(|()| wire::read_message(&mut stdout));
+                let reply = stdin.write_all(&request).and_then(|()| stdin.flush()).and_then(|()| {
+                    wire::read_message(&mut stdout, wire::reply_limit(request.len()))
+                });
                 if received.send(reply).is_err() {
                     break;
                 }
@@ -110,16 +114,36 @@ impl Worker {
                 tail.drain(..surplus);
             }
         });
-        Ok(Worker { child, requests, replies, stderr })
+        Ok(Worker { child, sent: 0, requests, replies, stderr })
     }
 
-    /// Sends a request and waits for its reply.
-    pub(super) fn ask(&mut self, request: Vec<u8>, limit: Duration) -> Result<Vec<u8>, Lost> {
+    /// Sends a request and waits for the reply to it.
+    pub(super) fn ask(&mut self, request: Vec<u8>, limit: Duration) -> Result<Message, Lost> {
+        let number = self.sent.to_string();
+        self.sent += 1;
+        let reply = self.exchange(request, limit)?;
+        let wrong = match Message::decode(&reply) {
+            Ok(reply) if reply.get("number") == number => return Ok(reply),
+            Ok(reply) => match reply.get("number") {
+                "" => "its reply does not say which request it answers".to_owned(),
+                other => format!("its reply answers request {other}, and this is request {number}"),
+            },
+            Err(why) => format!("its reply is not a message: {why}"),
+        };
+        self.kill();
+        Err(Lost::Confused(wrong))
+    }
+
+    fn exchange(&mut self, request: Vec<u8>, limit: Duration) -> Result<Vec<u8>, Lost> {
         // Where the thread is gone, so is the process: the reply says so.
         let _ = self.requests.send(request);
         match self.replies.recv_timeout(limit) {
             Ok(Ok(Some(reply))) => Ok(reply),
             Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => Err(self.ended(None)),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+                self.kill();
+                Err(Lost::Confused(error.to_string()))
+            }
             Ok(Err(error)) => Err(self.ended(Some(error))),
             Err(RecvTimeoutError::Timeout) => {
                 self.kill();
