@@ -100,6 +100,7 @@ pub use value::place;
 
 /// What those need who write a contract: see [`own_contract`].
 pub mod author {
+    pub use crate::contract::blind::Blind;
     pub use crate::contract::class::Class;
     pub use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
     pub use crate::contract::cuts::Cuts;

@@ -171,6 +171,68 @@ fn time_bounds_shrinking_and_diagnosis() {
     assert!(wrong.warnings.iter().any(|said| said == warning), "{:?}", wrong.warnings);
 }
 
+#[test]
+fn time_bounds_imports() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("mine.py", "import time\ntime.sleep(60)\ndef grpo(rewards, groups): ...\n");
+    let component = "- name: mine\n  contract: group-advantage\n  target: python:mine.py:grpo\n";
+    let manifest = format!("version: 1\npython: {{arrays: list}}\ncomponents:\n{component}");
+    folder.write("shakedown.yaml", manifest);
+    let started = Instant::now();
+    let ran = folder.run(&["check", "--time", "1s"]);
+    assert_eq!(ran.code, 2, "{}", ran.stdout);
+    assert!(ran.stdout.contains("did not load it within 1000 ms"), "{}", ran.stdout);
+    assert!(started.elapsed() < Duration::from_secs(30), "it waited for the import");
+}
+
+// ---- Values that hide mistakes.
+
+#[test]
+fn options_that_are_equal_are_also_told_apart_where_the_component_takes_them() {
+    if !has_python() {
+        return;
+    }
+    // The bounds the wrong way round: right as long as both are equal.
+    let code = "\
+import math
+
+def loss(log_probs, old_log_probs, advantages, mask, clip_low, clip_high):
+    total, tokens = 0.0, 0
+    for row in zip(log_probs, old_log_probs, advantages, mask):
+        for new, old, advantage, counts in zip(*row):
+            if counts:
+                ratio = math.exp(new - old)
+                clipped = min(max(ratio, 1 - clip_high), 1 + clip_low)
+                total -= min(ratio * advantage, clipped * advantage)
+                tokens += 1
+    return {'loss': total / tokens if tokens else 0.0}
+";
+    let swapped = "- name: swapped\n  contract: policy-loss\n  target: python:mine.py:loss\n";
+    let fixed = "- name: fixed\n  contract: policy-loss\n  target: python:mine.py:fixed\n";
+    let fixed_code = code
+        .replace("def loss", "def fixed")
+        .replace(", clip_low, clip_high)", ")")
+        .replace("1 - clip_high", "0.8")
+        .replace("1 + clip_low", "1.2");
+    let folder = Folder::new();
+    folder.write("mine.py", format!("{code}\n\n{fixed_code}"));
+    let manifest = format!("version: 1\npython: {{arrays: list}}\ncomponents:\n{swapped}{fixed}");
+    folder.write("shakedown.yaml", manifest);
+    let (_, report) = check_here(&folder, &["--cases", "32", "--places", "cpu/f64"]);
+    let findings = &report.component("swapped").findings;
+    let oracle = findings.iter().find(|finding| finding.invariant == "oracle");
+    let oracle = oracle.unwrap_or_else(|| panic!("not found in {findings:?}"));
+    assert!(oracle.found.starts_with("under `clip_low: 0.1, clip_high: 0.3`: "), "{oracle:?}");
+    let file = std::fs::read_to_string(folder.path(oracle.case_file.as_ref().unwrap())).unwrap();
+    assert!(file.contains("clip_low: 0.1"), "{file}");
+    let warnings = &report.component("fixed").warnings;
+    let warning = "`clip_low` and `clip_high` are equal, and the component takes no other values";
+    assert!(warnings.iter().any(|said| said.starts_with(warning)), "{warnings:?}");
+}
+
 // ---- Interruptions.
 
 /// Runs a check without end, and sends it a signal as soon as it calls a component.

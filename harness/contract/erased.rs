@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arbitrary::Unstructured;
 
 use crate::contract::Contract;
+use crate::contract::blind::Blind;
 use crate::contract::class::AnyClass;
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::cuts::Cuts;
@@ -41,6 +42,8 @@ pub trait AnyContract: AnyDefinition {
     fn default_options(&self) -> Arc<dyn AnyOptions>;
     /// Options drawn at random, always valid.
     fn draw_options(&self, u: &mut Unstructured<'_>) -> arbitrary::Result<Arc<dyn AnyOptions>>;
+    /// Values of options that hide a mistake.
+    fn blind(&self) -> &'static [Blind];
     /// The options at the end of some steps into a document, which may be out of range; the
     /// defaults where there are none.
     ///
@@ -299,6 +302,10 @@ impl<C: Contract> AnyContract for Typed<C> {
 
     fn draw_options(&self, u: &mut Unstructured<'_>) -> arbitrary::Result<Arc<dyn AnyOptions>> {
         Ok(Arc::new(C::Options::draw(u)?))
+    }
+
+    fn blind(&self) -> &'static [Blind] {
+        C::BLIND
     }
 
     fn read_options(

@@ -1,5 +1,6 @@
 //! Contracts: what a kind of pipeline component takes, gives and must keep.
 
+pub mod blind;
 pub mod class;
 pub mod component;
 pub mod coverage;
@@ -17,6 +18,7 @@ pub mod stage;
 
 use arbitrary::Unstructured;
 
+use crate::contract::blind::Blind;
 use crate::contract::class::Class;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
@@ -49,6 +51,9 @@ pub trait Contract:
     /// The axes that the arrays of inputs and outputs share, where they do: shapes, shrinking and
     /// cutting follow from them.
     const AXES: Axes = Axes::new(&[]);
+    /// Values of options that hide a mistake. A component that takes the options is also checked
+    /// under values that show it.
+    const BLIND: &'static [Blind] = &[];
     /// The inputs by which outputs are differentiated; the gradient is the output `grad_<leaf>`.
     const LEAVES: &'static [&'static str] = &[];
     /// The float outputs that are flags, 0 or 1: integers and booleans are taken for them too.

@@ -76,16 +76,16 @@ macro_rules! pitfalls {
 
 pitfalls! {
     LogSpaceSign = "log-space-sign", "a sign or a direction wrong among logarithms";
-    StabilityConstant = "stability-constant", "a stability constant missing or of the wrong size";
+    StabilityConstant = "stability-constant", "NaN, infinities, and the constants that keep them away";
     DecodingStringProcessing = "decoding-string-processing",
         "text lost or invented between tokens and reward";
     RewardDecodingMismatch = "reward-decoding-mismatch",
         "the reward reads other text than the decoder gives";
     ReferenceDrift = "reference-drift", "the reference policy moves";
-    GradientFlow = "gradient-flow", "the value is right and the gradient is not";
-    Configuration = "configuration", "an option without effect, or with another one";
+    GradientFlow = "gradient-flow", "a gradient that is not that of the definition";
+    Configuration = "configuration", "not what the declared options define";
     AdvantageNormalisation = "advantage-normalisation", "baseline, scale or grouping of advantages";
-    MaskingAlignment = "masking-alignment", "a mask, or positions, off by some";
+    MaskingAlignment = "masking-alignment", "what masks and positions keep apart";
     Aggregation = "aggregation", "means of means, wrong denominators";
     ProbabilityRatio = "probability-ratio", "ratios and clipping";
     Sampling = "sampling", "the sampled distribution is not the scored one";

@@ -1,9 +1,11 @@
 //! Checking: every invariant of one component at one place, over one stream of cases.
 
 use std::collections::BTreeMap;
+use std::mem::replace;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::contract::blind::Blind;
 use crate::contract::component::{Component as _, Failure, Gradients};
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
@@ -43,7 +45,46 @@ pub fn run(
     budget: &Budget,
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
-    run_over(subject, place, budget, None, progress)
+    let mut report = run_over(subject, place, budget, None, progress)?;
+    for blind in subject.contract.blind() {
+        if report.reason.is_none() && report.cut.is_none() && blind.hides(&*subject.options) {
+            look_behind(subject, blind, place, budget, &mut report, progress)?;
+        }
+    }
+    Ok(report)
+}
+
+/// Random cases under values of options that show a mistake, at the most.
+const CASES_BEHIND: u64 = 64;
+
+/// Checks what held once more under values of options that show a mistake, where the component
+/// takes them, and adds what is found to its report.
+fn look_behind(
+    subject: &mut Subject,
+    blind: &Blind,
+    place: Place,
+    budget: &Budget,
+    report: &mut ComponentReport,
+    progress: &dyn Fn(u64),
+) -> Result<(), Error> {
+    if !blind.is_taken(|option| subject.component.reads(option)) {
+        report.warnings.extend(blind.warning());
+        return Ok(());
+    }
+    let held = report.invariants.iter().filter(|one| one.status == InvariantStatus::Pass);
+    let held: Vec<String> = held.map(|one| one.id.clone()).collect();
+    let Some(options) = blind.shown(&subject.options).filter(|_| !held.is_empty()) else {
+        return Ok(());
+    };
+    let budget = Budget { cases: budget.cases.min(CASES_BEHIND), ..budget.clone() };
+    let before = report.cases;
+    let count = |cases| progress(before + cases);
+    let (declared, asked) =
+        (replace(&mut subject.options, options), replace(&mut subject.only, held));
+    let more = run_over(subject, place, &budget, None, &count);
+    (subject.options, subject.only) = (declared, asked);
+    report.add(more?, &blind.under());
+    Ok(())
 }
 
 /// Checks a component at a place on one case and no other.

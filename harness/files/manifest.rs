@@ -167,6 +167,14 @@ impl<'de> Visitor<'de> for TargetVisitor {
 }
 
 impl Manifest {
+    /// The same, where no component may take longer than this to load.
+    pub fn loaded_within(mut self, limit: Option<Duration>) -> Manifest {
+        if let Some(limit) = limit {
+            self.python.load_timeout = self.python.load_timeout.min(limit);
+        }
+        self
+    }
+
     /// Reads a manifest; every name in it is checked before anything runs.
     ///
     /// # Errors

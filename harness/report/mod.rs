@@ -118,6 +118,15 @@ pub struct Times {
     pub diagnosis_ms: u64,
 }
 
+impl Times {
+    fn add(&mut self, other: Times) {
+        self.load_ms += other.load_ms;
+        self.cases_ms += other.cases_ms;
+        self.shrinking_ms += other.shrinking_ms;
+        self.diagnosis_ms += other.diagnosis_ms;
+    }
+}
+
 /// The time since then in milliseconds.
 pub(crate) fn milliseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
@@ -282,6 +291,29 @@ impl ComponentReport {
         let total = count(of, "case");
         let extent = if answered == of { total } else { format!("{answered} of {total}") };
         if why.is_empty() { extent } else { format!("{extent} ({})", why.join(", ")) }
+    }
+
+    /// Adds what was found under other values of some options, `gamma: 0.9`.
+    pub(crate) fn add(&mut self, other: ComponentReport, under: &str) {
+        self.cases += other.cases;
+        self.planned += other.planned;
+        self.unanswered += other.unanswered;
+        self.calls += other.calls;
+        self.elapsed_ms += other.elapsed_ms;
+        self.times.add(other.times);
+        self.cut = self.cut.or(other.cut);
+        for one in &mut self.invariants {
+            let again = other.invariants.iter().find(|again| again.id == one.id);
+            if let Some(again) = again.filter(|again| again.cases > 0) {
+                one.cases += again.cases;
+                one.status = again.status;
+            }
+        }
+        for finding in other.findings {
+            let found = format!("under `{under}`: {}", finding.found);
+            self.status = Status::Fail;
+            self.findings.push(Finding { found, ..finding });
+        }
     }
 
     /// Whether a class that should have been generated never was.

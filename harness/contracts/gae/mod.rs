@@ -20,6 +20,7 @@ mod reference;
 
 use ndarray::{Array2, Ix2};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
@@ -125,6 +126,11 @@ impl Contract for Gae {
         ("advantages", "NT"),
         ("returns", "NT"),
     ]);
+    const BLIND: &'static [Blind] = &[
+        Blind::while_equal(["gamma", "lam"], &[("gamma", "0.9"), ("lam", "0.7")]),
+        Blind::at("gamma", 1.0, &[("gamma", "0.9")]),
+        Blind::at("lam", 1.0, &[("lam", "0.9")]),
+    ];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -24,6 +24,7 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
@@ -156,6 +157,7 @@ impl Contract for LengthPenalty {
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("lengths", "N"), ("rewards", "N")]);
+    const BLIND: &'static [Blind] = &[Blind::at("factor", 1.0, &[("factor", "0.5")])];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

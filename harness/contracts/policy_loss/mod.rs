@@ -20,6 +20,7 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array0, Array2, Ix0, Ix2, IxDyn};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{above, options};
@@ -346,6 +347,10 @@ impl Contract for PolicyLoss {
         ("ref_log_probs", "NT"),
         ("grad_log_probs", "NT"),
     ]);
+    const BLIND: &'static [Blind] = &[Blind::while_equal(
+        ["clip_low", "clip_high"],
+        &[("clip_low", "0.1"), ("clip_high", "0.3")],
+    )];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -19,6 +19,7 @@ mod reference;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{above, options};
@@ -231,6 +232,7 @@ impl Contract for PreferenceLoss {
         ("grad_policy_rejected", "P"),
     ])
     .rows('P');
+    const BLIND: &'static [Blind] = &[Blind::at("beta", 1.0, &[("beta", "0.2")])];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -16,6 +16,7 @@ mod reference;
 
 use ndarray::{Array2, Ix2};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
@@ -96,6 +97,7 @@ impl Contract for Returns {
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("rewards", "NT"), ("mask", "NT"), ("returns", "NT")]);
+    const BLIND: &'static [Blind] = &[Blind::at("gamma", 1.0, &[("gamma", "0.9")])];
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: generate::corners,

@@ -19,6 +19,7 @@ mod reference;
 
 use ndarray::{Array2, Ix1, Ix2};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
@@ -146,6 +147,11 @@ impl Contract for RolloutGae {
         ("returns", "TE"),
     ])
     .rows('E');
+    const BLIND: &'static [Blind] = &[
+        Blind::while_equal(["gamma", "lam"], &[("gamma", "0.9"), ("lam", "0.7")]),
+        Blind::at("gamma", 1.0, &[("gamma", "0.9")]),
+        Blind::at("lam", 1.0, &[("lam", "0.9")]),
+    ];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

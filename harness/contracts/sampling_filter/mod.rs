@@ -22,6 +22,7 @@ mod reference;
 
 use ndarray::{Array2, Ix2};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{above, options};
@@ -140,6 +141,7 @@ impl Contract for SamplingFilter {
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("logits", "NV"), ("probs", "NV")]);
+    const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

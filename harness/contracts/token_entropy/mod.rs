@@ -17,6 +17,7 @@ mod reference;
 
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{above, options};
@@ -116,6 +117,7 @@ impl Contract for TokenEntropy {
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["logits"];
     const AXES: Axes = Axes::new(&[("logits", "NTV"), ("entropy", "NT"), ("grad_logits", "NTV")]);
+    const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -17,6 +17,7 @@ mod reference;
 
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
+use crate::contract::blind::Blind;
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::{above, options};
@@ -132,6 +133,7 @@ impl Contract for TokenLogProbs {
         ("log_probs", "NT"),
         ("grad_logits", "NTV"),
     ]);
+    const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         let message = format!("there is no {MANIFEST} here: name a manifest to check");
         return Err(Error::new(message).into());
     }
-    let manifest = Manifest::read(&arguments.manifest)?;
+    let manifest = Manifest::read(&arguments.manifest)?.loaded_within(arguments.time);
     let asked = match &arguments.places {
         Some(places) => Some(places.0.clone()),
         None => Place::from_env()?,

@@ -58,8 +58,8 @@ fn explanation(id: &str) -> Result<String, Error> {
         Some(contract) => vec![contract],
         None => contracts::all().collect(),
     };
-    let mut texts: Vec<String> =
-        asked.iter().flat_map(|contract| all_named(*contract, name)).collect();
+    let named = asked.iter().flat_map(|contract| all_named(*contract, name));
+    let mut texts = once_each(named.collect());
     if texts.is_empty() {
         texts.extend(explain_pitfall(name));
     }
@@ -121,27 +121,65 @@ fn field_text(field: &Field) -> String {
     format!("{} ({kind}{dimensions}{optional})", field.name)
 }
 
+/// What a contract has under a name.
+struct Named {
+    contract: &'static str,
+    name: String,
+    kind: &'static str,
+    text: String,
+}
+
+impl Named {
+    /// What it says of no contract in particular.
+    fn gist(&self) -> String {
+        let lines = self.text.lines().filter(|line| !line.starts_with("catches: "));
+        lines.flat_map(|line| [line, "\n"]).collect()
+    }
+}
+
+/// What has a name, in words. What several contracts share, as laws, is said once.
+fn once_each(mut named: Vec<Named>) -> Vec<String> {
+    let mut texts = Vec::new();
+    while !named.is_empty() {
+        let gist = named[0].gist();
+        let (same, others): (Vec<Named>, Vec<Named>) =
+            named.into_iter().partition(|other| other.gist() == gist);
+        named = others;
+        let Named { contract, name, kind, text } = &same[0];
+        texts.push(if same.len() == 1 {
+            format!("{contract}/{name} · {kind}\n{text}")
+        } else {
+            let contracts: Vec<&str> = same.iter().map(|one| one.contract).collect();
+            let contracts = contracts.join(", ");
+            format!("{name} · {kind} of {} contracts\n{gist}\nof: {contracts}\n", same.len())
+        });
+    }
+    texts
+}
+
 /// All of a contract that has the name: `singleton` is an invariant, an option and a class of
 /// inputs.
-fn all_named(contract: &dyn AnyContract, name: &str) -> Vec<String> {
-    let head = |name: &str, kind: &str| format!("{}/{name} · {kind}\n", contract.id());
-    let mut texts = Vec::new();
+fn all_named(contract: &dyn AnyContract, name: &str) -> Vec<Named> {
+    let mut named = Vec::new();
+    let mut add = |name: &str, kind, text| {
+        named.push(Named { contract: contract.id(), name: name.to_owned(), kind, text });
+    };
     if let Ok(invariant) = contract.invariant_called(name) {
         let id = invariant.id;
         let renamed = if id == name { String::new() } else { format!("\nIt was `{name}`.\n") };
-        texts.push(head(id, "invariant") + &renamed + &invariant.explained());
+        add(id, "invariant", renamed + &invariant.explained());
     }
     if let Some(fault) = contract.fault(name) {
-        texts.push(head(name, "fault") + &explain_fault(contract, fault));
+        add(name, "fault", explain_fault(contract, fault));
     }
     for option in contract.option_docs().iter().filter(|option| option.name == name) {
         let meaning = format!("\n{}\n\ndefault: {}\n", option.meaning, option.default);
-        texts.push(head(name, "option") + &meaning);
+        add(name, "option", meaning);
     }
     for class in contract.classes().iter().filter(|class| class.id == name) {
-        texts.push(head(name, "class of inputs") + &format!("\n{}\n", class.meaning));
+        add(name, "class of inputs", format!("\n{}\n", class.meaning));
     }
-    texts
+    named
 }
 
 fn explain_fault(contract: &dyn AnyContract, fault: &AnyFault) -> String {

@@ -144,8 +144,8 @@ struct CheckArguments {
     #[arg(long, value_name = "N", default_value_t = crate::engine::subject::DEFAULT_CASES)]
     #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
     cases: u64,
-    /// Stop checking a component after this time, and shrinking and diagnosing after as long
-    /// again: 500ms, 30s, 5m. Regressions always run
+    /// Stop loading a component after this time, checking it as well, and shrinking and diagnosing
+    /// after as long again: 500ms, 30s, 5m. Regressions always run
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// The seed of the random cases
