@@ -64,7 +64,7 @@ enum Verb {
     #[cfg(not(feature = "fuzz"))]
     #[command(hide = true)]
     Fuzz(Anything),
-    /// Say of kept cases whether each is fixed, still failing, excused by an option, or stale
+    /// Say of kept cases whether each is fixed, still failing, excused or stale
     Replay {
         /// Case files, or folders of them
         #[arg(required = true, value_name = "CASE.yaml|DIR")]
