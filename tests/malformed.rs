@@ -323,14 +323,16 @@ fn a_malformed_regression_is_an_error_and_a_malformed_journal_is_none() {
     let folder = Folder::new();
     folder.write("manifest.yaml", MANIFEST);
     let arguments = ["check", "manifest.yaml", "--cases", "1"];
-    for journal in ["", "schema: 1\ncontract: group-adv", "\0\0\0"] {
-        folder.write("corpora/group-advantage/found/in-flight-grpo-cpu-f64-a1.yaml", journal);
+    for journal in ["", "schema: 1\ncontract: group-adv", "\0\0\0", "\u{7f}\0\0\0\0\0\0\0{"] {
+        folder.write("corpora/group-advantage/found/in-flight-grpo-cpu-f64-a1.journal", journal);
         assert_eq!(folder.run(&arguments).code, 0);
     }
     let regression = "corpora/group-advantage/regressions/old.yaml";
     folder.write(regression, CASE.replace("1.0]", "one]"));
     let ran = folder.run(&arguments);
-    let expected =
-        format!("error: {regression}:9:18: case.rewards[1]: expected a number, found \"one\"\n");
-    assert_eq!((ran.code, ran.stderr), (2, expected));
+    let expected = format!(
+        "could not run\n    {regression}:9:18: case.rewards[1]: expected a number, found \"one\"\n"
+    );
+    assert_eq!((ran.code, &*ran.stderr), (2, ""));
+    assert!(ran.stdout.contains(&expected), "{}", ran.stdout);
 }

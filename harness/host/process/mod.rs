@@ -115,8 +115,8 @@ pub struct Python {
     pub imports: Imports,
 }
 
-/// What came of the imports of modules. One that fails is the same failure for every function of the
-/// module, and each try may take as long as loading may.
+/// What came of the imports of modules. One that fails is the same failure for every function of
+/// the module, and each try may take as long as loading may.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<HashMap<String, Arc<Mutex<Import>>>>>);
 
