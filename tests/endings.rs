@@ -288,6 +288,30 @@ fn an_interrupted_check_ends_with_its_findings() {
     assert!(ran.stdout.contains("interrupted: what follows"), "{}", ran.stdout);
 }
 
+// ---- What failed last.
+
+#[test]
+fn what_failed_last_can_be_checked_alone() {
+    let folder = folder_with(&[RIGHT, WRONG]);
+    let failed = || {
+        let ran = folder.run(&["check", "--last-failed", "--cases", "8", "--json", "report.json"]);
+        let names = read(&folder).components.into_iter().map(|component| component.name);
+        (ran.code, ran.stderr, names.collect::<Vec<_>>())
+    };
+    let (code, said, names) = failed();
+    assert_eq!((code, &*said), (1, "nothing failed last time: all are checked\n"));
+    assert_eq!(names, ["right", "wrong"]);
+    assert_eq!(failed(), (1, String::new(), vec!["wrong".to_owned()]));
+    // What is checked alone says nothing of the others.
+    assert_eq!(folder.run(&["check", "--only", "right", "--cases", "8"]).code, 0);
+    assert_eq!(failed().2, ["wrong"]);
+    let mended = std::fs::read_to_string(folder.path("shakedown.yaml")).unwrap();
+    folder.write("shakedown.yaml", mended.replace("fault/baseline-missing", "reference"));
+    assert_eq!(failed().0, 0);
+    assert_eq!(failed().2, ["right", "wrong"]);
+    assert_eq!(std::fs::read_to_string(folder.path(".shakedown/.gitignore")).unwrap(), "*\n");
+}
+
 // ---- Where reports go.
 
 #[test]

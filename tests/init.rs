@@ -39,7 +39,7 @@ fn files(folder: &Folder) -> BTreeMap<String, String> {
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let path = entry.path();
-            let left_behind = ["found", "__pycache__", "Cargo.lock"];
+            let left_behind = ["found", ".shakedown", "__pycache__", "Cargo.lock"];
             if left_behind.iter().any(|name| entry.file_name() == *name) {
                 continue;
             } else if path.is_dir() {

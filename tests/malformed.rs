@@ -323,9 +323,11 @@ fn a_malformed_regression_is_an_error_and_a_malformed_journal_is_none() {
     let folder = Folder::new();
     folder.write("manifest.yaml", MANIFEST);
     let arguments = ["check", "manifest.yaml", "--cases", "1"];
+    let journal_file = "corpora/group-advantage/found/in-flight-grpo-a47142f1-cpu-f64-a1.journal";
     for journal in ["", "schema: 1\ncontract: group-adv", "\0\0\0", "\u{7f}\0\0\0\0\0\0\0{"] {
-        folder.write("corpora/group-advantage/found/in-flight-grpo-cpu-f64-a1.journal", journal);
+        folder.write(journal_file, journal);
         assert_eq!(folder.run(&arguments).code, 0);
+        assert!(!folder.path(journal_file).exists(), "it was read");
     }
     let regression = "corpora/group-advantage/regressions/old.yaml";
     folder.write(regression, CASE.replace("1.0]", "one]"));

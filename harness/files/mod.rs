@@ -5,5 +5,7 @@ pub mod batch;
 pub mod case_file;
 pub mod corpora;
 pub mod journal;
+#[cfg(feature = "cli")]
+pub(crate) mod last_failed;
 pub(crate) mod location;
 pub mod manifest;

@@ -12,6 +12,7 @@ use super::{CheckArguments, Done, MANIFEST, is_terminal, values};
 use crate::contract::erased::RENAMED;
 use crate::engine::subject::{Budget, Subject};
 use crate::engine::{check, interrupt};
+use crate::files::last_failed;
 use crate::files::manifest::{Declared, Manifest};
 use crate::report::{ComponentReport, ExitCode, Report, Shard, Status};
 use crate::value::error::{Error, nearest};
@@ -36,6 +37,9 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         None => Place::from_env()?,
     };
     let mut tasks = select(&manifest, asked.as_deref(), &arguments.only)?;
+    if arguments.last_failed {
+        keep_failed(&arguments.manifest, &mut tasks)?;
+    }
     stop_when_asked();
     if let Some(shard) = arguments.shard {
         keep(shard, &mut tasks);
@@ -49,7 +53,37 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
 
     let (reports, tables): (Vec<_>, Vec<_>) = outcomes.into_iter().flatten().unzip();
     let report = Report::new(arguments.seed, arguments.shard, started, reports);
+    remember(&arguments.manifest, &report);
     arguments.files.conclude(&report, &tables)
+}
+
+/// Leaves the components and places that failed last; all where none did.
+fn keep_failed(manifest: &Path, tasks: &mut Vec<Task<'_>>) -> Result<(), Error> {
+    let failed = last_failed::read(manifest)?;
+    let is_failed = |name: &str, place| failed.contains(&(name.to_owned(), place));
+    let any = |task: &Task<'_>| {
+        task.places.iter().any(|place| is_failed(&task.declared.name, *place))
+    };
+    if !tasks.iter().any(any) {
+        eprintln!("nothing failed last time: all are checked");
+        return Ok(());
+    }
+    for task in &mut *tasks {
+        task.places.retain(|place| is_failed(&task.declared.name, *place));
+    }
+    tasks.retain(|task| !task.places.is_empty());
+    Ok(())
+}
+
+/// Keeps which components failed, for the next run.
+fn remember(manifest: &Path, report: &Report) {
+    let checked = report.components.iter().filter(|one| one.status != Status::Skipped);
+    let checked = checked.map(|one| {
+        ((one.name.clone(), one.place), matches!(one.status, Status::Fail | Status::Error))
+    });
+    if let Err(error) = last_failed::update(manifest, checked) {
+        eprintln!("warning: --last-failed will not know what failed: {error}");
+    }
 }
 
 /// Has Ctrl-C and SIGTERM end the run with a report of what was done, and the second one at once.

@@ -140,6 +140,9 @@ struct CheckArguments {
     /// Only components, or COMPONENT/INVARIANT, that contain this text
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
+    /// Only components and places that failed when they were checked last
+    #[arg(long)]
+    last_failed: bool,
     /// Random cases for each component, after the corners
     #[arg(long, value_name = "N", default_value_t = crate::engine::subject::DEFAULT_CASES)]
     #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
