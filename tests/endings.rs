@@ -398,6 +398,25 @@ fn what_others_wrote_does_nothing_to_who_shows_it() {
     }
 }
 
+#[test]
+fn what_components_print_is_shown_where_it_is_asked_for() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    let code = "def grpo(rewards, groups):\n    print('\\x1b[31m', len(rewards), 'rewards')\n    \
+                raise ValueError\n";
+    folder.write("mine.py", code);
+    let component = "- name: mine\n  contract: group-advantage\n  target: python:mine.py:grpo\n";
+    let manifest = format!("version: 1\npython: {{arrays: list}}\ncomponents:\n{component}");
+    folder.write("shakedown.yaml", manifest);
+    let quiet = folder.run(&["check", "--cases", "1"]);
+    assert_eq!((quiet.code, &*quiet.stderr), (1, ""));
+    let shown = folder.run(&["check", "--cases", "1", "--show-output"]);
+    let line = "python:mine.py:grpo: \\u{1b}[31m 2 rewards\n";
+    assert!(shown.stderr.contains(line), "{}", shown.stderr);
+}
+
 // ---- What the tests share.
 
 /// As [`check`], with the manifest of the working folder.

@@ -167,6 +167,12 @@ impl<'de> Visitor<'de> for TargetVisitor {
 }
 
 impl Manifest {
+    /// The same, where what components print is shown.
+    pub fn with_output_shown(mut self, is_shown: bool) -> Manifest {
+        self.python.show_output = is_shown;
+        self
+    }
+
     /// The same, where no component may take longer than this to load.
     pub fn loaded_within(mut self, limit: Option<Duration>) -> Manifest {
         if let Some(limit) = limit {
@@ -408,6 +414,7 @@ impl PythonFile {
             load_timeout: time(self.load_timeout_ms, defaults.load_timeout),
             memory_mb: self.memory_mb,
             compile: self.compile,
+            show_output: defaults.show_output,
             imports: defaults.imports,
             folder: if parent.as_os_str().is_empty() { ".".into() } else { parent.to_owned() },
         }

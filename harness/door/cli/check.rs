@@ -31,7 +31,9 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         let message = format!("there is no {MANIFEST} here: name a manifest to check");
         return Err(Error::new(message).into());
     }
-    let manifest = Manifest::read(&arguments.manifest)?.loaded_within(arguments.time);
+    let manifest = Manifest::read(&arguments.manifest)?
+        .loaded_within(arguments.time)
+        .with_output_shown(arguments.show_output);
     let asked = match &arguments.places {
         Some(places) => Some(places.0.clone()),
         None => Place::from_env()?,

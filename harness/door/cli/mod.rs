@@ -165,6 +165,9 @@ struct CheckArguments {
     /// Also print each component's outputs on a few small inputs beside the oracle's
     #[arg(long)]
     values: bool,
+    /// Show what components in processes of their own print, on standard error
+    #[arg(long)]
+    show_output: bool,
     /// Check one part of N, the components at their places dealt out in turn: 2/8
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,

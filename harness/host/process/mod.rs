@@ -109,6 +109,8 @@ pub struct Python {
     pub memory_mb: Option<u64>,
     /// Whether `torch.compile` compiles; a call may then take as long as loading.
     pub compile: bool,
+    /// Whether what components print is shown on standard error.
+    pub show_output: bool,
     /// The working folder.
     pub folder: PathBuf,
     /// What could not be imported so far.
@@ -166,6 +168,7 @@ impl Default for Python {
             load_timeout: Duration::from_secs(120),
             memory_mb: None,
             compile: false,
+            show_output: false,
             folder: PathBuf::from("."),
             imports: Imports::default(),
         }
@@ -203,6 +206,7 @@ pub struct Process {
     load_timeout: Duration,
     memory_mb: Option<u64>,
     compile: bool,
+    show_output: bool,
     imports: Imports,
     running: Option<Running>,
     /// Whether it gives gradients, as it said when it was loaded last.
@@ -246,6 +250,7 @@ impl Process {
             load_timeout: python.load_timeout,
             memory_mb: python.memory_mb,
             compile: python.compile,
+            show_output: python.show_output,
             imports: python.imports.clone(),
             running: None,
             autograd: false,
@@ -285,6 +290,7 @@ impl Process {
             load_timeout: python.load_timeout,
             memory_mb: None,
             compile: false,
+            show_output: python.show_output,
             imports: Imports::default(),
             running: None,
             autograd: false,
@@ -367,7 +373,8 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
-        let mut worker = Worker::start(&self.program, &self.arguments, &self.folder)
+        let shown_as = self.show_output.then_some(&*self.target);
+        let mut worker = Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
             .map_err(|error| Refusal::Error(self.cannot_start(&error)))?;
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::value::text::harmless;
 use crate::value::wire::{self, Message};
 
 /// How much of the end of standard error is kept.
@@ -34,6 +35,15 @@ pub(super) enum Lost {
 
 /// The process ids of all that run, each with a group of its own.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Shows the whole lines of what a component printed, and leaves what is no whole line yet.
+fn show_lines(name: &str, printed: &mut Vec<u8>) {
+    while let Some(end) = printed.iter().position(|byte| *byte == b'\n') {
+        let line: Vec<u8> = printed.drain(..=end).collect();
+        let line = String::from_utf8_lossy(&line[..end]);
+        eprintln!("{name}: {}", harmless(line.trim_end_matches('\r')));
+    }
+}
 
 /// Kills all workers: their harness ends without dropping them.
 #[cfg(feature = "fuzz")]
@@ -63,7 +73,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a program.
+    /// Starts a program. What it prints is shown on standard error where it has a name for that.
     ///
     /// # Errors
     /// It cannot be started.
@@ -71,6 +81,7 @@ impl Worker {
         program: &Path,
         arguments: &[OsString],
         folder: &Path,
+        shown_as: Option<&str>,
     ) -> io::Result<Worker> {
         let mut command = Command::new(program);
         command
@@ -105,9 +116,14 @@ impl Worker {
         // Another reads standard error all the time: a full pipe would look like a hang.
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let tail = Arc::clone(&stderr);
+        let mut shown = shown_as.map(|name| (name.to_owned(), Vec::new()));
         thread::spawn(move || {
             let mut chunk = [0; STDERR_BYTES];
             while let Ok(length @ 1..) = errors.read(&mut chunk) {
+                if let Some((name, line)) = &mut shown {
+                    line.extend_from_slice(&chunk[..length]);
+                    show_lines(name, line);
+                }
                 let mut tail = tail.lock().expect("no thread panics with the lock");
                 tail.extend_from_slice(&chunk[..length]);
                 let surplus = tail.len().saturating_sub(STDERR_BYTES);
