@@ -76,7 +76,8 @@ macro_rules! pitfalls {
 
 pitfalls! {
     LogSpaceSign = "log-space-sign", "a sign or a direction wrong among logarithms";
-    StabilityConstant = "stability-constant", "NaN, infinities, and the constants that keep them away";
+    StabilityConstant = "stability-constant",
+        "NaN, infinities, and the constants that keep them away";
     DecodingStringProcessing = "decoding-string-processing",
         "text lost or invented between tokens and reward";
     RewardDecodingMismatch = "reward-decoding-mismatch",
