@@ -9,7 +9,6 @@
 //! where the definition leaves a choice for each number, but not for all together.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -29,7 +28,6 @@ use crate::numeric::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Want
 use crate::report::{Classes, Diagnosis, Point, Real};
 use crate::value::place::Place;
 use crate::value::record::{Shared, floats, texts};
-use crate::value::text::fnv1a;
 
 /// How many cases a component and the faults are compared on.
 const CASES: usize = 160;
@@ -104,16 +102,19 @@ pub(crate) struct Diagnoser {
 /// What a component gives wrong on the first of all cases, as a fingerprint: where two findings of
 /// one invariant have no name, it tells whether the component is still the same. `varies` where it
 /// is not the same from call to call.
+#[cfg(feature = "fuzz")]
 pub(crate) fn behaviour(subject: &mut Subject, place: Place, calls: &mut u64) -> String {
     let first = wrong_on_first_cases(subject, place, calls);
     if first == wrong_on_first_cases(subject, place, calls) {
-        format!("{:08x}", fnv1a(first.bytes()))
+        format!("{:08x}", crate::value::text::fnv1a(first.bytes()))
     } else {
         "varies".to_owned()
     }
 }
 
+#[cfg(feature = "fuzz")]
 fn wrong_on_first_cases(subject: &mut Subject, place: Place, calls: &mut u64) -> String {
+    use std::fmt::Write as _;
     let diagnoser = Diagnoser::observing(subject, Vec::new(), place, 0, calls);
     let mut text = String::new();
     for (index, observed) in diagnoser.observed.iter().enumerate() {

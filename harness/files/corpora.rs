@@ -118,6 +118,7 @@ pub(crate) fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The regular YAML files of a folder by name, none where there is no folder.
+#[cfg(feature = "fuzz")]
 pub(crate) fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries

@@ -63,9 +63,8 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
 fn keep_failed(manifest: &Path, tasks: &mut Vec<Task<'_>>) -> Result<(), Error> {
     let failed = last_failed::read(manifest)?;
     let is_failed = |name: &str, place| failed.contains(&(name.to_owned(), place));
-    let any = |task: &Task<'_>| {
-        task.places.iter().any(|place| is_failed(&task.declared.name, *place))
-    };
+    let any =
+        |task: &Task<'_>| task.places.iter().any(|place| is_failed(&task.declared.name, *place));
     if !tasks.iter().any(any) {
         eprintln!("nothing failed last time: all are checked");
         return Ok(());
