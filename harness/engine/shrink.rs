@@ -6,6 +6,7 @@ use crate::contract::options::AnyOptions;
 use crate::contract::probe::Stop;
 use crate::engine::cut_down::{self, Minimal};
 use crate::engine::subject::{Broken, Subject};
+use crate::generate::measure::Measure;
 use crate::value::place::{Dtype, Place};
 use crate::value::record::Shared;
 
@@ -66,7 +67,7 @@ pub(crate) struct Shrunk {
     pub(crate) found: String,
     pub(crate) at_case: u64,
     pub(crate) tried: u64,
-    /// The first case on the way that broke the invariant in another way.
+    /// The simplest case on the way that broke the invariant in another way.
     pub(crate) other: Option<Broken>,
 }
 
@@ -122,7 +123,8 @@ pub(crate) fn shrink_among(
     let options = subject.options.clone();
     let Broken { case, mut found, at_case } = broken;
     let cause = Cause::of(&found);
-    let mut other = None;
+    let contract = subject.contract;
+    let mut other: Option<(Measure, Broken)> = None;
     let mut tried = 0;
     let mut patience = subject.patience();
     let minimal = minimise(subject.contract, &case, &*options, place.dtype, &mut |candidate| {
@@ -134,8 +136,11 @@ pub(crate) fn shrink_among(
         failed.iter().for_each(|(_, failure)| patience.spend(failure));
         match outcome {
             Err(Stop::Broken(message)) if Cause::of(&message) != cause => {
-                let case = Shared::clone(candidate);
-                other.get_or_insert(Broken { case, found: message, at_case });
+                let measure = contract.measure(&**candidate);
+                if other.as_ref().is_none_or(|(simplest, _)| measure < *simplest) {
+                    let case = Shared::clone(candidate);
+                    other = Some((measure, Broken { case, found: message, at_case }));
+                }
                 Some(false)
             }
             Err(Stop::Broken(message)) if wanted(subject, candidate) => {
@@ -145,6 +150,7 @@ pub(crate) fn shrink_among(
             _ => Some(false),
         }
     });
+    let other = other.map(|(_, other)| other);
     Shrunk { invariant, case: minimal.case, found, at_case, tried, other }
 }
 
