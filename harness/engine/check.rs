@@ -1,7 +1,7 @@
 //! Checking: every invariant of one component at one place, over one stream of cases.
 
 use std::collections::BTreeMap;
-use std::mem::replace;
+use std::mem::{replace, take};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::engine::diagnose::Diagnoser;
 use crate::engine::patience::Patience;
 use crate::engine::shrink::{Cause, Shrunk, shrink};
 use crate::engine::subject::{Broken, Budget, Subject};
-use crate::engine::{finding, stream};
+use crate::engine::{finding, interrupt, stream};
 use crate::files::corpora;
 use crate::files::journal::{self, Journal};
 use crate::files::location::Location;
@@ -45,13 +45,30 @@ pub fn run(
     budget: &Budget,
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
+    if interrupt::is_asked() {
+        let mut report = blank_report(subject.contract, &subject.name, place);
+        report.status = Status::Skipped;
+        report.reason = Some("interrupted before it began".to_owned());
+        report.cut = Some(Cut::Interrupted);
+        return Ok(report);
+    }
     let mut report = run_over(subject, place, budget, None, progress)?;
     for blind in subject.contract.blind() {
         if report.reason.is_none() && report.cut.is_none() && blind.hides(&*subject.options) {
             look_behind(subject, blind, place, budget, &mut report, progress)?;
         }
     }
+    add_warnings(subject, &mut report);
     Ok(report)
+}
+
+/// Adds what is to be said of the run besides, each once.
+fn add_warnings(subject: &mut Subject, report: &mut ComponentReport) {
+    for warning in take(&mut subject.warnings) {
+        if !report.warnings.contains(&warning) {
+            report.warnings.push(warning);
+        }
+    }
 }
 
 /// Random cases under values of options that show a mistake, at the most.
@@ -100,7 +117,9 @@ pub fn run_on(
     place: Place,
     case: &Shared,
 ) -> Result<ComponentReport, Error> {
-    run_over(subject, place, &Budget::default(), Some(case), &|_| ())
+    let mut report = run_over(subject, place, &Budget::default(), Some(case), &|_| ())?;
+    add_warnings(subject, &mut report);
+    Ok(report)
 }
 
 /// A report in which nothing was checked yet.
@@ -174,12 +193,18 @@ fn run_over(
         if report.cut.is_some() {
             break;
         }
+        let mut memo = Memo::default();
+        if subject.is_beyond_f64(&case, place, &mut memo) {
+            report.planned -= 1;
+            continue;
+        }
         report.cases += 1;
         progress(report.cases);
         for (class, count) in classes.iter().zip(&mut counts) {
             *count += u64::from(class.contains(&*case, &*options));
         }
-        let answer = check_case(subject, &mut checked, &case, place, &mut patience, &mut report);
+        let answer =
+            check_case(subject, &mut checked, &case, memo, place, &mut patience, &mut report);
         if let Some(failure) = answer.err() {
             report.unanswered += 1;
             failed_with.get_or_insert(failure);
@@ -205,10 +230,7 @@ fn run_over(
         report.classes.insert(class.id.to_owned(), count);
     }
     report.times.cases_ms = milliseconds(begun);
-    conclude(subject, checked, place, budget, &mut report)?;
-    subject.lost.sort();
-    subject.lost.dedup();
-    report.warnings.append(&mut subject.lost);
+    conclude(subject, checked, place, budget, &mut report);
     subject.component.journal = None;
     if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
         report.status = Status::Skipped;
@@ -328,11 +350,11 @@ fn check_case(
     subject: &mut Subject,
     checked: &mut [Progress],
     case: &Shared,
+    mut memo: Memo,
     place: Place,
     patience: &mut Patience,
     report: &mut ComponentReport,
 ) -> Result<(), Failure> {
-    let mut memo = Memo::default();
     for index in 0..checked.len() {
         // A case that has begun is not cut short by the time.
         let is_over = patience.why().is_some_and(|why| why != Cut::Time);
@@ -376,7 +398,7 @@ fn conclude(
     place: Place,
     budget: &Budget,
     report: &mut ComponentReport,
-) -> Result<(), Error> {
+) {
     let mut findings = Vec::new();
     let mut unchecked = Vec::new();
     for Progress { invariant, cases, broken } in checked {
@@ -410,7 +432,7 @@ fn conclude(
         subject.contract.invariants().iter().map(|invariant| invariant.id).collect();
     report.invariants.sort_by_key(|invariant| order.iter().position(|id| *id == invariant.id));
     if findings.is_empty() {
-        return Ok(());
+        return;
     }
     report.status = Status::Fail;
     // As long again as the cases were given.
@@ -437,13 +459,12 @@ fn conclude(
         let diagnosis = diagnoser.faults(&shrunk);
         let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
         let finding: Finding =
-            finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls)?;
+            finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls);
         report.findings.push(finding);
     }
     report.times.diagnosis_ms = milliseconds(begun);
     if let Some(Cut::Time | Cut::Interrupted) = subject.patience().why() {
         let warning = "findings may be smaller, and more may be said of them: their time was over";
-        report.warnings.push(warning.to_owned());
+        subject.warnings.push(warning.to_owned());
     }
-    Ok(())
 }

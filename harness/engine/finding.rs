@@ -16,16 +16,13 @@ use crate::files::corpora::found_folder;
 use crate::numeric::tolerance::{Number, Wanted};
 use crate::report::json::{json, json_float, nested_json};
 use crate::report::{Classes, Diagnosis, Finding};
-use crate::value::error::Error;
 use crate::value::place::{Dtype, Place};
 use crate::value::record::{AnyRecord, Shared};
 use crate::value::text::{for_shell, one_line, shortened};
 use crate::value::yaml;
 
-/// Writes the case of a finding into `found` and makes its entry in the report.
-///
-/// # Errors
-/// The case file cannot be written.
+/// Writes the case of a finding into `found` and makes its entry in the report. A case that cannot
+/// be written is among the subject's warnings.
 pub(crate) fn write(
     subject: &mut Subject,
     shrunk: Shrunk,
@@ -33,7 +30,7 @@ pub(crate) fn write(
     classes: Classes,
     diagnosis: Vec<Diagnosis>,
     calls: &mut u64,
-) -> Result<Finding, Error> {
+) -> Finding {
     let Shrunk { invariant, case, mut found, at_case, tried, .. } = shrunk;
     if let Some(option) = excuse(subject, invariant, &case, place, calls) {
         found.push_str(&format!("\nthe option `{option}` would excuse it"));
@@ -60,7 +57,7 @@ pub(crate) fn write(
         Some(corpora) => match file.write_in(&found_folder(corpora, subject.contract.id())) {
             Ok(path) => Some(path.display().to_string()),
             Err(error) => {
-                subject.lost.push(format!("the case is not kept: {error}"));
+                subject.warnings.push(format!("the case is not kept: {error}"));
                 None
             }
         },
@@ -77,7 +74,7 @@ pub(crate) fn write(
         }
         _ => "run this test again".to_owned(),
     };
-    Ok(Finding {
+    Finding {
         invariant: invariant.id.to_owned(),
         pitfall: invariant.pitfall,
         claim: invariant.doc.claim(),
@@ -92,7 +89,7 @@ pub(crate) fn write(
         replay,
         classes,
         diagnosis,
-    })
+    }
 }
 
 /// Other cases on which an invariant is checked before an option is said to excuse its finding.

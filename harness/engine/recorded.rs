@@ -260,10 +260,11 @@ impl RecordedBatch<'_> {
             subject.recorded = Some(report.name.clone());
             subject.corpora = Some(corpora.to_owned());
             let mut finding =
-                finding::write(&mut subject, shrunk, self.place, classes, diagnosis, &mut 0)?;
+                finding::write(&mut subject, shrunk, self.place, classes, diagnosis, &mut 0);
             if let Some(path) = &finding.case_file {
                 finding.replay = format!("shakedown replay {path} --manifest …");
             }
+            report.warnings.append(&mut subject.warnings);
             report.calls = report.calls.max(finding.shrink_calls);
             report.findings.push(finding);
         }

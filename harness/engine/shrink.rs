@@ -73,22 +73,22 @@ pub(crate) struct Shrunk {
 
 /// In what way a case breaks an invariant, as far as the message tells: a smaller case that does it
 /// in another way is a case of another bug.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// A number is wrong, or a text, or no number at all.
     Wrong,
     /// A number is none, or infinite.
     NotFinite,
-    /// An exception of this type.
-    Raised(String),
+    /// An exception, of any type: what is wrong with one input often raises several.
+    Raised,
 }
 
 impl Cause {
     /// The cause that a message tells of.
     pub(crate) fn of(found: &str) -> Cause {
         let first = found.lines().next().unwrap_or("");
-        if let Some(raised) = first.strip_prefix("raised ") {
-            return Cause::Raised(raised.split(':').next().unwrap_or("").to_owned());
+        if first.starts_with("raised ") {
+            return Cause::Raised;
         }
         let given = first.split_once(", expected").map_or(first, |(given, _)| given);
         let mut words = given.split([' ', ',', ';']);
@@ -160,15 +160,14 @@ mod tests {
 
     #[test]
     fn a_message_tells_its_cause() {
-        let raised = |name: &str| Cause::Raised(name.to_owned());
         for (found, cause) in [
             ("advantages[0] is 1.5, expected 1 ± 3.6e-6", Cause::Wrong),
             ("advantages[0] is NaN, expected 0 ± 3.6e-6", Cause::NotFinite),
             ("group 0 sums to -inf, expected 0 ± 3.6e-6", Cause::NotFinite),
             ("loss is 0.5, expected NaN ± 3.6e-6", Cause::Wrong),
             ("answers[0] is \"NaN\", expected \"2\"", Cause::Wrong),
-            ("raised ValueError: 3 rows", raised("ValueError")),
-            ("raised IndexError: 3 rows", raised("IndexError")),
+            ("raised ValueError: 3 rows", Cause::Raised),
+            ("raised IndexError: 3 rows", Cause::Raised),
         ] {
             assert_eq!(Cause::of(found), cause, "{found}");
         }

@@ -70,8 +70,8 @@ pub struct Subject {
     pub outdated: Vec<String>,
     /// Cases to begin with.
     pub first: Vec<Shared>,
-    /// What could not be written.
-    pub(crate) lost: Vec<String>,
+    /// What its report should say of this run besides.
+    pub(crate) warnings: Vec<String>,
     /// When to stop shrinking and diagnosing.
     pub(crate) until: Option<Instant>,
     /// The component itself.
@@ -99,7 +99,7 @@ impl Subject {
             manifest: None,
             outdated: Vec::new(),
             first: Vec::new(),
-            lost: Vec::new(),
+            warnings: Vec::new(),
             until: None,
             component: Journaled::new(component),
         }
@@ -162,6 +162,23 @@ impl Subject {
         self.try_with(invariant, case, place, &mut Memo::default(), calls)
     }
 
+    fn probe<'a>(
+        &'a mut self,
+        case: &'a Shared,
+        place: Place,
+        memo: &'a mut Memo,
+        calls: &'a mut u64,
+    ) -> AnyProbe<'a> {
+        let tolerance = self.tolerance_at(place);
+        let Subject { contract, options, component, .. } = self;
+        AnyProbe::new(*contract, case, options, place, tolerance, component, memo, calls)
+    }
+
+    /// Whether the definition is beyond f64 for a case.
+    pub(crate) fn is_beyond_f64(&mut self, case: &Shared, place: Place, memo: &mut Memo) -> bool {
+        self.probe(case, place, memo, &mut 0).is_beyond_f64()
+    }
+
     pub(crate) fn try_with(
         &mut self,
         invariant: &AnyInvariant,
@@ -170,10 +187,7 @@ impl Subject {
         memo: &mut Memo,
         calls: &mut u64,
     ) -> Checked {
-        let tolerance = self.tolerance_at(place);
-        let Subject { contract, options, component, .. } = self;
-        let mut probe =
-            AnyProbe::new(*contract, case, options, place, tolerance, component, memo, calls);
+        let mut probe = self.probe(case, place, memo, calls);
         if probe.is_beyond_f64() {
             return (Err(Stop::Vacuous), None);
         }

@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
     if arguments.last_failed {
         keep_failed(&arguments.manifest, &mut tasks)?;
     }
-    stop_when_asked();
+    stop_when_asked(|| ());
     if let Some(shard) = arguments.shard {
         keep(shard, &mut tasks);
     }
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
 
     let (reports, tables): (Vec<_>, Vec<_>) = outcomes.into_iter().flatten().unzip();
     let report = Report::new(arguments.seed, arguments.shard, started, reports);
-    remember(&arguments.manifest, &report);
+    remember(&arguments.manifest, &tasks, &report);
     arguments.files.conclude(&report, &tables)
 }
 
@@ -76,11 +76,17 @@ fn keep_failed(manifest: &Path, tasks: &mut Vec<Task<'_>>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Keeps which components failed, for the next run.
-fn remember(manifest: &Path, report: &Report) {
-    let checked = report.components.iter().filter(|one| one.status != Status::Skipped);
-    let checked = checked.map(|one| {
-        ((one.name.clone(), one.place), matches!(one.status, Status::Fail | Status::Error))
+/// Keeps which components failed, for the next run. That some invariants hold, or that all do on
+/// a part of the cases, is no reason to forget one.
+fn remember(manifest: &Path, tasks: &[Task<'_>], report: &Report) {
+    let is_whole = |one: &ComponentReport| {
+        let mut whole = tasks.iter().filter(|task| task.only.is_empty());
+        one.cut.is_none() && whole.any(|task| task.declared.name == one.name)
+    };
+    let checked = report.components.iter().filter_map(|one| match one.status {
+        Status::Fail | Status::Error => Some(((one.name.clone(), one.place), true)),
+        Status::Pass if is_whole(one) => Some(((one.name.clone(), one.place), false)),
+        Status::Pass | Status::Skipped => None,
     });
     if let Err(error) = last_failed::update(manifest, checked) {
         eprintln!("warning: --last-failed will not know what failed: {error}");
@@ -88,12 +94,14 @@ fn remember(manifest: &Path, report: &Report) {
 }
 
 /// Has Ctrl-C and SIGTERM end the run with a report of what was done, and the second one at once.
-pub(super) fn stop_when_asked() {
-    let stop = || {
+/// `tell` tells others that it ends.
+pub(super) fn stop_when_asked(tell: fn()) {
+    let stop = move || {
         if interrupt::ask() {
             std::process::exit(ExitCode::Interrupted as i32);
         }
         eprintln!("stopping after the calls under way; once more stops at once");
+        tell();
     };
     // Where there is a handler already, it stays.
     let _ = ctrlc::set_handler(stop);

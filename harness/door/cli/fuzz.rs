@@ -14,6 +14,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use tempfile::TempDir;
 
+use super::check::stop_when_asked;
 use super::files::ReportFiles;
 use super::{Done, MANIFEST, Places, duration, is_terminal, manifest_here, output, places, whole};
 use crate::contract::coverage;
@@ -129,7 +130,7 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
     remove_left_behind();
     let mut components = Vec::new();
     let mut said = Vec::new();
-    stop_when_asked();
+    stop_when_asked(end_jobs);
     for task in &tasks {
         if interrupt::is_asked() {
             break;
@@ -150,22 +151,14 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
 /// The process ids of the jobs that run.
 static JOBS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// Has Ctrl-C and SIGTERM end all jobs with a report of what was done, and the second one at once.
-fn stop_when_asked() {
-    let stop = || {
-        if interrupt::ask() {
-            std::process::exit(ExitCode::Interrupted as i32);
+/// Has all jobs end with what they found.
+fn end_jobs() {
+    #[cfg(unix)]
+    for job in JOBS.lock().iter().flat_map(|jobs| jobs.iter()) {
+        if let Some(job) = rustix::process::Pid::from_raw(job.cast_signed()) {
+            let _ = rustix::process::kill_process(job, rustix::process::Signal::TERM);
         }
-        eprintln!("stopping after the calls under way; once more stops at once");
-        #[cfg(unix)]
-        for job in JOBS.lock().iter().flat_map(|jobs| jobs.iter()) {
-            if let Some(job) = rustix::process::Pid::from_raw(job.cast_signed()) {
-                let _ = rustix::process::kill_process(job, rustix::process::Signal::TERM);
-            }
-        }
-    };
-    // Where there is a handler already, it stays.
-    let _ = ctrlc::set_handler(stop);
+    }
 }
 
 /// Says in the case files of some findings that a report has them.

@@ -345,7 +345,7 @@ impl Session {
             let behaves = at.behaves.get_or_insert_with(asked).clone();
             (subject.options, subject.behaves) = (options, Some(behaves));
         }
-        let finding = finding::write(subject, shrunk, at.place, classes, diagnosis, calls)?;
+        let finding = finding::write(subject, shrunk, at.place, classes, diagnosis, calls);
         subject.behaves = None;
         let why = reason(&finding.diagnosis, &finding.found);
         at.bugs.retain(|bug| bug.invariant != invariant.id || !bug.is_why(&why, &finding.found));
@@ -358,7 +358,7 @@ impl Session {
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let places = self.places.drain(..);
         // What could not be kept is said once.
-        let mut lost = std::mem::take(&mut self.subject.lost);
+        let mut lost = std::mem::take(&mut self.subject.warnings);
         lost.sort();
         lost.dedup();
         places
