@@ -322,7 +322,8 @@ impl ComponentReport {
     }
 }
 
-/// What is said in a report, harmless; names, paths, and what was given and came of it, as they are.
+/// What is said in a report, harmless; names, paths, and what was given and came of it, as they
+/// are.
 fn harmless_json(json: Json) -> Json {
     const DATA: [&str; 8] =
         ["name", "location", "case_file", "replay", "case", "output", "expected", "texts"];
