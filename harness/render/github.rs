@@ -1,6 +1,5 @@
 //! Annotations of a GitHub workflow: lines on standard output that mark functions, or the
-//! manifest's
-//! lines.
+//! manifest's lines.
 
 use std::fmt::Write as _;
 
