@@ -64,6 +64,7 @@
 pub mod contract;
 pub mod contracts;
 #[doc(hidden)]
+mod diagnosis;
 pub mod door;
 #[doc(hidden)]
 pub mod engine;

@@ -190,7 +190,7 @@ fn every_fault_has_a_source_and_a_short_summary() {
 }
 
 /// The folders of the library: a file imports from those in front of its own only.
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
     "value",
     "numeric",
     "generate",
@@ -200,6 +200,7 @@ const LAYERS: [&str; 12] = [
     "host",
     "files",
     "report",
+    "diagnosis",
     "engine",
     "render",
     "door",

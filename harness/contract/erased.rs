@@ -21,6 +21,7 @@ use crate::contract::fault::{
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::{AnyOptions, OptionDoc, Options};
 use crate::contract::stage::Stage;
+use crate::generate::axes::Axes;
 use crate::generate::measure::Measure;
 use crate::numeric::tolerance::{Expected, ExpectedTexts};
 use crate::value::error::{Error, nearest};
@@ -69,6 +70,8 @@ pub trait AnyContract: AnyDefinition {
     fn simpler(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Vec<Shared>;
     /// How complex a case is.
     fn measure(&self, case: &dyn AnyRecord) -> Measure;
+    /// The axes that its arrays share.
+    fn axes(&self) -> &'static Axes;
     /// How large batches are cut.
     fn cuts(&self) -> Option<&'static dyn Cuts>;
     /// A few small inputs for a table.
@@ -341,6 +344,10 @@ impl<C: Contract> AnyContract for Typed<C> {
 
     fn measure(&self, case: &dyn AnyRecord) -> Measure {
         C::measure(case.typed())
+    }
+
+    fn axes(&self) -> &'static Axes {
+        &C::AXES
     }
 
     fn cuts(&self) -> Option<&'static dyn Cuts> {

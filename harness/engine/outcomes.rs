@@ -7,7 +7,7 @@ use crate::contract::fault::AnyFault;
 use crate::contract::probe::Stop;
 use crate::engine::subject::Subject;
 use crate::host::builtin::Builtin;
-use crate::report::Diagnosis;
+use crate::report::{Diagnosis, Strength};
 use crate::value::place::Place;
 use crate::value::record::Shared;
 
@@ -120,6 +120,9 @@ fn compare(
         of: pairs().count() as u64,
         explains: explained as f64 / cells().count().max(1) as f64,
         summary: summary.to_owned(),
+        told: String::new(),
+        strength: Strength::Partly,
+        alike: Vec::new(),
         by_outcomes: true,
         points: Vec::new(),
         texts: Vec::new(),

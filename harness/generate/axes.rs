@@ -81,6 +81,11 @@ impl Axes {
         self.of.iter().find(|(name, _)| *name == field).map(|(_, axes)| *axes)
     }
 
+    /// The letter of an axis of a field.
+    pub fn letter(&self, field: &str, axis: usize) -> Option<char> {
+        self.of_field(field)?.chars().nth(axis)
+    }
+
     /// Where an axis of this letter stands in a field.
     pub fn position(&self, field: &str, axis: char) -> Option<Axis> {
         self.of_field(field)?.chars().position(|letter| letter == axis).map(Axis)
@@ -91,6 +96,12 @@ impl Axes {
     /// # Panics
     /// If no input has it.
     pub fn length(&self, case: &dyn AnyRecord, axis: char) -> usize {
+        let found = self.find_length(case, axis);
+        found.unwrap_or_else(|| panic!("no input has the axis {axis}: {case:?}"))
+    }
+
+    /// The same; `None` where no input has it.
+    pub fn find_length(&self, case: &dyn AnyRecord, axis: char) -> Option<usize> {
         let mut found = None;
         case.each(&mut |name, value| {
             if let (None, Some(Axis(position)), Some(value)) =
@@ -99,7 +110,7 @@ impl Axes {
                 found = value.shape().get(position).copied();
             }
         });
-        found.unwrap_or_else(|| panic!("no input has the axis {axis}: {case:?}"))
+        found
     }
 
     /// Whether the arrays of a case agree in their axes, each of length 1 at least where it may

@@ -6,7 +6,9 @@ use anstyle::{AnsiColor, Style};
 
 #[cfg(feature = "cli")]
 use crate::report::InvariantReport;
-use crate::report::{ComponentReport, Finding, InvariantStatus, Report, Status};
+use crate::report::{
+    ComponentReport, Diagnosis, Finding, InvariantStatus, Report, Status, Strength,
+};
 use crate::value::text::{count, for_shell, harmless};
 
 /// The styles of the report; empty ones print no escape codes.
@@ -167,27 +169,38 @@ impl Finding {
     }
 }
 
-/// What a diagnosis says, in a sentence.
-pub(super) fn diagnosis_text(diagnosis: &crate::report::Diagnosis) -> String {
-    let crate::report::Diagnosis { fault, matches, of, explains, summary, by_outcomes, .. } =
-        diagnosis;
-    if *by_outcomes {
-        return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
+/// What a diagnosis says, in a sentence: the stronger it is, the shorter.
+pub(super) fn diagnosis_text(diagnosis: &Diagnosis) -> String {
+    let Diagnosis { fault, matches, of, explains, summary, told, strength, alike, .. } = diagnosis;
+    let summary = match summary.as_str() {
+        "" => String::new(),
+        summary => format!(": {summary}"),
+    };
+    if diagnosis.by_outcomes {
+        return format!("breaks what `{fault}` breaks on {matches} of {of} cases{summary}");
     }
-    if matches == of && *explains == 1.0 {
-        return format!("behaves exactly like `{fault}` on {matches} of {of} cases: {summary}");
+    let told = if told.is_empty() { format!("it had the bug `{fault}`") } else { told.clone() };
+    let cases = format!("{matches} of {of} cases");
+    let explains = format!("{:.0} % of the wrong outputs", 100.0 * explains);
+    let beside = match &alike[..] {
+        [] => String::new(),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!(" (the same as {})", names.join(", "))
+        }
+    };
+    match strength {
+        Strength::Exactly => format!("behaves exactly as if {told}, on {cases}{summary}{beside}"),
+        Strength::Region if matches == of => {
+            format!("behaves as if {told}, on {cases}; this explains {explains}{summary}{beside}")
+        }
+        _ if *matches == 0 => {
+            format!(
+                "does a part of what it would if {told}; this explains {explains}{summary}{beside}"
+            )
+        }
+        _ => format!("partly as if {told}, on {cases}; this explains {explains}{summary}{beside}"),
     }
-    let explains = 100.0 * explains;
-    if *matches == 0 {
-        return format!(
-            "does a part of what `{fault}` does wrong, which explains {explains:.0} % of the wrong \
-             numbers: {summary}"
-        );
-    }
-    format!(
-        "does what `{fault}` does wrong on {matches} of {of} cases, which explains {explains:.0} % \
-         of the wrong numbers: {summary}"
-    )
 }
 
 /// Writes the last lines of a report.

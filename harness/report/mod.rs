@@ -231,11 +231,11 @@ pub struct Classes {
     pub holds: Vec<String>,
 }
 
-/// A known bug that a component behaves like.
+/// What a component behaves as: a known bug, or another value in the place of a right one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Diagnosis {
-    /// The fault's id.
+    /// The fault's id, or what is otherwise in a few words: `epsilon: 0.1`.
     pub fault: String,
     /// In how many cases the component does what the fault does wherever the fault is wrong.
     pub matches: u64,
@@ -243,8 +243,17 @@ pub struct Diagnosis {
     pub of: u64,
     /// The share of the component's wrong numbers that the fault explains.
     pub explains: f64,
-    /// What the fault does wrong.
+    /// What the fault does wrong; empty where it is no fault of the contract.
     pub summary: String,
+    /// What is otherwise, to stand after "as if".
+    #[serde(default)]
+    pub told: String,
+    /// How well it agrees.
+    #[serde(default)]
+    pub strength: Strength,
+    /// Other names that explain as much.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alike: Vec<String>,
     /// Whether not numbers were compared but which invariants break.
     pub by_outcomes: bool,
     /// Some of the numbers that were compared. With the first finding of a component that names
@@ -254,6 +263,19 @@ pub struct Diagnosis {
     /// Some of the texts that were compared, likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<Point<Option<String>>>,
+}
+
+/// How well a diagnosis agrees with a component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strength {
+    /// On everything that was compared, and nothing else is wrong.
+    Exactly,
+    /// The same in one region, where the component is right elsewhere or has another bug.
+    Region,
+    /// On a part.
+    #[default]
+    Partly,
 }
 
 impl ComponentReport {

@@ -1,0 +1,64 @@
+//! Other inputs: nothing, something else, moved, rounded, through a function.
+
+use super::{axes_of, flat};
+use crate::diagnosis::change::{Along, Change, End, Function, Text};
+use crate::diagnosis::hypothesis::Part;
+use crate::diagnosis::score::Bench;
+use crate::value::place::Dtype;
+use crate::value::record::{Field, Kind};
+
+pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
+    let contract = bench.evidence.contract;
+    let fields = flat(contract.inputs(), bench.evidence);
+    let mut parts = Vec::new();
+    for field in &fields {
+        let axes = axes_of(contract.axes(), field);
+        let mut changes = of(field, &axes);
+        let like = |other: &&Field| {
+            other.name != field.name && other.kind == field.kind && other.ndim == field.ndim
+        };
+        let instead = fields.iter().filter(like).filter(|other| !other.name.contains('*'));
+        changes.extend(instead.map(|other| Change::Instead(other.name)));
+        parts.extend(changes.into_iter().map(|change| Part::Input { field: field.name, change }));
+    }
+    parts
+}
+
+fn of(field: &Field, axes: &[Along]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    match field.kind {
+        Kind::Float => {
+            changes.extend([0.0, 1.0].map(Change::Set));
+            changes.extend([-1.0, 2.0, 0.5].map(Change::Times));
+            changes.extend(Function::ALL.map(Change::Through));
+            changes.extend([Dtype::Bf16, Dtype::F16].map(Change::Stored));
+            if !axes.is_empty() {
+                changes.push(Change::Mean);
+            }
+            changes.extend(axes.last().map(|along| Change::Softmax(*along)));
+        }
+        Kind::Bool => {
+            changes.extend([Change::All(true), Change::All(false), Change::Not]);
+            changes.push(Change::Filled);
+            changes.extend([End::First, End::Last].map(Change::Without));
+        }
+        Kind::Int => {
+            changes.extend([Change::Merged, Change::Blocks, Change::Modulo]);
+            changes.extend([1.0, -1.0].map(Change::Plus));
+        }
+        Kind::Text => changes.extend(Text::ALL.map(Change::Texts)),
+        Kind::List => {}
+    }
+    for along in axes {
+        changes.extend([-1, 1].map(|by| Change::Rolled(*along, by)));
+        changes.push(Change::Reversed(*along));
+        if field.kind != Kind::Text {
+            changes.extend([-2, -1, 1, 2].map(|by| Change::Shifted(*along, by)));
+        }
+        if field.kind == Kind::Float {
+            changes.extend([End::First, End::Last].map(|end| Change::Repeated(*along, end)));
+            changes.extend([End::First, End::Last].map(|end| Change::Accumulated(*along, end)));
+        }
+    }
+    changes
+}

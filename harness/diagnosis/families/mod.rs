@@ -1,0 +1,54 @@
+//! Families of hypotheses: each makes its own of what a contract declares.
+
+mod counts;
+mod faults;
+mod inputs;
+mod options;
+mod outputs;
+
+use crate::diagnosis::change::Along;
+use crate::diagnosis::evidence::Evidence;
+use crate::diagnosis::hypothesis::Part;
+use crate::diagnosis::score::Bench;
+use crate::generate::axes::Axes;
+use crate::value::record::{Field, Kind};
+
+/// Makes the hypotheses of a family, one part each.
+type Family = fn(&Bench<'_>) -> Vec<Part>;
+
+/// All families.
+const FAMILIES: [Family; 5] =
+    [faults::parts, options::parts, inputs::parts, counts::parts, outputs::parts];
+
+/// The hypotheses of all families.
+pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
+    FAMILIES.iter().flat_map(|family| family(bench)).collect()
+}
+
+/// The axes of a field.
+fn axes_of(axes: &Axes, field: &Field) -> Vec<Along> {
+    let dimensions = 0..field.ndim.unwrap_or(0);
+    let along = |axis| Along { letter: axes.letter(field.name, axis).unwrap_or('?'), axis };
+    dimensions.map(along).collect()
+}
+
+/// The fields with those of the items of lists under their pattern, `micro_batches.*.mask`.
+fn flat(fields: Vec<Field>, evidence: &Evidence) -> Vec<Field> {
+    let mut flat: Vec<Field> = Vec::new();
+    for field in fields {
+        if field.kind != Kind::List {
+            flat.push(field);
+            continue;
+        }
+        let Some(observed) = evidence.observed.first() else { continue };
+        observed.case.each(&mut |name, _| {
+            let inner = name.split_once(".0.").filter(|(list, _)| *list == field.name);
+            let item =
+                inner.and_then(|(_, rest)| field.items.iter().find(|item| item.name == rest));
+            if let Some(item) = item {
+                flat.push(Field { name: crate::diagnosis::count::pattern(name), ..item.clone() });
+            }
+        });
+    }
+    flat
+}

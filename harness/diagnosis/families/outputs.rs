@@ -1,0 +1,72 @@
+//! Right outputs that something was done to at the end: a sign, a factor, another order.
+
+use super::axes_of;
+use crate::diagnosis::change::{Change, Function, Text};
+use crate::diagnosis::evidence::{Cell, Given, cells};
+use crate::diagnosis::hypothesis::{Part, fields};
+use crate::diagnosis::score::Bench;
+use crate::value::record::{Field, Kind};
+
+pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
+    let contract = bench.evidence.contract;
+    let outputs = contract.outputs();
+    let mut parts = Vec::new();
+    for field in &outputs {
+        let mut changes = Vec::new();
+        match field.kind {
+            Kind::Float => {
+                changes.extend([0.0, 1.0, f64::NAN].map(Change::Set));
+                changes.extend([-1.0, 2.0, 0.5].map(Change::Times));
+                changes.extend(Function::ALL.map(Change::Through));
+                changes.extend(fitted(bench, field));
+            }
+            Kind::Text => changes.extend(Text::ALL.map(Change::Texts)),
+            _ => continue,
+        }
+        for along in axes_of(contract.axes(), field) {
+            changes.extend([-1, 1].map(|by| Change::Rolled(along, by)));
+            changes.push(Change::Reversed(along));
+            if field.kind == Kind::Float {
+                changes.extend([-1, 1].map(|by| Change::Shifted(along, by)));
+            }
+        }
+        parts.extend(changes.into_iter().map(|change| Part::Output { field: field.name, change }));
+    }
+    if outputs.iter().filter(|field| field.kind == Kind::Float).count() > 1 {
+        let mut changes = [-1.0, 2.0, 0.5].map(Change::Times).to_vec();
+        changes.push(Change::Set(0.0));
+        changes.extend(outputs.first().into_iter().flat_map(|first| fitted(bench, first)));
+        parts.extend(changes.into_iter().map(|change| Part::Output { field: "*", change }));
+    }
+    parts
+}
+
+/// The factor and the term that most wrong numbers of an output differ by: the median.
+fn fitted(bench: &Bench<'_>, field: &Field) -> Vec<Change> {
+    let (mut factors, mut terms) = (Vec::new(), Vec::new());
+    for observed in bench.chosen() {
+        let Some((expected, given)) = observed.answered() else { continue };
+        for ((cell, given), of) in cells(expected).zip(given).zip(fields(expected)) {
+            let (Cell::Number(right, _), Given::Number(found)) = (&cell, given) else { continue };
+            let usable = found.is_finite() && right.value.is_finite() && !cell.is_open();
+            if of == field.name && usable && bench.evidence.wrong(given, &cell) {
+                terms.push(found - right.value);
+                factors.extend((right.value != 0.0).then(|| found / right.value));
+            }
+        }
+    }
+    let mut changes = Vec::new();
+    changes.extend(median(factors).filter(|x| ![0.0, 1.0, -1.0, 2.0, 0.5].contains(x)));
+    let mut changes: Vec<Change> = changes.into_iter().map(Change::Times).collect();
+    changes.extend(median(terms).map(Change::Plus));
+    changes
+}
+
+/// In as few digits as make no difference.
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    let median = *numbers.get(numbers.len() / 2)?;
+    let digits = (0..6).map(|digits| format!("{median:.digits$e}").parse().unwrap_or(median));
+    let same = |x: &f64| (x - median).abs() <= 1e-4 * median.abs();
+    digits.chain([median]).find(same)
+}

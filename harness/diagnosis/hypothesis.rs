@@ -1,0 +1,255 @@
+//! Hypotheses: what a component may do in place of what the definition says, as data.
+
+use std::sync::Arc;
+
+use crate::contract::component::Returned;
+use crate::contract::fault::{AnyFault, AnyFunction};
+use crate::contract::options::AnyOptions;
+use crate::diagnosis::change::Change;
+use crate::diagnosis::count::Count;
+use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, given};
+use crate::host::function::guarded;
+use crate::numeric::tolerance::{Expected, ExpectedTexts};
+use crate::value::record::{Shared, Value, is_named};
+
+/// A wrong implementation that is made of the reference, or of a fault, by changes.
+#[derive(Clone)]
+pub(crate) struct Hypothesis {
+    /// All of them are there at once.
+    pub(crate) parts: Vec<Part>,
+    /// The outputs that it gives; all others are right. None where it gives all of them.
+    pub(crate) only: Option<Vec<&'static str>>,
+    /// The options that it goes by.
+    options: Arc<dyn AnyOptions>,
+}
+
+/// One thing that is otherwise.
+#[derive(Clone)]
+pub(crate) enum Part {
+    /// A fault of the contract, and in how many options these differ from those that it is
+    /// declared to show under.
+    Fault { fault: &'static AnyFault, variant: usize, distance: usize },
+    /// Another value of an option, as YAML.
+    Option { name: &'static str, value: String, declared: String },
+    /// Another input.
+    Input { field: &'static str, change: Change },
+    /// Another output.
+    Output { field: &'static str, change: Change },
+    /// A sum that is divided by the wrong count.
+    Divided { field: &'static str, by: Count, instead_of: Count },
+}
+
+impl Hypothesis {
+    /// One part by itself; `None` where the options do not go together.
+    pub(crate) fn of(evidence: &Evidence, part: Part) -> Option<Hypothesis> {
+        let hypothesis =
+            Hypothesis { parts: Vec::new(), only: None, options: Arc::clone(&evidence.options) };
+        hypothesis.and(part)
+    }
+
+    /// With one part more; `None` where it does not go with the others.
+    pub(crate) fn and(&self, part: Part) -> Option<Hypothesis> {
+        let mut both = self.clone();
+        match &part {
+            Part::Fault { .. } if self.fault().is_some() => return None,
+            Part::Option { name, value, .. } => {
+                let again =
+                    |part: &Part| matches!(part, Part::Option { name: other, .. } if other == name);
+                if self.parts.iter().any(again) {
+                    return None;
+                }
+                both.options = both.options.with(name, value).ok()?;
+                both.options.check().ok()?;
+            }
+            Part::Input { field, .. }
+            | Part::Output { field, .. }
+            | Part::Divided { field, .. } => {
+                let again = |part: &Part| match part {
+                    Part::Input { field: other, .. }
+                    | Part::Output { field: other, .. }
+                    | Part::Divided { field: other, .. } => other == field,
+                    _ => false,
+                };
+                if self.parts.iter().any(again) {
+                    return None;
+                }
+            }
+            Part::Fault { .. } => {}
+        }
+        both.parts.push(part);
+        Some(both)
+    }
+
+    /// The same for some outputs only.
+    pub(crate) fn only(&self, fields: Vec<&'static str>) -> Hypothesis {
+        Hypothesis { only: Some(fields), ..self.clone() }
+    }
+
+    /// The fault among its parts.
+    pub(crate) fn fault(&self) -> Option<(&'static AnyFault, usize)> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Fault { fault, variant, .. } => Some((*fault, *variant)),
+            _ => None,
+        })
+    }
+
+    /// How much it assumes: of hypotheses that explain as much, the one that assumes least is told.
+    pub(crate) fn assumes(&self) -> usize {
+        let of = |part: &Part| match part {
+            Part::Fault { distance, .. } => 10 + (*distance).min(9),
+            Part::Option { .. } => 20,
+            Part::Input { .. } => 30,
+            Part::Divided { .. } => 32,
+            Part::Output { .. } => 35,
+        };
+        let parts: usize = self.parts.iter().map(of).sum();
+        parts + 30 * (self.parts.len() - 1) + if self.only.is_some() { 5 } else { 0 }
+    }
+
+    /// A name: the fault's id, or what is otherwise.
+    pub(crate) fn id(&self) -> String {
+        let of = |part: &Part| match part {
+            Part::Fault { fault, .. } => fault.id.to_owned(),
+            Part::Option { name, value, .. } => format!("{name}: {value}"),
+            Part::Input { field, change } | Part::Output { field, change } => {
+                format!("{field}: {}", change.told())
+            }
+            Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
+        };
+        let parts: Vec<String> = self.parts.iter().map(of).collect();
+        let only = self.only.as_ref().map(|fields| format!(" in {}", fields.join(", ")));
+        parts.join(" and ") + &only.unwrap_or_default()
+    }
+
+    /// What it says is wrong, in a sentence that stands after "as if": a summary of a fault stands
+    /// behind it.
+    pub(crate) fn told(&self) -> String {
+        let of = |part: &Part| match part {
+            Part::Fault { fault, .. } => format!("it had the bug `{}`", fault.id),
+            Part::Option { name, value, declared } => {
+                format!("`{name}` were {value} (declared: {declared})")
+            }
+            Part::Input { field, change } => format!("the input `{field}` were {}", change.told()),
+            Part::Output { field, change } => {
+                format!("the output `{field}` were {}", change.told())
+            }
+            Part::Divided { field, by, instead_of } => {
+                let [by, instead_of] = [by, instead_of].map(Count::told);
+                format!("`{field}` were divided by {by} instead of {instead_of}")
+            }
+        };
+        let parts: Vec<String> = self.parts.iter().map(of).collect();
+        let names = |fields: &Vec<&str>| {
+            let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+            format!(" in {} only", fields.join(" and "))
+        };
+        parts.join(", and ") + &self.only.as_ref().map(names).unwrap_or_default()
+    }
+
+    /// What it gives for a case; `None` where it says nothing about it.
+    pub(crate) fn output(&self, evidence: &Evidence, case: &Shared) -> Option<Shared> {
+        let contract = evidence.contract;
+        let dtype = evidence.place.dtype;
+        let mut changed = Shared::clone(case);
+        for part in &self.parts {
+            if let Part::Input { field, change } = part {
+                let values = changed_values(&changed, field, change)?;
+                changed = contract.case(&mut from(values)).ok()?;
+            }
+        }
+        let gives = || match self.fault() {
+            Some((fault, variant)) => {
+                let function: &AnyFunction = &fault.variants()[variant];
+                function.output(&*changed, &*self.options, dtype)
+            }
+            None => contract.reference(&*changed, &*self.options, dtype),
+        };
+        let mut output = guarded(gives).ok()?.rounded(dtype);
+        for part in &self.parts {
+            match part {
+                Part::Output { field, change } => {
+                    let values = changed_values(&output, field, change)?;
+                    output = contract.output(&mut from(values)).ok()?;
+                }
+                Part::Divided { field, by, instead_of } => {
+                    let [by, instead_of] = [by, instead_of].map(|count| count.of(&**case));
+                    if by == 0.0 {
+                        return None;
+                    }
+                    output = output.with_floats(&mut |name, floats| {
+                        if name == *field || name.starts_with("grad_") {
+                            floats.iter_mut().for_each(|x| *x *= instead_of / by);
+                        }
+                    });
+                }
+                _ => {}
+            }
+        }
+        Some(output)
+    }
+
+    /// The same, cell by cell. Where it says nothing, everything is right.
+    pub(crate) fn cells(&self, evidence: &Evidence, observed: &Observed) -> Vec<Given> {
+        self.cells_of(evidence, &observed.case, &observed.expected)
+    }
+
+    /// The same, of any case.
+    pub(crate) fn cells_of(
+        &self,
+        evidence: &Evidence,
+        case: &Shared,
+        expected: &ExpectedCells,
+    ) -> Vec<Given> {
+        let right = || cells(expected).map(|cell| cell.right()).collect();
+        let output = self.output(evidence, case);
+        let given = output.and_then(|output| {
+            let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+            given(&output, expected)
+        });
+        let Some(mut given) = given else { return right() };
+        if let Some(only) = &self.only {
+            let fields = fields(expected);
+            for ((one, cell), field) in given.iter_mut().zip(cells(expected)).zip(fields) {
+                if !only.contains(&field) {
+                    *one = cell.right();
+                }
+            }
+        }
+        given
+    }
+}
+
+/// The field of each cell.
+pub(crate) fn fields(expected: &ExpectedCells) -> impl Iterator<Item = &'static str> {
+    let numbers = expected.numbers.iter();
+    let numbers = numbers.flat_map(|Expected { field, numbers, .. }| vec![*field; numbers.len()]);
+    let texts = expected.texts.iter();
+    numbers.chain(texts.flat_map(|ExpectedTexts { field, texts }| vec![*field; texts.len()]))
+}
+
+type Named = Vec<(&'static str, Option<Value>)>;
+
+fn from(values: Named) -> impl FnMut(&'static str) -> Option<Value> {
+    let mut values = values;
+    move |name| values.iter_mut().find(|(other, _)| *other == name)?.1.take()
+}
+
+/// The values of a record with one field changed, that of every item where it is of a list's.
+fn changed_values(record: &Shared, field: &str, change: &Change) -> Option<Named> {
+    let values = record.values();
+    let other = |name: &str| {
+        let found = values.iter().find(|(other, _)| *other == name)?;
+        found.1.clone()
+    };
+    let mut any = false;
+    let changed = values.iter().map(|(name, value)| {
+        if !is_named(&[field], name) {
+            return Some((*name, value.clone()));
+        }
+        let Some(value) = value else { return Some((*name, None)) };
+        any = true;
+        Some((*name, Some(change.of(value, other)?)))
+    });
+    let changed: Option<Named> = changed.collect();
+    changed.filter(|_| any)
+}

@@ -1,0 +1,351 @@
+//! Diagnosis: what a component does in place of what the definition says.
+//!
+//! ```text
+//! evidence ──▶ families make hypotheses ──▶ tried on a few wrong cases ──▶ scored on all
+//!          ──▶ narrowed (outputs, regions) and paired ──▶ taken, best first, until all is explained
+//! ```
+//!
+//! A hypothesis is data: parts of which each changes a fault, an option, an input or an output of
+//! the reference. A family makes parts of what a contract declares; to add one, write its file in
+//! `families/` and name it in the list there.
+
+pub(crate) mod change;
+mod count;
+pub(crate) mod evidence;
+mod families;
+pub(crate) mod hypothesis;
+mod points;
+mod region;
+mod score;
+
+use crate::diagnosis::evidence::{Evidence, Observed, cells};
+use crate::diagnosis::hypothesis::{Hypothesis, Part, fields};
+use crate::diagnosis::region::Feature;
+use crate::diagnosis::score::{Bench, Fit, Half, Tally};
+use crate::report::{Diagnosis, Strength};
+
+/// Hypotheses that are compared on all cases, and those that are tried in pairs.
+const COMPARED: usize = 40;
+const PAIRED: usize = 3;
+
+/// Hypotheses that are tried in regions.
+const NARROWED: usize = 8;
+
+/// A hypothesis must agree with the component in this share of the cells in which it is wrong…
+const AGREEMENT: f64 = 0.6;
+
+/// … or explain this share of what is wrong, and agree in this one.
+const COVERAGE: f64 = 0.9;
+const LEAST: f64 = 0.3;
+
+/// Diagnoses of one component at the most, and other names that are told beside one.
+const TOLD: usize = 3;
+const BESIDE: usize = 3;
+
+/// A hypothesis that explains some of what a component does wrong.
+pub(crate) struct Explanation {
+    pub(crate) hypothesis: Hypothesis,
+    pub(crate) diagnosis: Diagnosis,
+    /// Whether it explains all that is wrong, and agrees everywhere.
+    pub(crate) is_exact: bool,
+}
+
+impl Explanation {
+    /// For each cell of a case, whether it is wrong, and whether this explains it.
+    pub(crate) fn on(
+        &self,
+        evidence: &Evidence,
+        observed: &Observed,
+    ) -> Option<(Vec<bool>, Vec<bool>)> {
+        let (expected, given) = observed.answered()?;
+        let planted = self.hypothesis.cells(evidence, observed);
+        let compared = cells(expected).zip(given.iter().zip(&planted));
+        let both = compared.map(|(cell, (given, planted))| {
+            let wrong = evidence.wrong(given, &cell);
+            let acts = evidence.wrong(planted, &cell);
+            (wrong, wrong && acts && evidence.alike(given, planted, &cell))
+        });
+        Some(both.unzip())
+    }
+}
+
+/// A hypothesis with how it does.
+struct Candidate {
+    hypothesis: Hypothesis,
+    region: Option<String>,
+    fit: Fit,
+}
+
+/// What explains the wrong outputs of a component, the best first.
+pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
+    let bench = Bench::new(evidence);
+    let mut open = bench.wrong.clone();
+    if !open.contains(&true) {
+        return Vec::new();
+    }
+    let total = count(&open);
+    let singles = tried(&bench);
+    let mut candidates: Vec<Candidate> = singles
+        .iter()
+        .filter(|(score, hypothesis)| *score > 0.0 || hypothesis.fault().is_some())
+        .take(COMPARED)
+        .map(|(_, hypothesis)| Candidate::of(&bench, hypothesis.clone(), None))
+        .collect();
+    if !candidates.iter().any(|candidate| candidate.is_exact(&bench, &open)) {
+        refine(&bench, &singles, &mut candidates, &open);
+    }
+    let mut explanations: Vec<Explanation> = Vec::new();
+    while explanations.len() < TOLD {
+        let Some(best) = best(&bench, &candidates, &open, total) else { break };
+        let diagnosis = told(&bench, &candidates, best, &open, total);
+        let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
+        let Candidate { hypothesis, fit, .. } = candidates.remove(best);
+        let explained =
+            fit.agrees.iter().zip(&bench.wrong).map(|(agrees, wrong)| *agrees && *wrong);
+        open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
+        // What is told beside it is not told again.
+        candidates.retain(|other| !diagnosis.alike.contains(&other.name()));
+        explanations.push(Explanation { hypothesis, diagnosis, is_exact });
+    }
+    explanations
+}
+
+/// Where a component is wrong that nothing explains: in words, with the counts.
+pub(crate) fn where_wrong(evidence: &Evidence) -> Option<String> {
+    let bench = Bench::new(evidence);
+    let features = region::features(&bench);
+    let (told, [both, of, found, all]) = region::separating(&features, &bench.wrong)?;
+    Some(format!(
+        "where {told}: {both} of {of} such outputs are wrong, {found} of {all} wrong ones"
+    ))
+}
+
+/// All single hypotheses with how they do on the first wrong cases, the best first.
+fn tried(bench: &Bench<'_>) -> Vec<(f64, Hypothesis)> {
+    let parts = families::parts(bench).into_iter();
+    let made = parts.filter_map(|part| Hypothesis::of(bench.evidence, part));
+    let mut tried: Vec<(f64, Hypothesis)> =
+        made.map(|hypothesis| (bench.first_score(&hypothesis), hypothesis)).collect();
+    // Stable: of equal ones those that assume less come first.
+    tried.sort_by(|(a, one), (b, other)| {
+        b.total_cmp(a).then_with(|| one.assumes().cmp(&other.assumes()))
+    });
+    tried
+}
+
+/// Adds hypotheses of some outputs only, in some region only, and of two parts.
+fn refine(
+    bench: &Bench<'_>,
+    singles: &[(f64, Hypothesis)],
+    candidates: &mut Vec<Candidate>,
+    open: &[bool],
+) {
+    let score = |candidate: &Candidate| bench.tally(&candidate.fit, open, Half::Chosen).score();
+    let by_score = |candidates: &mut Vec<Candidate>| {
+        candidates.sort_by(|a, b| {
+            let assumes = || a.hypothesis.assumes().cmp(&b.hypothesis.assumes());
+            score(b).total_cmp(&score(a)).then_with(assumes)
+        });
+    };
+    by_score(candidates);
+    let mut more = Vec::new();
+    let outputs = outputs(bench);
+    if outputs.len() > 1 {
+        for candidate in candidates.iter().take(2 * NARROWED) {
+            for field in &outputs {
+                let hypothesis = candidate.hypothesis.only(vec![field]);
+                more.push(Candidate::of(bench, hypothesis, None));
+            }
+        }
+    }
+    candidates.append(&mut more);
+    by_score(candidates);
+    for candidate in candidates.iter().take(PAIRED) {
+        if candidate.hypothesis.parts.len() > 1 {
+            continue;
+        }
+        let alone = bench.first_score(&candidate.hypothesis);
+        let second = singles.iter().flat_map(|(_, second)| second.parts.first());
+        let mut pairs: Vec<(f64, Hypothesis)> = second
+            .filter_map(|part| candidate.hypothesis.and(part.clone()))
+            .map(|pair| (bench.first_score(&pair), pair))
+            .filter(|(score, _)| *score > alone + 0.05)
+            .collect();
+        pairs.sort_by(|(a, one), (b, other)| {
+            b.total_cmp(a).then_with(|| one.assumes().cmp(&other.assumes()))
+        });
+        let best = pairs.into_iter().take(PAIRED);
+        more.extend(best.map(|(_, pair)| Candidate::of(bench, pair, None)));
+    }
+    candidates.append(&mut more);
+    by_score(candidates);
+    if candidates.first().is_some_and(|best| best.is_exact(bench, open)) {
+        return;
+    }
+    let features = region::features(bench);
+    for candidate in candidates.iter().take(NARROWED) {
+        let whole = bench.tally(&candidate.fit, open, Half::Chosen).score();
+        let narrowed =
+            features.iter().map(|feature| (feature, region::within(&candidate.fit, feature)));
+        let scored =
+            narrowed.map(|(feature, fit)| (bench.tally(&fit, open, Half::Chosen), feature, fit));
+        // It must be right about every cell of its region.
+        let right = scored.filter(|(tally, ..)| tally.acts > 0 && tally.agreement() == 1.0);
+        let best = right.first_max(|(tally, ..)| tally.score());
+        if let Some((tally, Feature { told, .. }, fit)) = best
+            && tally.score() > whole
+        {
+            let hypothesis = candidate.hypothesis.clone();
+            more.push(Candidate { hypothesis, region: Some(told.clone()), fit });
+        }
+    }
+    candidates.append(&mut more);
+}
+
+/// The outputs that are compared.
+fn outputs(bench: &Bench<'_>) -> Vec<&'static str> {
+    let mut known: Vec<&'static str> = Vec::new();
+    for (observed, _) in bench.cases() {
+        for field in fields(&observed.expected) {
+            if known.last() != Some(&field) && !known.contains(&field) {
+                known.push(field);
+            }
+        }
+    }
+    known
+}
+
+/// The candidate that explains most of what is open, if any says enough.
+fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Option<usize> {
+    let says_enough = |candidate: &Candidate| {
+        let tally = bench.tally(&candidate.fit, open, Half::Both);
+        let counted = bench.tally(&candidate.fit, open, Half::Counted);
+        let agrees = counted.agreement() >= AGREEMENT
+            || (counted.coverage() >= COVERAGE && counted.agreement() >= LEAST)
+            || (counted.acts == 0 && tally.agreement() == 1.0);
+        agrees
+            && tally.explained * 100 >= total
+            && tally.explained > 0
+            && bench.different(&candidate.fit) >= candidate.needs()
+    };
+    let rank = |candidate: &Candidate| {
+        let tally = bench.tally(&candidate.fit, open, Half::Chosen);
+        // What differs by less than this is the same.
+        let score = (tally.score() * 200.0).round();
+        (score, candidate.assumes())
+    };
+    let usable = (0..all.len()).filter(|at| says_enough(&all[*at]));
+    usable.min_by(|a, b| {
+        let [(a, less), (b, more)] = [*a, *b].map(|at| rank(&all[at]));
+        b.total_cmp(&a).then(less.cmp(&more))
+    })
+}
+
+/// What is told of a candidate.
+fn told(
+    bench: &Bench<'_>,
+    all: &[Candidate],
+    chosen: usize,
+    open: &[bool],
+    total: usize,
+) -> Diagnosis {
+    let candidate = &all[chosen];
+    let whole = bench.tally(&candidate.fit, &bench.wrong, Half::Both);
+    let mut counted = bench.tally(&candidate.fit, &bench.wrong, Half::Counted);
+    if counted.cases == 0 {
+        counted = whole;
+    }
+    let is_exact = candidate.is_exact(bench, &bench.wrong);
+    let strength = match (&candidate.region, whole.agreement()) {
+        (None, 1.0) if is_exact => Strength::Exactly,
+        (Some(_), 1.0) => Strength::Region,
+        _ => Strength::Partly,
+    };
+    let equal = |other: &&Candidate| {
+        other.name() != candidate.name()
+            && other.hypothesis.parts.len() <= candidate.hypothesis.parts.len()
+            && bench.tally(&other.fit, open, Half::Both)
+                == bench.tally(&candidate.fit, open, Half::Both)
+            && other.fit.agrees == candidate.fit.agrees
+    };
+    let mut beside: Vec<&Candidate> = all.iter().filter(equal).collect();
+    beside.sort_by_key(|other| other.assumes());
+    let mut alike: Vec<String> = Vec::new();
+    for name in beside.into_iter().map(Candidate::name) {
+        if alike.len() < BESIDE && !alike.contains(&name) {
+            alike.push(name);
+        }
+    }
+    let fault = candidate.hypothesis.fault();
+    let mut diagnosis = Diagnosis {
+        fault: candidate.name(),
+        matches: counted.matches,
+        of: counted.cases,
+        explains: whole.explained as f64 / total.max(1) as f64,
+        summary: fault.map_or(String::new(), |(fault, _)| fault.summary.to_owned()),
+        told: candidate.told(),
+        strength,
+        alike,
+        by_outcomes: false,
+        points: Vec::new(),
+        texts: Vec::new(),
+    };
+    points::fill(bench.evidence, &candidate.hypothesis, &mut diagnosis);
+    diagnosis
+}
+
+impl Candidate {
+    fn of(bench: &Bench<'_>, hypothesis: Hypothesis, region: Option<String>) -> Candidate {
+        let fit = bench.fit(&hypothesis);
+        Candidate { hypothesis, region, fit }
+    }
+
+    /// Whether it is the same as the component on every compared cell.
+    fn is_exact(&self, bench: &Bench<'_>, open: &[bool]) -> bool {
+        let Tally { acts, agrees, explained, open, .. } = bench.tally(&self.fit, open, Half::Both);
+        acts == agrees && explained == open && bench.different(&self.fit) >= self.needs()
+    }
+
+    /// How many different wrong outputs it must explain: what assumes more needs more.
+    fn needs(&self) -> usize {
+        let fitted = |part: &Part| match part {
+            Part::Fault { .. } => 0,
+            Part::Option { .. } | Part::Input { .. } => 1,
+            Part::Output { .. } | Part::Divided { .. } => 2,
+        };
+        let parts: usize = self.hypothesis.parts.iter().map(fitted).sum();
+        let several = 2 * (self.hypothesis.parts.len() - 1);
+        (parts + several + if self.region.is_some() { 2 } else { 0 }).max(1)
+    }
+
+    fn assumes(&self) -> usize {
+        self.hypothesis.assumes() + if self.region.is_some() { 8 } else { 0 }
+    }
+
+    fn name(&self) -> String {
+        let region = self.region.as_ref().map(|region| format!(" where {region}"));
+        self.hypothesis.id() + &region.unwrap_or_default()
+    }
+
+    fn told(&self) -> String {
+        let region =
+            self.region.as_ref().map(|region| format!(" where {region}, and right elsewhere"));
+        self.hypothesis.told() + &region.unwrap_or_default()
+    }
+}
+
+/// The first of the largest.
+trait FirstMax: Iterator + Sized {
+    fn first_max(self, of: impl Fn(&Self::Item) -> f64) -> Option<Self::Item> {
+        self.fold(None, |best: Option<Self::Item>, one| match best {
+            Some(best) if of(&best) >= of(&one) => Some(best),
+            _ => Some(one),
+        })
+    }
+}
+
+impl<I: Iterator> FirstMax for I {}
+
+fn count(flags: &[bool]) -> usize {
+    flags.iter().filter(|flag| **flag).count()
+}

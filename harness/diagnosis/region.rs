@@ -1,0 +1,208 @@
+//! Regions: on which cases, rows or places a component is wrong, in features that anybody can see.
+
+use crate::diagnosis::evidence::{Observed, places};
+use crate::diagnosis::score::{Bench, Fit};
+use crate::generate::axes::Axes;
+use crate::value::record::{AnyRecord, ValueRef};
+
+/// A feature of cells: whether each has it.
+pub(crate) struct Feature {
+    /// What the cells have in common, after "where": "`rewards` is negative".
+    pub(crate) told: String,
+    /// For each cell.
+    pub(crate) holds: Vec<bool>,
+}
+
+/// The features of all cells that some have and others do not.
+pub(crate) fn features(bench: &Bench<'_>) -> Vec<Feature> {
+    let evidence = bench.evidence;
+    let axes = evidence.contract.axes();
+    let count = bench.wrong.len();
+    let mut features: Vec<Feature> = Vec::new();
+    let mut set = |told: String, at: usize| {
+        let known = features.iter().position(|feature| feature.told == told);
+        let known = known.unwrap_or_else(|| {
+            features.push(Feature { told, holds: vec![false; count] });
+            features.len() - 1
+        });
+        features[known].holds[at] = true;
+    };
+    for (observed, range) in bench.cases() {
+        let mut of_case: Vec<String> = evidence
+            .contract
+            .classes()
+            .iter()
+            .filter(|class| class.contains(&*observed.case, &*evidence.options))
+            .map(|class| format!("the case is `{}`", class.id))
+            .collect();
+        of_case.extend(sizes(&*observed.case, axes));
+        for (at, (field, place)) in range.zip(places(&observed.expected)) {
+            of_case.iter().for_each(|told| set(told.clone(), at));
+            set(format!("it is `{field}`"), at);
+            of_place(axes, observed, field, &place, &mut |told| set(told, at));
+        }
+    }
+    let mut opposites = Vec::new();
+    for Feature { told, holds } in &features {
+        let told = match told.strip_prefix("not ") {
+            Some(other) => other.to_owned(),
+            None => format!("not: {told}"),
+        };
+        opposites.push(Feature { told, holds: holds.iter().map(|holds| !holds).collect() });
+    }
+    features.extend(opposites);
+    features.retain(|feature| feature.holds.contains(&true) && feature.holds.contains(&false));
+    features
+}
+
+/// How long the axes of a case are.
+fn sizes(case: &dyn AnyRecord, axes: &Axes) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    case.each(&mut |field, value| {
+        let Some(value) = value else {
+            told.push(format!("`{field}` is absent"));
+            return;
+        };
+        for (axis, length) in value.shape().iter().enumerate() {
+            let Some(letter) = axes.letter(field, axis) else { continue };
+            let mut say = |feature: String| {
+                if !told.contains(&feature) {
+                    told.push(feature);
+                }
+            };
+            match length {
+                0 | 1 => say(format!("{letter} is {length}")),
+                _ => {
+                    for least in [2, 3, 4, 8].into_iter().skip(1).filter(|least| length >= least) {
+                        say(format!("{letter} is {least} or more"));
+                    }
+                    if length % 2 == 1 {
+                        say(format!("{letter} is odd"));
+                    }
+                }
+            }
+        }
+        if let ValueRef::Bool(mask) = value {
+            let mut rows = mask.rows().into_iter().map(|row| {
+                let first = row.iter().position(|kept| *kept);
+                let last = row.iter().rposition(|kept| *kept);
+                let inside = first.zip(last).map(|(first, last)| last - first + 1);
+                (row.iter().filter(|kept| **kept).count(), inside.unwrap_or(0))
+            });
+            if rows.any(|(tokens, inside)| tokens < inside) {
+                told.push(format!("`{field}` has a hole"));
+            }
+        }
+    });
+    told
+}
+
+/// What stands where an output stands: in each input that shares its axes.
+fn of_place(
+    axes: &Axes,
+    observed: &Observed,
+    output: &str,
+    place: &[usize],
+    set: &mut dyn FnMut(String),
+) {
+    let letters: Vec<(char, usize)> = place
+        .iter()
+        .enumerate()
+        .filter_map(|(axis, at)| Some((axes.letter(output, axis)?, *at)))
+        .collect();
+    for (letter, at) in &letters {
+        if *at == 0 {
+            set(format!("it is the first along {letter}"));
+        }
+        let length = axes.find_length(&*observed.case, *letter);
+        if length == Some(at + 1) {
+            set(format!("it is the last along {letter}"));
+        }
+    }
+    observed.case.each(&mut |field, value| {
+        let Some(value) = value else { return };
+        let shape = value.shape();
+        let index: Option<Vec<usize>> = (0..shape.len())
+            .map(|axis| {
+                let letter = axes.letter(field, axis)?;
+                letters.iter().find(|(other, _)| *other == letter).map(|(_, at)| *at)
+            })
+            .collect();
+        let Some(index) = index.filter(|index| index.iter().zip(shape).all(|(at, n)| at < n))
+        else {
+            return;
+        };
+        match value {
+            ValueRef::Float(array) => {
+                let x = array[&*index];
+                let of = match x {
+                    x if x.is_nan() => "NaN",
+                    x if x < 0.0 => "negative",
+                    0.0 => "0",
+                    _ => "positive",
+                };
+                set(format!("`{field}` is {of}"));
+                for limit in [1.0, 10.0, 100.0] {
+                    if x.abs() > limit {
+                        set(format!("`{field}` is beyond ±{limit}"));
+                    }
+                }
+            }
+            ValueRef::Bool(array) if array[&*index] => set(format!("`{field}` is true")),
+            ValueRef::Text(array) => of_text(field, &array[&*index], set),
+            ValueRef::TextOrNull(array) => match &array[&*index] {
+                Some(text) => of_text(field, text, set),
+                None => set(format!("`{field}` is null")),
+            },
+            _ => {}
+        }
+    });
+}
+
+fn of_text(field: &str, text: &str, set: &mut dyn FnMut(String)) {
+    let features: [(&str, bool); 11] = [
+        ("is empty", text.is_empty()),
+        ("is white space", !text.is_empty() && text.trim().is_empty()),
+        ("has several lines", text.trim_end().contains('\n')),
+        ("ends in white space", text.trim_end() != text),
+        ("begins with white space", text.trim_start() != text),
+        ("has an upper-case letter", text.chars().any(char::is_uppercase)),
+        ("has a letter outside ASCII", !text.is_ascii()),
+        ("has a comma", text.contains(',')),
+        ("has a minus sign", text.contains('-')),
+        ("has a decimal point", text.contains('.')),
+        ("has a digit", text.contains(|c: char| c.is_ascii_digit())),
+    ];
+    for (told, _) in features.into_iter().filter(|(_, holds)| *holds) {
+        set(format!("`{field}` {told}"));
+    }
+}
+
+/// The fit of a hypothesis that acts in a region only.
+pub(crate) fn within(fit: &Fit, feature: &Feature) -> Fit {
+    let both = |flags: &[bool]| -> Vec<bool> {
+        flags.iter().zip(&feature.holds).map(|(a, b)| *a && *b).collect()
+    };
+    Fit { acts: both(&fit.acts), agrees: both(&fit.agrees) }
+}
+
+/// Where a component is wrong, if one feature says so: the words, how many of the cells with the
+/// feature are wrong, and of how many wrong ones it is the feature.
+pub(crate) fn separating(features: &[Feature], wrong: &[bool]) -> Option<(String, [usize; 4])> {
+    let all = wrong.iter().filter(|wrong| **wrong).count();
+    let of = |feature: &Feature| {
+        let of = feature.holds.iter().filter(|holds| **holds).count();
+        let both = feature.holds.iter().zip(wrong).filter(|(a, b)| **a && **b).count();
+        (both, of)
+    };
+    let score = |feature: &Feature| {
+        let (both, of) = of(feature);
+        2.0 * both as f64 / (of + all).max(1) as f64
+    };
+    // Of equal ones the first.
+    let best = features.iter().rev().max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    let base = 2.0 * all as f64 / (wrong.len() + all).max(1) as f64;
+    let (both, of) = of(best);
+    (score(best) > 0.6 && score(best) > base + 0.1)
+        .then(|| (best.told.clone(), [both, of, both, all]))
+}

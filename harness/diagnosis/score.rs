@@ -1,0 +1,238 @@
+//! Scoring: how well a hypothesis agrees with what a component gave.
+//!
+//! A hypothesis is chosen on one half of the cases, and what is said of it is counted on the other.
+//! Where too few cases are wrong for two halves, both are done on all of them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::diagnosis::evidence::{Evidence, Given, Observed, cells};
+use crate::diagnosis::hypothesis::Hypothesis;
+
+/// Cases on which every hypothesis is tried first.
+const FIRST: usize = 10;
+
+/// Fewer wrong cases than this are not divided into halves.
+const FEW: usize = 8;
+
+/// The evidence laid out for comparing: all cells of all cases in one sequence.
+pub(crate) struct Bench<'a> {
+    pub(crate) evidence: &'a Evidence,
+    answered: Vec<&'a Observed>,
+    /// The cells of each case.
+    cells: Vec<Range<usize>>,
+    /// Whether the component is wrong there.
+    pub(crate) wrong: Vec<bool>,
+    /// The cases on which a hypothesis is tried first: wrong ones of the first half, small ones.
+    first: Vec<usize>,
+    halves: bool,
+}
+
+/// A half of the cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// Where a hypothesis is chosen.
+    Chosen,
+    /// Where what is said of it is counted.
+    Counted,
+    Both,
+}
+
+/// How a hypothesis does on every cell.
+#[derive(Clone)]
+pub(crate) struct Fit {
+    /// It is wrong there.
+    pub(crate) acts: Vec<bool>,
+    /// It is wrong, and the component is the same.
+    pub(crate) agrees: Vec<bool>,
+}
+
+/// A fit in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Cells in which the hypothesis is wrong.
+    pub(crate) acts: usize,
+    /// Those in which the component is the same.
+    pub(crate) agrees: usize,
+    /// Those of them in which the component is wrong and nothing else explains it.
+    pub(crate) explained: usize,
+    /// Cells in which the component is wrong and nothing else explains it.
+    pub(crate) open: usize,
+    /// Cases in which the hypothesis is wrong.
+    pub(crate) cases: u64,
+    /// Those in which the component is the same wherever it is.
+    pub(crate) matches: u64,
+}
+
+impl Tally {
+    /// Agreement and coverage in one: 1 where the component does what the hypothesis does and
+    /// nothing else wrong.
+    pub(crate) fn score(&self) -> f64 {
+        let contradicted = self.acts - self.agrees;
+        let all = 2 * self.explained + contradicted + (self.open - self.explained);
+        2.0 * self.explained as f64 / all.max(1) as f64
+    }
+
+    /// The share of the cells in which the hypothesis is wrong that the component has alike.
+    pub(crate) fn agreement(&self) -> f64 {
+        self.agrees as f64 / self.acts.max(1) as f64
+    }
+
+    /// The share of the wrong cells that it explains.
+    pub(crate) fn coverage(&self) -> f64 {
+        self.explained as f64 / self.open.max(1) as f64
+    }
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) fn new(evidence: &'a Evidence) -> Self {
+        let is_answered = |observed: &&Observed| observed.given.is_some();
+        let answered: Vec<&Observed> = evidence.observed.iter().filter(is_answered).collect();
+        let mut ranges = Vec::new();
+        let mut from = 0;
+        for observed in &answered {
+            let count = cells(&observed.expected).count();
+            ranges.push(from..from + count);
+            from += count;
+        }
+        let wrong = evidence.wrong_cells();
+        let is_wrong = |at: &usize| wrong[ranges[*at].clone()].contains(&true);
+        let wrong_cases: Vec<usize> = (0..answered.len()).filter(is_wrong).collect();
+        let halves = wrong_cases.len() >= FEW;
+        let mut first: Vec<usize> =
+            wrong_cases.into_iter().filter(|at| !halves || at.is_multiple_of(2)).collect();
+        first.sort_by_key(|at| (ranges[*at].len() > 64, ranges[*at].len() < 3, *at));
+        // The simplest cases say least: a few of them, and a few of the others.
+        let step = first.len().div_ceil(FIRST).max(1);
+        let first = first.into_iter().step_by(step).collect();
+        Bench { evidence, answered, cells: ranges, wrong, first, halves }
+    }
+
+    /// The cases on which hypotheses are chosen.
+    pub(crate) fn chosen(&self) -> impl Iterator<Item = &'a Observed> {
+        let cases = self.answered.iter().enumerate();
+        cases.filter(|(at, _)| self.is_in(*at, Half::Chosen)).map(|(_, observed)| *observed)
+    }
+
+    /// All cases, each with the places of its cells in the sequence.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = (&'a Observed, Range<usize>)> {
+        self.answered.iter().copied().zip(self.cells.iter().cloned())
+    }
+
+    fn is_in(&self, case: usize, half: Half) -> bool {
+        !self.halves
+            || match half {
+                Half::Chosen => case.is_multiple_of(2),
+                Half::Counted => !case.is_multiple_of(2),
+                Half::Both => true,
+            }
+    }
+
+    /// How a hypothesis does on all cases.
+    pub(crate) fn fit(&self, hypothesis: &Hypothesis) -> Fit {
+        let mut fit =
+            Fit { acts: vec![false; self.wrong.len()], agrees: vec![false; self.wrong.len()] };
+        for case in 0..self.answered.len() {
+            self.fit_case(hypothesis, case, &mut fit);
+        }
+        fit
+    }
+
+    fn fit_case(&self, hypothesis: &Hypothesis, case: usize, fit: &mut Fit) {
+        let observed = self.answered[case];
+        let Some(given) = &observed.given else { return };
+        let planted = hypothesis.cells(self.evidence, observed);
+        let compared = cells(&observed.expected).zip(given.iter().zip(&planted));
+        for (at, (cell, (given, planted))) in self.cells[case].clone().zip(compared) {
+            let acts = self.evidence.wrong(planted, &cell);
+            fit.acts[at] = acts;
+            fit.agrees[at] = acts && self.evidence.alike(given, planted, &cell);
+        }
+    }
+
+    /// How it does on the first few wrong cases; it is left after two on which it is nothing.
+    pub(crate) fn first_score(&self, hypothesis: &Hypothesis) -> f64 {
+        let mut fit =
+            Fit { acts: vec![false; self.wrong.len()], agrees: vec![false; self.wrong.len()] };
+        let mut explained = 0;
+        let mut tally = Tally::default();
+        for (tried, case) in self.first.iter().enumerate() {
+            self.fit_case(hypothesis, *case, &mut fit);
+            for at in self.cells[*case].clone() {
+                tally.acts += usize::from(fit.acts[at]);
+                tally.agrees += usize::from(fit.agrees[at]);
+                tally.open += usize::from(self.wrong[at]);
+                tally.explained += usize::from(self.wrong[at] && fit.agrees[at]);
+            }
+            explained += usize::from(tally.explained > 0);
+            if tried >= 3 && explained == 0 && tried + 1 < self.first.len() && tally.acts > 0 {
+                return 0.0;
+            }
+        }
+        tally.score()
+    }
+
+    /// How far from the component a hypothesis is on the first wrong cases: 0 where it is the same,
+    /// 1 where the definition is as close.
+    pub(crate) fn loss(&self, hypothesis: &Hypothesis) -> f64 {
+        let (mut loss, mut count) = (0.0, 0);
+        for case in &self.first {
+            let observed = self.answered[*case];
+            let Some(given) = &observed.given else { continue };
+            let planted = hypothesis.cells(self.evidence, observed);
+            let compared = cells(&observed.expected).zip(given.iter().zip(&planted));
+            for (cell, (given, planted)) in compared {
+                if !self.evidence.wrong(given, &cell) {
+                    continue;
+                }
+                count += 1;
+                loss += match (given, planted, cell.right()) {
+                    _ if self.evidence.alike(given, planted, &cell) => 0.0,
+                    (Given::Number(given), Given::Number(planted), Given::Number(right)) => {
+                        let share = (given - planted).abs() / (given - right).abs();
+                        if share.is_finite() { share.min(1.0) } else { 1.0 }
+                    }
+                    _ => 1.0,
+                };
+            }
+        }
+        loss / f64::from(count.max(1))
+    }
+
+    /// A fit in numbers: of the cells of one half, those that are open to be explained.
+    pub(crate) fn tally(&self, fit: &Fit, open: &[bool], half: Half) -> Tally {
+        let mut tally = Tally::default();
+        for (case, range) in self.cells.iter().enumerate() {
+            if !self.is_in(case, half) {
+                continue;
+            }
+            let (mut acts, mut agrees) = (false, true);
+            for at in range.clone() {
+                let explained = fit.agrees[at] && self.wrong[at];
+                tally.open += usize::from(open[at]);
+                tally.explained += usize::from(explained && open[at]);
+                tally.acts += usize::from(fit.acts[at]);
+                tally.agrees += usize::from(fit.agrees[at]);
+                acts |= fit.acts[at];
+                agrees &= !fit.acts[at] || fit.agrees[at];
+            }
+            tally.cases += u64::from(acts);
+            tally.matches += u64::from(acts && agrees);
+        }
+        tally
+    }
+
+    /// How many different wrong outputs a fit explains, up to a few: one constant says little.
+    pub(crate) fn different(&self, fit: &Fit) -> usize {
+        let mut different = BTreeSet::new();
+        for (observed, range) in self.cases() {
+            let Some(given) = &observed.given else { continue };
+            for (at, (cell, given)) in range.zip(cells(&observed.expected).zip(given)) {
+                if fit.agrees[at] && self.wrong[at] && different.len() < 16 {
+                    different.insert(format!("{given:?} {:?}", cell.right()));
+                }
+            }
+        }
+        different.len()
+    }
+}
