@@ -199,6 +199,7 @@ fn the_shrinker_asks_about_valid_and_smaller_cases_only(contract: Contract) {
 fn case_files_read_back_bit_for_bit(contract: Contract) {
     some_cases(contract, |case, options, _| {
         let file = CaseFile {
+            also: Vec::new(),
             contract,
             invariant: Some(contract.invariants()[0].id.to_owned()),
             component: Some("a: b # c".to_owned()),

@@ -91,7 +91,6 @@ impl Evidence {
     }
 
     /// The same, of a case that is no part of the evidence; `None` where nothing can be compared.
-    #[cfg(feature = "fuzz")]
     pub(crate) fn observed_again(&self, case: &Shared, returned: &Returned) -> Option<Observed> {
         let gradient = self.contract.wants_gradient(&*self.options);
         let mut expected = self.expected(case, gradient);

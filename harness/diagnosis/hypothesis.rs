@@ -23,6 +23,9 @@ pub(crate) struct Hypothesis {
     options: Arc<dyn AnyOptions>,
 }
 
+/// Every output of numbers, in the place of a field.
+pub(crate) const EVERY: &str = "*";
+
 /// One thing that is otherwise.
 #[derive(Clone)]
 pub(crate) enum Part {
@@ -96,6 +99,8 @@ impl Hypothesis {
     /// How much it assumes: of hypotheses that explain as much, the one that assumes least is told.
     pub(crate) fn assumes(&self) -> usize {
         let of = |part: &Part| match part {
+            // Beside something else, what a fault does is told better by what it changes.
+            Part::Fault { .. } if self.parts.len() > 1 => 21,
             Part::Fault { distance, .. } => 10 + (*distance).min(9),
             Part::Option { .. } => 20,
             Part::Input { .. } => 30,
@@ -130,6 +135,9 @@ impl Hypothesis {
                 format!("`{name}` were {value} (declared: {declared})")
             }
             Part::Input { field, change } => format!("the input `{field}` were {}", change.told()),
+            Part::Output { field: EVERY, change } => {
+                format!("every output were {}", change.told())
+            }
             Part::Output { field, change } => {
                 format!("the output `{field}` were {}", change.told())
             }
@@ -243,7 +251,11 @@ fn changed_values(record: &Shared, field: &str, change: &Change) -> Option<Named
     };
     let mut any = false;
     let changed = values.iter().map(|(name, value)| {
-        if !is_named(&[field], name) {
+        let is_meant = match value {
+            Some(Value::Float(_)) if field == EVERY => true,
+            _ => is_named(&[field], name),
+        };
+        if !is_meant {
             return Some((*name, value.clone()));
         }
         let Some(value) = value else { return Some((*name, None)) };

@@ -18,8 +18,10 @@ mod points;
 mod region;
 mod score;
 
+use crate::diagnosis::change::Change;
 use crate::diagnosis::evidence::{Evidence, Observed, cells};
-use crate::diagnosis::hypothesis::{Hypothesis, Part, fields};
+use crate::diagnosis::families::Family;
+use crate::diagnosis::hypothesis::{EVERY, Hypothesis, Part, fields};
 use crate::diagnosis::region::Feature;
 use crate::diagnosis::score::{Bench, Fit, Half, Tally};
 use crate::report::{Diagnosis, Strength};
@@ -84,14 +86,20 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
         return Vec::new();
     }
     let total = count(&open);
-    let singles = tried(&bench);
-    let mut candidates: Vec<Candidate> = singles
-        .iter()
-        .filter(|(score, hypothesis)| *score > 0.0 || hypothesis.fault().is_some())
-        .take(COMPARED)
-        .map(|(_, hypothesis)| Candidate::of(&bench, hypothesis.clone(), None))
-        .collect();
-    if !candidates.iter().any(|candidate| candidate.is_exact(&bench, &open)) {
+    let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
+    let (mut singles, mut candidates) = (Vec::new(), Vec::new());
+    for families in families::FAMILIES {
+        if !candidates.iter().any(is_exact) {
+            let tried = tried(&bench, families);
+            let compared = tried.iter().filter(|(score, _)| *score > 0.0).take(COMPARED);
+            candidates.extend(compared.map(|(_, one)| Candidate::of(&bench, one.clone(), None)));
+            singles.extend(tried);
+        }
+    }
+    if !candidates.iter().any(is_exact) {
+        scaled(&bench, &singles, &mut candidates);
+    }
+    if !candidates.iter().any(is_exact) {
         refine(&bench, &singles, &mut candidates, &open);
     }
     let mut explanations: Vec<Explanation> = Vec::new();
@@ -120,9 +128,10 @@ pub(crate) fn where_wrong(evidence: &Evidence) -> Option<String> {
     ))
 }
 
-/// All single hypotheses with how they do on the first wrong cases, the best first.
-fn tried(bench: &Bench<'_>) -> Vec<(f64, Hypothesis)> {
-    let parts = families::parts(bench).into_iter();
+/// The single hypotheses of some families with how they do on the first wrong cases, the best
+/// first.
+fn tried(bench: &Bench<'_>, families: &[Family]) -> Vec<(f64, Hypothesis)> {
+    let parts = families.iter().flat_map(|family| family(bench));
     let made = parts.filter_map(|part| Hypothesis::of(bench.evidence, part));
     let mut tried: Vec<(f64, Hypothesis)> =
         made.map(|hypothesis| (bench.first_score(&hypothesis), hypothesis)).collect();
@@ -131,6 +140,20 @@ fn tried(bench: &Bench<'_>) -> Vec<(f64, Hypothesis)> {
         b.total_cmp(a).then_with(|| one.assumes().cmp(&other.assumes()))
     });
     tried
+}
+
+/// Adds hypotheses whose outputs are all off by one factor besides.
+fn scaled(bench: &Bench<'_>, singles: &[(f64, Hypothesis)], candidates: &mut Vec<Candidate>) {
+    for (_, hypothesis) in singles {
+        if matches!(hypothesis.parts[..], [Part::Output { .. } | Part::Divided { .. }]) {
+            continue;
+        }
+        let factor = bench.factor(hypothesis).map(families::outputs::shortest);
+        let change =
+            factor.map(|factor| Part::Output { field: EVERY, change: Change::Times(factor) });
+        let both = change.and_then(|change| hypothesis.and(change));
+        candidates.extend(both.map(|both| Candidate::of(bench, both, None)));
+    }
 }
 
 /// Adds hypotheses of some outputs only, in some region only, and of two parts.
@@ -230,8 +253,8 @@ fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Op
     };
     let rank = |candidate: &Candidate| {
         let tally = bench.tally(&candidate.fit, open, Half::Chosen);
-        // What differs by less than this is the same.
-        let score = (tally.score() * 200.0).round();
+        // What differs by less than this is the same, but for what is the same everywhere.
+        let score = (tally.score() * 200.0).round() + f64::from(candidate.is_exact(bench, open));
         (score, candidate.assumes())
     };
     let usable = (0..all.len()).filter(|at| says_enough(&all[*at]));
@@ -270,6 +293,17 @@ fn told(
     };
     let mut beside: Vec<&Candidate> = all.iter().filter(equal).collect();
     beside.sort_by_key(|other| other.assumes());
+    // What a known bug changes is told, where that is one option.
+    let plain = |other: &&&Candidate| {
+        matches!(other.hypothesis.parts[..], [Part::Option { .. }])
+            && other.region == candidate.region
+    };
+    let told = match candidate.hypothesis.parts[..] {
+        [Part::Fault { .. }] => beside.iter().find(plain).map(|other| other.told()),
+        _ => None,
+    };
+    // Pairs are equal to many others that split the same change in another way.
+    beside.retain(|other| other.hypothesis.parts.len() == 1);
     let mut alike: Vec<String> = Vec::new();
     for name in beside.into_iter().map(Candidate::name) {
         if alike.len() < BESIDE && !alike.contains(&name) {
@@ -283,7 +317,7 @@ fn told(
         of: counted.cases,
         explains: whole.explained as f64 / total.max(1) as f64,
         summary: fault.map_or(String::new(), |(fault, _)| fault.summary.to_owned()),
-        told: candidate.told(),
+        told: told.unwrap_or_else(|| candidate.told()),
         strength,
         alike,
         by_outcomes: false,

@@ -1,6 +1,6 @@
 //! Regions: on which cases, rows or places a component is wrong, in features that anybody can see.
 
-use crate::diagnosis::evidence::{Observed, places};
+use crate::diagnosis::evidence::{Given, Observed, cells, places};
 use crate::diagnosis::score::{Bench, Fit};
 use crate::generate::axes::Axes;
 use crate::value::record::{AnyRecord, ValueRef};
@@ -36,9 +36,17 @@ pub(crate) fn features(bench: &Bench<'_>) -> Vec<Feature> {
             .map(|class| format!("the case is `{}`", class.id))
             .collect();
         of_case.extend(sizes(&*observed.case, axes));
-        for (at, (field, place)) in range.zip(places(&observed.expected)) {
+        let outputs = places(&observed.expected).into_iter().zip(cells(&observed.expected));
+        for (at, ((field, place), cell)) in range.zip(outputs) {
             of_case.iter().for_each(|told| set(told.clone(), at));
             set(format!("it is `{field}`"), at);
+            match cell.right() {
+                Given::Number(x) if !cell.is_open() => {
+                    set(format!("`{field}` should be {}", sign(x)), at);
+                }
+                Given::Text(None) => set(format!("`{field}` should be null"), at),
+                _ => {}
+            }
             of_place(axes, observed, field, &place, &mut |told| set(told, at));
         }
     }
@@ -135,13 +143,7 @@ fn of_place(
         match value {
             ValueRef::Float(array) => {
                 let x = array[&*index];
-                let of = match x {
-                    x if x.is_nan() => "NaN",
-                    x if x < 0.0 => "negative",
-                    0.0 => "0",
-                    _ => "positive",
-                };
-                set(format!("`{field}` is {of}"));
+                set(format!("`{field}` is {}", sign(x)));
                 for limit in [1.0, 10.0, 100.0] {
                     if x.abs() > limit {
                         set(format!("`{field}` is beyond ±{limit}"));
@@ -157,6 +159,15 @@ fn of_place(
             _ => {}
         }
     });
+}
+
+fn sign(x: f64) -> &'static str {
+    match x {
+        x if x.is_nan() => "NaN",
+        x if x < 0.0 => "negative",
+        0.0 => "0",
+        _ => "positive",
+    }
 }
 
 fn of_text(field: &str, text: &str, set: &mut dyn FnMut(String)) {

@@ -187,7 +187,6 @@ impl<'a> Bench<'a> {
                 }
                 count += 1;
                 loss += match (given, planted, cell.right()) {
-                    _ if self.evidence.alike(given, planted, &cell) => 0.0,
                     (Given::Number(given), Given::Number(planted), Given::Number(right)) => {
                         let share = (given - planted).abs() / (given - right).abs();
                         if share.is_finite() { share.min(1.0) } else { 1.0 }
@@ -197,6 +196,35 @@ impl<'a> Bench<'a> {
             }
         }
         loss / f64::from(count.max(1))
+    }
+
+    /// The factor that all that a hypothesis gives on the first wrong cases must be multiplied by to
+    /// be what the component gives, where it is one factor and not 1.
+    pub(crate) fn factor(&self, hypothesis: &Hypothesis) -> Option<f64> {
+        let mut factors = Vec::new();
+        for case in &self.first {
+            let observed = self.answered[*case];
+            let Some(given) = &observed.given else { continue };
+            let planted = hypothesis.cells(self.evidence, observed);
+            for (given, planted) in given.iter().zip(&planted) {
+                let (Given::Number(given), Given::Number(planted)) = (given, planted) else {
+                    return None;
+                };
+                let factor = given / planted;
+                if *planted != 0.0 && factor.is_finite() && factor != 0.0 {
+                    factors.push(factor);
+                }
+            }
+            if factors.len() > 64 {
+                break;
+            }
+        }
+        factors.sort_by(f64::total_cmp);
+        let median = *factors.get(factors.len() / 2)?;
+        let near = |factor: &&f64| (**factor - median).abs() <= 1e-3 * median.abs();
+        let agree = factors.iter().filter(near).count();
+        let is_one = (median - 1.0).abs() < 1e-2;
+        (factors.len() >= 4 && agree * 10 >= 9 * factors.len() && !is_one).then_some(median)
     }
 
     /// A fit in numbers: of the cells of one half, those that are open to be explained.

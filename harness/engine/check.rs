@@ -18,8 +18,9 @@ use crate::engine::{finding, interrupt, stream};
 use crate::files::corpora;
 use crate::files::journal::{self, Journal};
 use crate::files::location::Location;
+use crate::laws::NOT_OF_OUTPUTS;
 use crate::report::{
-    ComponentReport, Cut, Finding, InvariantReport, InvariantStatus, Status, Times, milliseconds,
+    ComponentReport, Cut, Diagnosis, InvariantReport, InvariantStatus, Status, Times, milliseconds,
     never_reached,
 };
 use crate::value::error::Error;
@@ -455,13 +456,31 @@ fn conclude(
     let begun = Instant::now();
     let mut diagnoser = Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     let mut patience = subject.patience();
-    for shrunk in shrunk {
-        let diagnosis = diagnoser.faults(&shrunk);
-        let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
-        let finding: Finding =
-            finding::write(subject, shrunk, place, classes, diagnosis, &mut report.calls);
-        report.findings.push(finding);
+    let mut told: Vec<Vec<Diagnosis>> = shrunk.iter().map(|one| diagnoser.faults(one)).collect();
+    // The smallest case of an invariant is of one bug; another one may break it elsewhere.
+    for besides in diagnoser.overlooked(&told) {
+        let calls = &mut report.calls;
+        let found = diagnoser.shrink_besides(subject, besides, place, calls);
+        if let Some((besides, diagnosis)) = found {
+            shrunk.push(besides);
+            told.push(diagnosis);
+        }
     }
+    let mut made = Vec::new();
+    for (shrunk, diagnosis) in shrunk.into_iter().zip(told) {
+        let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
+        made.push(finding::make(subject, shrunk, place, classes, diagnosis, &mut report.calls));
+    }
+    if made.iter().any(|(finding, _)| finding.diagnosis.is_empty()) {
+        let region = diagnoser.where_wrong();
+        for (finding, _) in &mut made {
+            let unnamed = finding.diagnosis.is_empty();
+            if unnamed && !NOT_OF_OUTPUTS.contains(&&*finding.invariant) {
+                finding.region = region.clone();
+            }
+        }
+    }
+    finding::keep_bugs(subject, report, made);
     report.times.diagnosis_ms = milliseconds(begun);
     if let Some(Cut::Time | Cut::Interrupted) = subject.patience().why() {
         let warning = "findings may be smaller, and more may be said of them: their time was over";

@@ -16,10 +16,11 @@ use crate::contract::probe::{AnyProbe, Memo, Stop};
 use crate::diagnosis::evidence::{Evidence, Observed};
 use crate::diagnosis::{Explanation, explain};
 use crate::engine::patience::Patience;
-use crate::engine::shrink::Shrunk;
-use crate::engine::subject::{Budget, Subject};
+use crate::engine::shrink::{Shrunk, shrink_among};
+use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{outcomes, stream};
 use crate::host::builtin::Builtin;
+use crate::laws::NOT_OF_OUTPUTS;
 use crate::numeric::tolerance::Tolerance;
 use crate::report::{Classes, Diagnosis};
 use crate::value::place::Place;
@@ -31,15 +32,14 @@ const CASES: usize = 160;
 /// Faults that are told where only what breaks is compared.
 const FAULTS: usize = 3;
 
-/// The laws that wrong outputs do not break.
-const NOT_OF_OUTPUTS: [&str; 6] = [
-    "does-not-raise",
-    "within-time-limit",
-    "does-not-crash",
-    "well-formed",
-    "inputs-unchanged",
-    "deterministic",
-];
+/// What is wrong with a component besides its findings.
+#[derive(Clone, Copy)]
+pub(crate) enum Besides {
+    /// What the explanation of this number explains.
+    Explained(usize),
+    /// What none does.
+    Unexplained,
+}
 
 /// What explains the findings of one component.
 pub(crate) struct Diagnoser {
@@ -209,11 +209,15 @@ impl Diagnoser {
         any && open.is_some_and(|open| !open.contains(&true))
     }
 
-    /// What explains a finding: all that is wrong with the component, or what breaks its invariant
-    /// on its smallest case too.
+    /// What explains a finding: what breaks its invariant on its smallest case too; else the first
+    /// of all, where nothing there is wrong that it does not explain.
     pub(crate) fn faults(&mut self, finding: &Shrunk) -> Vec<Diagnosis> {
-        let named: Vec<bool> =
+        let mut named: Vec<bool> =
             self.explanations.iter().map(|one| self.may_explain(one, finding)).collect();
+        let is_of_outputs = !NOT_OF_OUTPUTS.contains(&finding.invariant.id);
+        if !named.contains(&true) && is_of_outputs && !self.is_unexplained(&finding.case) {
+            named.iter_mut().take(1).for_each(|named| *named = true);
+        }
         let named = self.explanations.iter_mut().zip(named).filter(|(_, named)| *named);
         let mut found: Vec<Diagnosis> = named
             .map(|(Explanation { diagnosis, .. }, _)| {
@@ -235,9 +239,99 @@ impl Diagnoser {
         found
     }
 
+    /// What is wrong with the component besides what some findings are about: for each explanation
+    /// that is the first of none of them, and for what nothing explains, the simplest case that was
+    /// compared.
+    pub(crate) fn overlooked(&self, told: &[Vec<Diagnosis>]) -> Vec<(Besides, Shared)> {
+        if self.explanations.is_empty() || self.evidence.by_reference {
+            return Vec::new();
+        }
+        let is_told = |explanation: &Explanation| {
+            let fault = &explanation.diagnosis.fault;
+            told.iter().any(|told| told.first().is_some_and(|first| first.fault == *fault))
+        };
+        let all = 0..self.explanations.len();
+        let untold = all.filter(|at| !is_told(&self.explanations[*at])).map(Besides::Explained);
+        let without_name = told.iter().any(Vec::is_empty);
+        let unexplained = (!without_name).then_some(Besides::Unexplained);
+        let simplest = |besides: Besides| {
+            let cases = self.evidence.observed.iter();
+            let showing = cases.filter(|observed| self.shows(besides, observed));
+            let measure = |observed: &&Observed| self.evidence.contract.measure(&*observed.case);
+            Some((besides, Shared::clone(&showing.min_by_key(measure)?.case)))
+        };
+        untold.chain(unexplained).filter_map(simplest).collect()
+    }
+
+    /// Whether a case shows it.
+    fn shows(&self, besides: Besides, observed: &Observed) -> bool {
+        let Besides::Explained(at) = besides else { return self.unexplained_in(observed) };
+        let others =
+            self.explanations[..at].iter().filter_map(|one| one.on(&self.evidence, observed));
+        let Some((_, mut open)) = self.explanations[at].on(&self.evidence, observed) else {
+            return false;
+        };
+        for (_, explained) in others {
+            open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
+        }
+        open.contains(&true)
+    }
+
+    /// Makes its case as small as it gets while it shows it; `None` where no invariant says so.
+    pub(crate) fn shrink_besides(
+        &self,
+        subject: &mut Subject,
+        (besides, case): (Besides, Shared),
+        place: Place,
+        calls: &mut u64,
+    ) -> Option<(Shrunk, Vec<Diagnosis>)> {
+        let contract = subject.contract;
+        for id in ["oracle", "gradient"] {
+            let Some(invariant) = contract.invariant(id) else { continue };
+            let (outcome, _) = subject.try_case(invariant, &case, place, calls);
+            let Err(Stop::Broken(found)) = outcome else { continue };
+            let broken = Broken { case, found, at_case: 0 };
+            let gradient = contract.wants_gradient(&*subject.options)
+                && !matches!(subject.component.gradients(place), Gradients::None(_));
+            let shows = |subject: &mut Subject, case: &Shared| {
+                let returned = subject.call(case, place, gradient);
+                let observed =
+                    returned.ok().and_then(|one| self.evidence.observed_again(case, &one));
+                observed.is_some_and(|observed| self.shows(besides, &observed))
+            };
+            let shrunk = shrink_among(subject, invariant, broken, place, calls, shows);
+            let diagnosis = match besides {
+                Besides::Explained(at) => vec![self.explanations[at].diagnosis.clone()],
+                Besides::Unexplained => Vec::new(),
+            };
+            return Some((shrunk, diagnosis));
+        }
+        None
+    }
+
+    /// Where the component is wrong, in words.
+    pub(crate) fn where_wrong(&self) -> Option<String> {
+        crate::diagnosis::where_wrong(&self.evidence)
+    }
+
+    /// Whether something is wrong in a case that nothing explains.
+    fn is_unexplained(&self, case: &Shared) -> bool {
+        let observed = self.evidence.observed.iter().find(|observed| *observed.case == **case);
+        observed.is_some_and(|observed| self.unexplained_in(observed))
+    }
+
+    fn unexplained_in(&self, observed: &Observed) -> bool {
+        let on = self.explanations.iter().filter_map(|one| one.on(&self.evidence, observed));
+        let mut open: Option<Vec<bool>> = None;
+        for (wrong, explained) in on {
+            let open = open.get_or_insert(wrong);
+            open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
+        }
+        open.is_some_and(|open| open.contains(&true))
+    }
+
     /// Whether an explanation has to do with a finding: it breaks the invariant on the smallest case
-    /// too, and explains something of what is wrong there, if anything is; or it is all that is
-    /// wrong with the component, whose smallest case may lie where the hypothesis is silent.
+    /// too, and explains something of what is wrong there, if anything is.
     fn may_explain(&self, explanation: &Explanation, finding: &Shrunk) -> bool {
         let evidence = &self.evidence;
         let mut planted = Planted { explanation, evidence };
@@ -253,7 +347,7 @@ impl Diagnoser {
             &mut calls,
         );
         if !matches!(finding.invariant.check(probe).0, Err(Stop::Broken(_))) {
-            return explanation.is_exact && !NOT_OF_OUTPUTS.contains(&finding.invariant.id);
+            return false;
         }
         let on_case = |observed: &&Observed| *observed.case == *finding.case;
         let Some(observed) = evidence.observed.iter().find(on_case) else { return true };

@@ -15,22 +15,21 @@ use crate::files::case_file::CaseFile;
 use crate::files::corpora::found_folder;
 use crate::numeric::tolerance::{Number, Wanted};
 use crate::report::json::{json, json_float, nested_json};
-use crate::report::{Classes, Diagnosis, Finding};
+use crate::report::{Classes, ComponentReport, Diagnosis, Finding};
 use crate::value::place::{Dtype, Place};
 use crate::value::record::{AnyRecord, Shared};
 use crate::value::text::{for_shell, one_line, shortened};
 use crate::value::yaml;
 
-/// Writes the case of a finding into `found` and makes its entry in the report. A case that cannot
-/// be written is among the subject's warnings.
-pub(crate) fn write(
+/// Makes the entry of a finding in the report, and the file of its case.
+pub(crate) fn make(
     subject: &mut Subject,
     shrunk: Shrunk,
     place: Place,
     classes: Classes,
     diagnosis: Vec<Diagnosis>,
     calls: &mut u64,
-) -> Finding {
+) -> (Finding, CaseFile) {
     let Shrunk { invariant, case, mut found, at_case, tried, .. } = shrunk;
     if let Some(option) = excuse(subject, invariant, &case, place, calls) {
         found.push_str(&format!("\nthe option `{option}` would excuse it"));
@@ -38,6 +37,7 @@ pub(crate) fn write(
     let file = CaseFile {
         contract: subject.contract,
         invariant: Some(invariant.id.to_owned()),
+        also: Vec::new(),
         component: subject.recorded.is_none().then(|| subject.name.clone()),
         recorded: subject.recorded.clone(),
         place: Some(place),
@@ -50,7 +50,61 @@ pub(crate) fn write(
         case,
         outdated: None,
     };
-    let case_file = match &subject.corpora {
+    *calls += 1;
+    let returned = subject.call(&file.case, place, invariant.needs_gradient);
+    let output = returned.ok().map(|returned| returned.output);
+    let given = output.as_ref().map(|output| format!("  →  {}", one_line(&**output)));
+    let shown = one_line(&*file.case) + &given.unwrap_or_default();
+    let finding = Finding {
+        invariant: invariant.id.to_owned(),
+        bug: 0,
+        pitfall: invariant.pitfall,
+        claim: invariant.doc.claim(),
+        found,
+        cases_to_failure: at_case,
+        shrink_calls: tried,
+        case: json(&*file.case),
+        output: output.as_ref().map(|output| json(&**output)),
+        expected: expected_json(subject.contract, &*file.case, &*subject.options, place.dtype),
+        shown: shortened(shown),
+        case_file: None,
+        replay: "run this test again".to_owned(),
+        classes,
+        diagnosis,
+        region: None,
+    };
+    (finding, file)
+}
+
+/// Numbers the bugs of a report and keeps one case of each: the findings come with the files of
+/// their cases.
+pub(crate) fn keep_bugs(
+    subject: &mut Subject,
+    report: &mut ComponentReport,
+    made: Vec<(Finding, CaseFile)>,
+) {
+    let (findings, files): (Vec<Finding>, Vec<CaseFile>) = made.into_iter().unzip();
+    report.findings = findings;
+    let order = report.number_bugs();
+    let bugs: Vec<u64> = report.findings.iter().map(|finding| finding.bug).collect();
+    for bug in bugs.chunk_by(|a, b| a == b) {
+        let of_bug = |finding: &&mut Finding| finding.bug == bug[0];
+        let at = report.findings.iter().position(|finding| finding.bug == bug[0]);
+        let mut file = files[order[at.expect("it is one of them")]].clone();
+        let all: Vec<&mut Finding> = report.findings.iter_mut().filter(of_bug).collect();
+        let also = all.iter().skip(1).map(|finding| finding.invariant.clone());
+        file.also.extend(also.filter(|id| Some(id) != file.invariant.as_ref()));
+        let kept = keep(subject, &file);
+        for finding in all {
+            (finding.case_file, finding.replay) = kept.clone();
+        }
+    }
+}
+
+/// Writes the case of a finding into `found`: where it is, and how to call the component on it
+/// again. One that cannot be written is among the subject's warnings.
+pub(crate) fn keep(subject: &mut Subject, file: &CaseFile) -> (Option<String>, String) {
+    let path = match &subject.corpora {
         None => None,
         // A batch that could not be made smaller: what cannot be read again is not kept.
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
@@ -62,34 +116,17 @@ pub(crate) fn write(
             }
         },
     };
-    *calls += 1;
-    let returned = subject.call(&file.case, place, invariant.needs_gradient);
-    let output = returned.ok().map(|returned| returned.output);
-    let given = output.as_ref().map(|output| format!("  →  {}", one_line(&**output)));
-    let shown = one_line(&*file.case) + &given.unwrap_or_default();
-    let replay = match (&case_file, &subject.manifest) {
+    let replay = match (&path, &subject.manifest) {
+        (Some(path), _) if subject.recorded.is_some() => {
+            format!("shakedown replay {path} --manifest …")
+        }
         (Some(path), Some(manifest)) => {
             let [path, manifest] = [path, &manifest.display().to_string()].map(|p| for_shell(p));
             format!("shakedown replay {path} --manifest {manifest}")
         }
         _ => "run this test again".to_owned(),
     };
-    Finding {
-        invariant: invariant.id.to_owned(),
-        pitfall: invariant.pitfall,
-        claim: invariant.doc.claim(),
-        found,
-        cases_to_failure: at_case,
-        shrink_calls: tried,
-        case: json(&*file.case),
-        output: output.as_ref().map(|output| json(&**output)),
-        expected: expected_json(subject.contract, &*file.case, &*subject.options, place.dtype),
-        shown: shortened(shown),
-        case_file,
-        replay,
-        classes,
-        diagnosis,
-    }
+    (path, replay)
 }
 
 /// Other cases on which an invariant is checked before an option is said to excuse its finding.

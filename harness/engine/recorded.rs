@@ -242,6 +242,7 @@ impl RecordedBatch<'_> {
         records.truncate(COMPARED);
         let mut diagnoser =
             Diagnoser::of_records(self.contract, records.clone(), self.options, self.place);
+        let mut made = Vec::new();
         for (shrunk, output) in cut {
             let diagnosis = diagnoser.faults(&shrunk);
             let tried = records.iter().filter_map(|(case, output)| {
@@ -258,16 +259,17 @@ impl RecordedBatch<'_> {
             let mut subject = Subject::new(self.contract, report.name.clone(), Box::new(record));
             subject.options = self.options.clone();
             subject.recorded = Some(report.name.clone());
-            subject.corpora = Some(corpora.to_owned());
-            let mut finding =
-                finding::write(&mut subject, shrunk, self.place, classes, diagnosis, &mut 0);
-            if let Some(path) = &finding.case_file {
-                finding.replay = format!("shakedown replay {path} --manifest …");
-            }
-            report.warnings.append(&mut subject.warnings);
-            report.calls = report.calls.max(finding.shrink_calls);
-            report.findings.push(finding);
+            let finding =
+                finding::make(&mut subject, shrunk, self.place, classes, diagnosis, &mut 0);
+            report.calls = report.calls.max(finding.0.shrink_calls);
+            made.push(finding);
         }
+        let record = Answered::new(&self.case, &self.output, self.options);
+        let mut subject = Subject::new(self.contract, report.name.clone(), Box::new(record));
+        subject.recorded = Some(report.name.clone());
+        subject.corpora = Some(corpora.to_owned());
+        finding::keep_bugs(&mut subject, report, made);
+        report.warnings.append(&mut subject.warnings);
         Ok(())
     }
 

@@ -23,6 +23,8 @@ pub struct CaseFile {
     pub contract: &'static dyn AnyContract,
     /// The invariant that it broke; `None` for a case in flight.
     pub invariant: Option<String>,
+    /// The other invariants that the same bug breaks, on cases of their own.
+    pub also: Vec<String>,
     /// The component that broke it.
     pub component: Option<String>,
     /// The batch whose recorded outputs broke it, where no component was called.
@@ -56,6 +58,8 @@ pub struct Head {
     pub contract: String,
     #[serde(default)]
     invariant: Option<String>,
+    #[serde(default)]
+    also: Vec<String>,
     #[serde(default)]
     component: Option<String>,
     #[serde(default)]
@@ -173,7 +177,7 @@ impl CaseFile {
             return Err(document.wrong(&steps, format!("options.{name}: {why}")));
         }
         let Head { mut invariant, component, recorded, place, why, link, diagnosis, .. } = head;
-        let (behaves, reported) = (head.behaves, head.reported);
+        let (also, behaves, reported) = (head.also, head.behaves, head.reported);
         let outdated = invariant.as_deref().and_then(renamed);
         if let Some(id) = &mut invariant {
             *id = contract
@@ -187,6 +191,7 @@ impl CaseFile {
         Ok(CaseFile {
             contract,
             invariant,
+            also,
             component,
             recorded,
             place,
@@ -220,6 +225,9 @@ impl CaseFile {
                 yaml::write_string(&mut reason, value);
                 reason.push('\n');
             }
+        }
+        if !self.also.is_empty() {
+            reason.push_str(&format!("also: {}\n", yaml::inline(&self.also)));
         }
         if !self.diagnosis.is_empty() {
             reason.push_str(&format!("diagnosis: {}\n", yaml::inline(&self.diagnosis)));
@@ -267,6 +275,8 @@ impl CaseFile {
                             && (file.behaves.is_none() || file.behaves == before.behaves);
                         file.reported |= before.reported && same;
                         file.behaves = file.behaves.or(before.behaves);
+                        let others = before.also.into_iter();
+                        file.also.extend(others.filter(|id| same && !self.also.contains(id)));
                     }
                     _ => continue,
                 }
@@ -279,7 +289,8 @@ impl CaseFile {
 
     /// The text without what became of the case and what the component behaved like.
     fn said(&self) -> String {
-        CaseFile { diagnosis: Vec::new(), behaves: None, reported: false, ..self.clone() }.text()
+        let (also, diagnosis) = (Vec::new(), Vec::new());
+        CaseFile { also, diagnosis, behaves: None, reported: false, ..self.clone() }.text()
     }
 }
 

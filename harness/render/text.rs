@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 #[cfg(feature = "cli")]
 use crate::report::InvariantReport;
 use crate::report::{
-    ComponentReport, Diagnosis, Finding, InvariantStatus, Report, Status, Strength,
+    Bug, ComponentReport, Diagnosis, Finding, InvariantStatus, Report, Status, Strength,
 };
 use crate::value::text::{count, for_shell, harmless};
 
@@ -72,8 +72,8 @@ pub fn write_component(
         }
         Status::Fail => writeln!(to, "{} {head}", Paint::write(paint.bad, "✗"))?,
     }
-    for finding in &report.findings {
-        write_finding(to, &report.contract, finding, paint)?;
+    for bug in report.bugs() {
+        write_bug(to, &report.contract, bug, paint)?;
     }
     for invariant in &report.invariants {
         if let (InvariantStatus::Known, Some(reason)) = (invariant.status, &invariant.reason) {
@@ -95,7 +95,8 @@ impl ComponentReport {
             return invariant.reason.clone().unwrap_or_default();
         };
         let mut text = Vec::new();
-        write_finding(&mut text, &self.contract, finding, Paint::default())
+        let alone = Bug { head: finding, also: &[] };
+        write_bug(&mut text, &self.contract, alone, Paint::default())
             .expect("memory can be written");
         String::from_utf8_lossy(&text).into_owned()
     }
@@ -114,10 +115,10 @@ impl ComponentReport {
     }
 }
 
-fn write_finding(
+fn write_bug(
     to: &mut dyn Write,
     contract: &str,
-    finding: &Finding,
+    Bug { head: finding, also }: Bug<'_>,
     paint: Paint,
 ) -> io::Result<()> {
     let Finding { invariant, cases_to_failure, shrink_calls, .. } = finding;
@@ -140,6 +141,12 @@ fn write_finding(
     line("case", &finding.shown)?;
     for diagnosis in &finding.diagnosis {
         line("diagnosis", &diagnosis_text(diagnosis))?;
+    }
+    if let Some(region) = &finding.region {
+        line("wrong", region)?;
+    }
+    if !also.is_empty() {
+        line("breaks too", &invariants(also))?;
     }
     let crate::report::Classes { fails, holds } = &finding.classes;
     if !fails.is_empty() {
@@ -169,15 +176,28 @@ impl Finding {
     }
 }
 
+/// The invariants of some findings, each once.
+pub(super) fn invariants(findings: &[Finding]) -> String {
+    let mut ids: Vec<&str> = Vec::new();
+    for finding in findings {
+        if !ids.contains(&&*finding.invariant) {
+            ids.push(&finding.invariant);
+        }
+    }
+    ids.join(", ")
+}
+
 /// What a diagnosis says, in a sentence: the stronger it is, the shorter.
 pub(super) fn diagnosis_text(diagnosis: &Diagnosis) -> String {
     let Diagnosis { fault, matches, of, explains, summary, told, strength, alike, .. } = diagnosis;
     let summary = match summary.as_str() {
         "" => String::new(),
-        summary => format!(": {summary}"),
+        summary if told.contains(&format!("`{fault}`")) => format!(": {summary}"),
+        summary => format!(": the bug `{fault}`, {summary}"),
     };
     if diagnosis.by_outcomes {
-        return format!("breaks what `{fault}` breaks on {matches} of {of} cases{summary}");
+        let summary = &diagnosis.summary;
+        return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
     }
     let told = if told.is_empty() { format!("it had the bug `{fault}`") } else { told.clone() };
     let cases = format!("{matches} of {of} cases");
@@ -213,7 +233,7 @@ pub fn write_summary(to: &mut dyn Write, report: &Report, paint: Paint) -> io::R
         writeln!(to, "nothing to check{shard}: there are fewer components and places than shards")?;
         return Ok(());
     }
-    let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
+    let findings: usize = report.components.iter().map(|c| c.bugs().len()).sum();
     let cases: u64 = report.components.iter().map(|c| c.cases).sum();
     let bad = report.with(Status::Fail) + report.with(Status::Error) > 0;
     if report.is_interrupted() {

@@ -1,5 +1,6 @@
 //! Reports: what a run says, as data (JSON, schema 1).
 
+mod bugs;
 pub(crate) mod json;
 pub mod merge;
 mod points;
@@ -16,6 +17,7 @@ use crate::value::place::Place;
 use crate::value::text::{count, harmless};
 
 pub use crate::files::location::Location;
+pub use bugs::Bug;
 pub use points::{Point, Real};
 pub use shard::Shard;
 
@@ -192,6 +194,9 @@ pub enum InvariantStatus {
 pub struct Finding {
     /// The invariant.
     pub invariant: String,
+    /// The bug that it is a finding of, from 1 on; 0 where that was not asked.
+    #[serde(default)]
+    pub bug: u64,
     /// The kind of mistake.
     pub pitfall: Pitfall,
     /// What the invariant claims.
@@ -219,6 +224,9 @@ pub struct Finding {
     pub classes: Classes,
     /// Which known bugs it behaves like, the best first.
     pub diagnosis: Vec<Diagnosis>,
+    /// Where nothing is known to behave like it: on which outputs the component is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
 }
 
 /// Which input classes break an invariant, and on which it holds.
@@ -336,6 +344,7 @@ impl ComponentReport {
             self.status = Status::Fail;
             self.findings.push(Finding { found, ..finding });
         }
+        self.number_bugs();
     }
 
     /// Whether a class that should have been generated never was.

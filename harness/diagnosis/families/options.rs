@@ -14,27 +14,37 @@ const GRID: [f64; 24] = [
     1e-12, 0.9, 0.95, 0.99, 5.0, 10.0, 100.0, 1000.0,
 ];
 
+/// Values that are worth a look.
 pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
+    let of = |(doc, now): (OptionDoc, Json)| {
+        let part = part(&doc, &now);
+        values(&doc, &now).into_iter().map(part).collect::<Vec<Part>>()
+    };
+    declared(bench).into_iter().flat_map(of).collect()
+}
+
+/// The numbers that fit best.
+pub(super) fn fitted_parts(bench: &Bench<'_>) -> Vec<Part> {
+    let of = |(doc, now): (OptionDoc, Json)| {
+        let part = part(&doc, &now);
+        fitted(bench, now.as_f64()?, |x| part(format!("{x}")))
+    };
+    declared(bench).into_iter().filter_map(of).collect()
+}
+
+/// The options that say something about outputs, with their values.
+fn declared(bench: &Bench<'_>) -> Vec<(OptionDoc, Json)> {
     let declared = bench.evidence.options.json();
-    let mut parts = Vec::new();
-    for doc in bench.evidence.contract.option_docs() {
-        if ["rows", "deterministic"].contains(&doc.name) {
-            continue;
-        }
-        let Some(now) = declared.get(doc.name) else { continue };
-        let words = yaml::inline(now);
-        let part = |value: String| Part::Option { name: doc.name, value, declared: words.clone() };
-        for value in values(&doc, now) {
-            if value != words {
-                parts.push(part(value));
-            }
-        }
-        if let Some(now) = now.as_f64() {
-            let fitted = fitted(bench, now, |x| part(format!("{x}")));
-            parts.extend(fitted);
-        }
-    }
-    parts
+    let docs = bench.evidence.contract.option_docs().into_iter();
+    let docs = docs.filter(|doc| !["rows", "deterministic"].contains(&doc.name));
+    docs.filter_map(|doc| Some((declared.get(doc.name)?.clone(), doc)))
+        .map(|(now, doc)| (doc, now))
+        .collect()
+}
+
+fn part(doc: &OptionDoc, now: &Json) -> impl Fn(String) -> Part {
+    let (name, declared) = (doc.name, yaml::inline(now));
+    move |value| Part::Option { name, value, declared: declared.clone() }
 }
 
 /// The values besides the declared one that are worth a look.
@@ -51,9 +61,10 @@ fn values(doc: &OptionDoc, now: &Json) -> Vec<String> {
     if now.is_number() || now.is_null() {
         values.extend(GRID.map(|x| format!("{x}")));
     }
+    let declared = yaml::inline(now);
     let mut different: Vec<String> = Vec::new();
     for value in values {
-        if !different.contains(&value) {
+        if value != declared && !different.contains(&value) {
             different.push(value);
         }
     }
@@ -75,13 +86,15 @@ fn fitted(bench: &Bench<'_>, now: f64, part: impl Fn(f64) -> Part) -> Option<Par
         let hypothesis = Hypothesis::of(bench.evidence, part(x));
         hypothesis.map_or(f64::INFINITY, |hypothesis| bench.loss(&hypothesis))
     };
-    let mut grid: Vec<f64> = GRID.into_iter().chain(related(now)).chain([now]).collect();
+    let around = [0.25, 0.8, 1.25, 1.6, 2.5, 4.0].map(|factor| now * factor);
+    let mut grid: Vec<f64> = GRID.into_iter().chain(related(now)).chain(around).collect();
+    grid.push(now);
     grid.sort_by(f64::total_cmp);
     grid.dedup();
     let losses: Vec<f64> = grid.iter().map(|x| loss(*x)).collect();
     let best = (0..grid.len()).min_by(|a, b| losses[*a].total_cmp(&losses[*b]))?;
-    if losses[best] > 0.9 || losses[best] <= FITS {
-        // Nothing comes closer than the declared value, or the grid has it already.
+    if losses[best] > 0.97 {
+        // Nothing comes closer than the declared value.
         return None;
     }
     let (mut low, mut high) = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
@@ -95,7 +108,8 @@ fn fitted(bench: &Bench<'_>, now: f64, part: impl Fn(f64) -> Part) -> Option<Par
         }
     }
     let x = (low + high) / 2.0;
+    let least = loss(x);
     let digits = (0..6).map(|digits| format!("{x:.digits$e}").parse().unwrap_or(x));
-    let shortest = digits.chain([x]).find(|x| loss(*x) <= FITS)?;
-    Some(part(shortest))
+    let shortest = digits.chain([x]).find(|x| loss(*x) <= 1.2 * least + 1e-4)?;
+    (least <= FITS).then(|| part(shortest))
 }

@@ -3,7 +3,7 @@
 use super::axes_of;
 use crate::diagnosis::change::{Change, Function, Text};
 use crate::diagnosis::evidence::{Cell, Given, cells};
-use crate::diagnosis::hypothesis::{Part, fields};
+use crate::diagnosis::hypothesis::{EVERY, Part, fields};
 use crate::diagnosis::score::Bench;
 use crate::value::record::{Field, Kind};
 
@@ -36,7 +36,7 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
         let mut changes = [-1.0, 2.0, 0.5].map(Change::Times).to_vec();
         changes.push(Change::Set(0.0));
         changes.extend(outputs.first().into_iter().flat_map(|first| fitted(bench, first)));
-        parts.extend(changes.into_iter().map(|change| Part::Output { field: "*", change }));
+        parts.extend(changes.into_iter().map(|change| Part::Output { field: EVERY, change }));
     }
     parts
 }
@@ -62,11 +62,14 @@ fn fitted(bench: &Bench<'_>, field: &Field) -> Vec<Change> {
     changes
 }
 
-/// In as few digits as make no difference.
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
-    let median = *numbers.get(numbers.len() / 2)?;
-    let digits = (0..6).map(|digits| format!("{median:.digits$e}").parse().unwrap_or(median));
-    let same = |x: &f64| (x - median).abs() <= 1e-4 * median.abs();
-    digits.chain([median]).find(same)
+    numbers.get(numbers.len() / 2).map(|median| shortest(*median))
+}
+
+/// A number in as few digits as make no difference.
+pub(in crate::diagnosis) fn shortest(number: f64) -> f64 {
+    let digits = (0..6).map(|digits| format!("{number:.digits$e}").parse().unwrap_or(number));
+    let same = |x: &f64| (x - number).abs() <= 1e-4 * number.abs();
+    digits.chain([number]).find(same).unwrap_or(number)
 }

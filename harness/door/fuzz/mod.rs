@@ -98,6 +98,7 @@ fn crash(
     let broken = Broken { case, found, at_case: 1 };
     let Shrunk { case, found, .. } = shrink(subject, invariant, broken, place, &mut 0);
     let file = CaseFile {
+        also: Vec::new(),
         contract: subject.contract,
         invariant: Some(invariant.id.to_owned()),
         component: Some(subject.name.clone()),

@@ -345,7 +345,9 @@ impl Session {
             let behaves = at.behaves.get_or_insert_with(asked).clone();
             (subject.options, subject.behaves) = (options, Some(behaves));
         }
-        let finding = finding::write(subject, shrunk, at.place, classes, diagnosis, calls);
+        let (mut finding, file) =
+            finding::make(subject, shrunk, at.place, classes, diagnosis, calls);
+        (finding.case_file, finding.replay) = finding::keep(subject, &file);
         subject.behaves = None;
         let why = reason(&finding.diagnosis, &finding.found);
         at.bugs.retain(|bug| bug.invariant != invariant.id || !bug.is_why(&why, &finding.found));
