@@ -1,10 +1,14 @@
 //! Components in processes of their own: Python functions, and any program on the wire protocol.
 
+#[cfg(unix)]
+mod nursery;
 mod worker;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +23,8 @@ use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
 use crate::value::record::{Kind, Value, is_named};
 use crate::value::wire::{self, Message};
+#[cfg(unix)]
+pub use nursery::Nurseries;
 #[cfg(feature = "fuzz")]
 pub(crate) use worker::kill_all;
 use worker::{Lost, Worker};
@@ -109,12 +115,16 @@ pub struct Python {
     pub memory_mb: Option<u64>,
     /// Whether `torch.compile` compiles; a call may then take as long as loading.
     pub compile: bool,
+    /// Whether a worker may be forked from a process that has imported what it needs.
+    pub fork: bool,
     /// Whether what components print is shown on standard error.
     pub show_output: bool,
     /// The working folder.
     pub folder: PathBuf,
     /// What could not be imported so far.
     pub imports: Imports,
+    /// Where workers are forked.
+    pub nurseries: Nurseries,
 }
 
 /// What came of the imports of modules. One that fails is the same failure for every function of
@@ -156,6 +166,11 @@ impl Import {
     }
 }
 
+/// Where there is no `fork`, there are no nurseries.
+#[cfg(not(unix))]
+#[derive(Clone, Debug, Default)]
+pub struct Nurseries;
+
 const NO_PANIC: &str = "no thread panics with the lock";
 
 impl Default for Python {
@@ -168,9 +183,11 @@ impl Default for Python {
             load_timeout: Duration::from_secs(120),
             memory_mb: None,
             compile: false,
+            fork: true,
             show_output: false,
             folder: PathBuf::from("."),
             imports: Imports::default(),
+            nurseries: Nurseries::default(),
         }
     }
 }
@@ -206,8 +223,10 @@ pub struct Process {
     load_timeout: Duration,
     memory_mb: Option<u64>,
     compile: bool,
+    fork: bool,
     show_output: bool,
     imports: Imports,
+    nurseries: Nurseries,
     running: Option<Running>,
     /// Whether it gives gradients, as it said when it was loaded last.
     autograd: bool,
@@ -250,8 +269,10 @@ impl Process {
             load_timeout: python.load_timeout,
             memory_mb: python.memory_mb,
             compile: python.compile,
+            fork: python.fork,
             show_output: python.show_output,
             imports: python.imports.clone(),
+            nurseries: python.nurseries.clone(),
             running: None,
             autograd: false,
             takes: Vec::new(),
@@ -290,8 +311,10 @@ impl Process {
             load_timeout: python.load_timeout,
             memory_mb: None,
             compile: false,
+            fork: false,
             show_output: python.show_output,
             imports: Imports::default(),
+            nurseries: Nurseries::default(),
             running: None,
             autograd: false,
             takes: Vec::new(),
@@ -373,9 +396,54 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
+        if let Some(worker) = self.fork(device) {
+            if let Some(running) = self.load_in(worker, device, import)? {
+                return Ok(running);
+            }
+        }
         let shown_as = self.show_output.then_some(&*self.target);
-        let mut worker = Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
+        let worker = Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
             .map_err(|error| Refusal::Error(self.cannot_start(&error)))?;
+        let program = self.program.clone();
+        self.load_in(worker, device, import)?.ok_or_else(|| {
+            let why = format!("{} refused to load it in a process of its own", program.display());
+            Refusal::Error(Error::new(why).within(self.target.clone()))
+        })
+    }
+
+    /// A worker that has imported already what it needs; `None` where it is to be a process of its
+    /// own.
+    #[cfg(unix)]
+    fn fork(&self, device: Device) -> Option<Worker> {
+        // What a GPU's library does when it is loaded is not for children to inherit.
+        if !self.fork || device != Device::Cpu {
+            return None;
+        }
+        let imports = if self.compile { "compile" } else { "" };
+        let imports = format!("{} {imports}", self.arrays.name());
+        let start = || {
+            let mut command = Command::new(&self.program);
+            command.args(&self.arguments).args(["nursery", &imports]).current_dir(&self.folder);
+            command
+        };
+        let name = format!("{:?} {:?} {imports}", self.program, self.folder);
+        let (forked, streams) = self.nurseries.fork(name, start, self.load_timeout)?;
+        let shown_as = self.show_output.then_some(&*self.target);
+        Some(Worker::forked(forked, streams, shown_as))
+    }
+
+    #[cfg(not(unix))]
+    fn fork(&self, _: Device) -> Option<Worker> {
+        None
+    }
+
+    /// Loads the component in a worker; `None` where it cannot do so in one that was forked.
+    fn load_in(
+        &mut self,
+        mut worker: Worker,
+        device: Device,
+        import: &mut Import,
+    ) -> Result<Option<Running>, Refusal> {
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
         // What is wrong with the whole module, and not with one function of it.
@@ -406,8 +474,9 @@ impl Process {
                 let line = reply.get("line").parse().ok().filter(|line| *line > 0);
                 self.source = line.map(|line| (PathBuf::from(reply.get("file")), line));
                 *import = Import::Possible;
-                Ok(Running { worker, device })
+                Ok(Some(Running { worker, device }))
             }
+            ("refused", "not-forked") if self.fork => Ok(None),
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
             ("refused", _) => {
                 let traceback = reply.get("traceback").trim_end();

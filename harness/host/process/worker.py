@@ -76,6 +76,10 @@ ON_THE_WIRE = {name: wire for wire, (_, _, name) in DTYPES.items()}
 
 
 def main():
+    if sys.argv[-2:-1] == ["nursery"]:
+        words = sys.argv[-1].split()
+        del sys.argv[-2:]
+        nursery(words)  # comes back in each worker that it forks
     # The user's code must neither print into the replies nor read the requests, not even from C.
     wire = Wire(os.dup(0), os.dup(1))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -105,6 +109,113 @@ def main():
         pass
     wire.state[0] = DONE
     leave(0)
+
+
+def nursery(words):
+    """Imports what many components need, and forks a worker for each that the harness asks for.
+
+    The harness gives it a socket as standard input. Of the components themselves nothing is
+    imported here, so that what one of them does to its modules or its process stays its own.
+    """
+    import _socket  # not `socket`, of which a user may have another
+
+    control = _socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    prefer_to_be_killed()
+    if "compile" not in words:
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    imports = [word for word in words if word in ("torch", "numpy")]
+    try:
+        with Watched(control.fileno()):
+            for name in imports:
+                importlib.import_module(name)
+    except BaseException:
+        os._exit(1)  # a worker that imports it by itself will say what is wrong
+    torch = sys.modules.get("torch")
+    if threading.active_count() > 1 or (torch and torch.cuda.is_initialized()):
+        os._exit(1)  # neither survives a fork
+    gc.collect()
+    gc.freeze()  # keeps the imported modules out of the collections of the workers
+    while True:
+        request, files, *_ = control.recvmsg(64, _socket.CMSG_SPACE(12))
+        if not request:
+            os._exit(0)  # the harness has gone; its workers see to themselves
+        what, *process = request.decode().split()
+        if what == "fork":
+            files = struct.unpack("3i", files[0][2])
+            answer = fork_worker(files)
+            if answer == 0:
+                control.close()
+                PRELOADED.extend(imports)
+                return
+            for file in files:
+                os.close(file)
+        else:
+            answer = end_of(int(process[0]), 0 if what == "wait" else os.WNOHANG)
+        control.sendall(f"{answer}\n".encode())
+
+
+# What the nursery had imported before it forked this process.
+PRELOADED = []
+
+
+def fork_worker(files):
+    """Forks a worker that has these files as its standard streams: 0 there, else its number."""
+    flush()
+    with warnings.catch_warnings():  # as in `supervise`
+        warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+        worker = os.fork()
+    if worker:
+        try:
+            os.setpgid(worker, worker)  # whichever of both is first
+        except OSError:
+            pass
+        return worker
+    os.setpgid(0, 0)
+    for stream, file in enumerate(files):
+        os.dup2(file, stream)
+    for file in files:
+        os.close(file)
+    if "numpy.random" in sys.modules:  # `random` does so by itself, torch begins with a fixed seed
+        sys.modules["numpy.random"].seed()
+    return 0
+
+
+def end_of(process, options):
+    """How a worker ended, in words; `running` where it has not."""
+    try:
+        done, status = os.waitpid(process, options)
+    except ChildProcessError:
+        return "it ended"
+    if not done:
+        return "running"
+    code = os.waitstatus_to_exitcode(status)
+    return f"exit status {code}" if code >= 0 else f"killed by signal {-code}"
+
+
+class Watched:
+    """While an import runs, the end of the harness is the end of this process."""
+
+    def __init__(self, control):
+        self.control = control
+        self.ended, self.end = os.pipe()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+
+    def watch(self):
+        poll = select.poll()
+        poll.register(self.control, select.POLLHUP)
+        poll.register(self.ended, select.POLLIN)
+        if poll.poll()[0][0] != self.ended:
+            os._exit(0)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        os.write(self.end, b".")
+        self.thread.join()  # before anything is forked
+        os.close(self.ended)
+        os.close(self.end)
 
 
 def serve(wire, component):
@@ -358,6 +469,8 @@ class Component:
         if not self.compiles:
             os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
         is_own = importlib.machinery.PathFinder.find_spec(arrays or "", path) is not None
+        if is_own and arrays in PRELOADED:
+            raise Refused("not-forked", f"{arrays} is another one here")
         self.arrays = None if is_own else array_library(arrays, device)
         for folder in STANDARD:
             sys.path.remove(folder)
