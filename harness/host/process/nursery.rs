@@ -96,7 +96,8 @@ impl Nursery {
     fn start(mut command: Command, limit: Duration) -> io::Result<Arc<Mutex<Self>>> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_read_timeout(Some(limit))?;
-        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        // Nobody reads them: they make Python believe what is true for its workers.
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.process_group(0).spawn()?;
         Ok(Arc::new(Mutex::new(Nursery { child, socket })))
     }

@@ -120,7 +120,9 @@ def nursery(words):
     import _socket  # not `socket`, of which a user may have another
 
     control = _socket.socket(fileno=os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    flush()
+    for stream in range(3):  # they were pipes, and not this, when Python looked at them
+        os.dup2(os.open(os.devnull, os.O_RDWR), stream)
     prefer_to_be_killed()
     if "compile" not in words:
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
