@@ -115,7 +115,8 @@ pub struct Python {
     pub memory_mb: Option<u64>,
     /// Whether `torch.compile` compiles; a call may then take as long as loading.
     pub compile: bool,
-    /// Whether a worker may be forked from a process that has imported what it needs.
+    /// Whether workers may be forked from a process that has imported the library of arrays, and
+    /// again once they have imported the function.
     pub fork: bool,
     /// Whether what components print is shown on standard error.
     pub show_output: bool,
@@ -368,6 +369,9 @@ impl Process {
         if self.compile {
             message.text("compile", "true");
         }
+        if self.is_python() && !self.fork {
+            message.text("fork", "false");
+        }
         if coverage::is_counting() {
             message.text("coverage", "true");
         }
@@ -434,6 +438,7 @@ impl Process {
 
     #[cfg(not(unix))]
     fn fork(&self, _: Device) -> Option<Worker> {
+        let Nurseries = self.nurseries; // none here
         None
     }
 
@@ -651,7 +656,11 @@ impl Component for Process {
                     "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
                     _ => format!("exit status {}", get("code")),
                 };
-                Err(Failure::Died { how: self.under_limit(how), restart: false })
+                let restart = get("last") == "true";
+                if restart {
+                    self.running = None;
+                }
+                Err(Failure::Died { how: self.under_limit(how), restart })
             }
             kind => {
                 let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));

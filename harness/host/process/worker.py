@@ -93,14 +93,18 @@ def main():
         request = wire.receive()
         if request is None or request[0].kind == "stop":
             leave(0)
-        threading.Thread(target=leave_with_the_reader, args=(wire,), daemon=True).start()
-        component = Component(request[0])
-        wire.send(component.loaded())
-        if hasattr(os, "fork") and component.arrays.can_fork():
-            wire.supervised = True
-            supervise(wire, component)
+        if hasattr(os, "fork") and request[0].meta.get("fork") == "false":
+            supervise_once(wire, request[0])
         else:
-            serve(wire, component)
+            threading.Thread(target=leave_with_the_reader, args=(wire,), daemon=True).start()
+            component = introduce(wire, request[0])
+            # This thread, and the one that watches; what others do would not go on in a child.
+            is_alone = threading.active_count() <= 2
+            if hasattr(os, "fork") and is_alone and component.arrays.can_fork():
+                wire.supervised = True
+                supervise(wire, component)
+            else:
+                serve(wire, component)
     except Refused as refused:
         wire.send(refused.reply)
         wire.state[0] = DONE
@@ -220,6 +224,13 @@ class Watched:
         os.close(self.end)
 
 
+def introduce(wire, load):
+    """The component that is to be loaded, once the harness has been told so."""
+    component = Component(load)
+    wire.send(component.loaded())
+    return component
+
+
 def serve(wire, component):
     """Answers calls until `stop` or the end of the requests."""
     own = os.getpid()
@@ -242,24 +253,12 @@ def serve(wire, component):
 
 def supervise(wire, component):
     """Lets a forked child serve, and forks another when it dies: no second import of torch."""
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake)
-    # Python 3.12 warns of threads here; whatever the import started, only this thread goes on.
-    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+    woken = woken_by_children()
     gc.freeze()  # keeps the imported modules out of the child's collections
-    parent = os.getpid()
     while True:
-        wire.state[0] = TORN  # until the child serves: one that dies of the fork is not replaced
-        flush()
-        child = os.fork()
-        if child == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            die_with(parent)
-            return serve(wire, component)
-        code = wait(child, woken, wire.sink)
+        code = in_child(wire, woken, lambda: serve(wire, component))
+        if code is None:
+            return
         if wire.state[0] == DONE:
             leave(code)
         if wire.state[0] == TORN:
@@ -269,6 +268,56 @@ def supervise(wire, component):
             wire.send(died(code))
         else:
             complain(f"died between two calls, {death(code)}")
+
+
+def supervise_once(wire, load):
+    """Lets a forked child import and serve, so that nothing of the user's is ever forked. This
+    process ends with it: another child would have to import again."""
+    code = in_child(wire, woken_by_children(), lambda: serve(wire, introduce(wire, load)))
+    if code is None:
+        return
+    if wire.state[0] == DONE:
+        leave(code)
+    if wire.state[0] == TORN and wire.requests == 1:
+        end_like(code)  # it died of the import
+    if wire.state[0] == BUSY:
+        wire.send({**died(code), "last": "true"})
+        leave(0)
+    complain(f"died, {death(code)}")
+    leave(1)
+
+
+def woken_by_children():
+    """A pipe that can be read when a child has ended."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    return woken
+
+
+def in_child(wire, woken, work):
+    """Does something in a forked child: None there, once it is done, else how the child ended."""
+    # Python 3.12 warns of threads here; whatever the import started, only this thread goes on.
+    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+    parent = os.getpid()
+    wire.state[0] = TORN  # until the child serves: one that dies of the fork is not replaced
+    flush()
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        die_with(parent)
+        return work()
+    return wait(child, woken, wire.sink)
+
+
+def end_like(code):
+    """Ends this process as another one ended."""
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    leave(code)
 
 
 def wait(child, woken, sink):
