@@ -292,7 +292,8 @@ fn writing_to_an_input_is_one_finding_and_its_gradient_another() {
         let folder = Folder::new();
         let text = format!(
             "version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000, fork: {FORK}}}\n\
-             components:\n- {{name: kl, contract: kl-estimate, target: \"python:in_place:{function}\"}}\n"
+             components:\n\
+             - {{name: kl, contract: kl-estimate, target: \"python:in_place:{function}\"}}\n"
         );
         folder.write("manifest.yaml", text);
         let (_, report) = check(&folder, &["--cases", "16"]);

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use folder::Folder;
-use report::{Report, Status};
+use report::{Report, Status, check};
 
 /// The beginning of every module: it notes which process imports it, and whose child that is.
 const NOTES: &str = "\
@@ -54,7 +54,7 @@ fn folder_with(python: &str, modules: &[(&str, &str)]) -> Folder {
 }
 
 fn write_manifest(folder: &Folder, python: &str, targets: &[(&str, String)]) {
-    let mut text = format!("version: 1\npython: {{timeout_ms: 20000, {python}}}\ncomponents:\n");
+    let mut text = format!("version: 1\npython: {{{python}}}\ncomponents:\n");
     for (name, target) in targets {
         let _ =
             writeln!(text, "- {{name: {name}, contract: group-advantage, target: \"{target}\"}}");
@@ -81,7 +81,7 @@ fn imports(folder: &Folder) -> Vec<Import> {
 }
 
 /// What a check reports, and the process id of the command.
-fn check(folder: &Folder, set: &[(&str, &str)]) -> (Report, String) {
+fn check_as(folder: &Folder, set: &[(&str, &str)]) -> (Report, String) {
     let mut command = folder.command(&["check", "manifest.yaml", "--cases", "4", "--json", "json"]);
     command.envs(set.iter().copied()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
@@ -108,7 +108,7 @@ fn workers_are_forked_from_one_process_and_without_it_started_by_the_command() {
         ("arrays: list, fork: false", false),
     ] {
         let folder = folder_with(python, &modules);
-        let (report, command) = check(&folder, &[]);
+        let (report, command) = check_as(&folder, &[]);
         assert_eq!(statuses(&report), [Status::Pass; 3], "{report:#?}");
         let imports = imports(&folder);
         assert_eq!(imports.len(), 3, "{imports:?}");
@@ -147,7 +147,7 @@ fn components_of_one_module_do_not_see_what_others_do_to_it() {
     folder.write("mine.py", format!("{NOTES}{text}"));
     let targets = names.map(|name| (name, format!("python:mine.py:{name}")));
     write_manifest(&folder, "arrays: list", &targets);
-    let (report, command) = check(&folder, &[]);
+    let (report, command) = check_as(&folder, &[]);
     assert_eq!(statuses(&report), [Status::Pass; 4], "{report:#?}");
     let imports = imports(&folder);
     assert!(imports.iter().all(|import| import.parent != command), "{imports:?}");
@@ -175,7 +175,7 @@ fn what_becomes_of_a_worker_becomes_of_no_other() {
         let text = text.replace("NAME", name);
         let modules = [("first", &*first), (name, &*text), ("last", &*last)];
         let folder = folder_with("arrays: list, load_timeout_ms: 6000", &modules);
-        let (report, command) = check(&folder, &[]);
+        let (report, command) = check_as(&folder, &[]);
         assert_eq!(statuses(&report), [Status::Pass, status, Status::Pass], "{report:#?}");
         let imports = imports(&folder);
         assert!(imports.iter().all(|import| import.parent != command), "{imports:?}");
@@ -201,12 +201,41 @@ fn a_library_that_starts_a_thread_or_that_is_the_component_s_own_is_not_inherite
             folder.write("own/numpy.py", text);
         }
         let site = folder.path("site");
-        let (_, command) = check(&folder, &[("PYTHONPATH", site.to_str().unwrap())]);
+        let (_, command) = check_as(&folder, &[("PYTHONPATH", site.to_str().unwrap())]);
         let imports = imports(&folder);
         assert!(!imports.is_empty());
         for import in &imports {
             assert_eq!(import.parent != command, is_forked, "{text}: {imports:?}");
         }
+    }
+}
+
+#[test]
+fn torch_is_imported_once_for_functions_on_lists_whose_files_import_it() {
+    if !has("json") {
+        return;
+    }
+    let torch = format!("{NOTES}class cuda:\n    is_initialized = staticmethod(lambda: False)\n");
+    for (line, own, imported) in [
+        ("import torch", None, 1),
+        ("from torch import cuda", None, 1),
+        ("import torchvision_is_missing_here as torch", None, 0),
+        ("os.environ['OMP_NUM_THREADS'] = '1'\nimport torch", None, 2),
+        // What is theirs is imported by each, and so is all where a part is.
+        ("import torch", Some("torch.py"), 3),
+        ("import torch, json", Some("json.py"), 3),
+    ] {
+        let modules = ["one", "two"].map(|name| (name, format!("{line}\n{}", right(name))));
+        let modules = modules.each_ref().map(|(name, text)| (*name, &**text));
+        let folder = folder_with("arrays: list", &modules);
+        folder.write("site/torch.py", &torch);
+        if let Some(own) = own {
+            folder.write(own, &torch);
+        }
+        let site = folder.path("site");
+        check_as(&folder, &[("PYTHONPATH", site.to_str().unwrap())]);
+        let of_torch = imports(&folder).iter().filter(|import| import.module == "torch").count();
+        assert_eq!(of_torch, imported, "{line}, {own:?}: {:?}", imports(&folder));
     }
 }
 
@@ -225,7 +254,7 @@ fn threads_that_an_import_leaves_are_there_in_calls() {
     );
     for python in ["arrays: list", "arrays: list, fork: false"] {
         let folder = folder_with(python, &[("mine", &text)]);
-        let (report, _) = check(&folder, &[]);
+        let (_, report) = check(&folder, &["--cases", "4"]);
         assert_eq!(statuses(&report), [Status::Pass], "{report:#?}");
     }
 }
@@ -247,7 +276,7 @@ fn nothing_that_was_imported_is_forked_where_that_is_forbidden() {
         ("arrays: list", &["does-not-raise", "does-not-crash"]),
     ] {
         let folder = folder_with(python, &[("mine", &text)]);
-        let (report, _) = check(&folder, &[]);
+        let (_, report) = check(&folder, &["--cases", "4"]);
         let findings = report.component("mine").findings.iter();
         let found: Vec<&str> = findings.map(|finding| &*finding.invariant).collect();
         assert_eq!(found, expected, "{python}");
@@ -260,17 +289,18 @@ fn chance_is_another_one_in_each_worker() {
         return;
     }
     let texts = ["one", "two", "three"].map(|name| {
-        let draws = "import random\n\
-                     try:\n    import numpy\n    draws = [numpy.random.random()]\n\
-                     except ImportError:\n    draws = []\n\
+        let draws = "import random, sys\n\
+                     numpy, torch = sys.modules.get('numpy'), sys.modules.get('torch')\n\
+                     draws = [numpy.random.random()] if numpy else []\n\
+                     draws += [torch.rand(1).item()] if torch else []\n\
                      with open(f'draws-{__name__}', 'w') as file:\n    \
                      file.write(' '.join(map(repr, [random.random(), *draws])))\n";
         (name, format!("{draws}{}", right(name)))
     });
     let modules = texts.each_ref().map(|(name, text)| (*name, &**text));
-    let library = if has("numpy") { "numpy" } else { "list" };
+    let library = ["torch", "numpy"].into_iter().find(|name| has(name)).unwrap_or("list");
     let folder = folder_with(&format!("arrays: {library}"), &modules);
-    check(&folder, &[]);
+    check(&folder, &["--cases", "4"]);
     let draws = ["one", "two", "three"].map(|name| {
         let text = std::fs::read_to_string(folder.path(&format!("draws-{name}"))).unwrap();
         text.split(' ').map(str::to_owned).collect::<Vec<_>>()

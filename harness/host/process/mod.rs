@@ -400,7 +400,7 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
-        if let Some(worker) = self.fork(device) {
+        if let Some(worker) = self.fork() {
             if let Some(running) = self.load_in(worker, device, import)? {
                 return Ok(running);
             }
@@ -418,13 +418,13 @@ impl Process {
     /// A worker that has imported already what it needs; `None` where it is to be a process of its
     /// own.
     #[cfg(unix)]
-    fn fork(&self, device: Device) -> Option<Worker> {
-        // What a GPU's library does when it is loaded is not for children to inherit.
-        if !self.fork || device != Device::Cpu {
+    fn fork(&self) -> Option<Worker> {
+        if !self.fork {
             return None;
         }
+        let library = if self.mentions_torch() { ArrayLibrary::Torch } else { self.arrays };
         let imports = if self.compile { "compile" } else { "" };
-        let imports = format!("{} {imports}", self.arrays.name());
+        let imports = format!("{} {imports}", library.name());
         let start = || {
             let mut command = Command::new(&self.program);
             command.args(&self.arguments).args(["nursery", &imports]).current_dir(&self.folder);
@@ -436,8 +436,31 @@ impl Process {
         Some(Worker::forked(forked, streams, shown_as))
     }
 
+    /// Whether its file begins by importing torch, and nothing of the environment that torch reads
+    /// is set there first.
+    #[cfg(unix)]
+    fn mentions_torch(&self) -> bool {
+        let module = self.target.trim_start_matches("python:").rsplit_once(':');
+        let module = module.map_or("", |(module, _)| module);
+        let files: Vec<PathBuf> = if module.ends_with(".py") {
+            vec![self.folder.join(module)]
+        } else {
+            let module = module.replace('.', "/");
+            let names = [format!("{module}.py"), format!("{module}/__init__.py")];
+            self.path.iter().flat_map(|path| names.each_ref().map(|name| path.join(name))).collect()
+        };
+        let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
+        text.is_some_and(|text| {
+            let imports = |line: &str| {
+                let mut words = line.split([' ', '.', ',']);
+                matches!(words.next(), Some("import" | "from")) && words.next() == Some("torch")
+            };
+            text.lines().any(imports) && !text.contains("environ")
+        })
+    }
+
     #[cfg(not(unix))]
-    fn fork(&self, _: Device) -> Option<Worker> {
+    fn fork(&self) -> Option<Worker> {
         let Nurseries = self.nurseries; // none here
         None
     }

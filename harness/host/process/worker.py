@@ -165,6 +165,11 @@ def nursery(words):
 PRELOADED = []
 
 
+def has_its_own(path):
+    """Whether these folders have a module that is here already, from elsewhere."""
+    return any(is_in(path, name) for name in {name.partition(".")[0] for name in sys.modules})
+
+
 def fork_worker(files):
     """Forks a worker that has these files as its standard streams: 0 there, else its number."""
     flush()
@@ -182,8 +187,11 @@ def fork_worker(files):
         os.dup2(file, stream)
     for file in files:
         os.close(file)
-    if "numpy.random" in sys.modules:  # `random` does so by itself, torch begins with a fixed seed
+    # Chance is another one in each process, as if it had been started; `random` sees to itself.
+    if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
+    if hasattr(sys.modules.get("torch"), "default_generator"):
+        sys.modules["torch"].default_generator.seed()
     return 0
 
 
@@ -519,9 +527,9 @@ class Component:
         self.compiles, self.compiled = load.meta.get("compile") == "true", []
         if not self.compiles:
             os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-        is_own = importlib.machinery.PathFinder.find_spec(arrays or "", path) is not None
-        if is_own and arrays in PRELOADED:
-            raise Refused("not-forked", f"{arrays} is another one here")
+        is_own = is_in(path, arrays or "")
+        if is_own if arrays in PRELOADED else PRELOADED and has_its_own(path):
+            raise Refused("not-forked", "a module that was imported before is another one here")
         self.arrays = None if is_own else array_library(arrays, device)
         for folder in STANDARD:
             sys.path.remove(folder)
@@ -955,6 +963,12 @@ def folder_of(target):
     """The folder that is searched for a target in a file, in a list."""
     where = target.partition(":")[2].rpartition(":")[0]
     return [os.path.dirname(os.path.abspath(where))] if where.endswith(".py") else []
+
+
+def is_in(folders, name):
+    """Whether one of these folders has a module of a name; a plain folder is none."""
+    found = importlib.machinery.PathFinder.find_spec(name, folders)
+    return found is not None and found.origin is not None
 
 
 def shadows(folders):
