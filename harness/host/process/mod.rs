@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
@@ -31,6 +31,9 @@ use worker::{Lost, Worker};
 
 /// The program that serves Python functions; standard library only.
 const WORKER: &str = include_str!("worker.py");
+
+/// From how long on loading counts as a start that a component can have only a few times.
+const COSTLY_LOAD: Duration = Duration::from_secs(1);
 
 /// The library whose arrays a Python function gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -243,6 +246,8 @@ pub struct Process {
 struct Running {
     worker: Worker,
     device: Device,
+    /// How long loading took.
+    loaded_in: Duration,
 }
 
 impl Process {
@@ -472,6 +477,7 @@ impl Process {
         device: Device,
         import: &mut Import,
     ) -> Result<Option<Running>, Refusal> {
+        let started = Instant::now();
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
         // What is wrong with the whole module, and not with one function of it.
@@ -502,7 +508,7 @@ impl Process {
                 let line = reply.get("line").parse().ok().filter(|line| *line > 0);
                 self.source = line.map(|line| (PathBuf::from(reply.get("file")), line));
                 *import = Import::Possible;
-                Ok(Some(Running { worker, device }))
+                Ok(Some(Running { worker, device, loaded_in: started.elapsed() }))
             }
             ("refused", "not-forked") if self.fork => Ok(None),
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
@@ -679,9 +685,10 @@ impl Component for Process {
                     "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
                     _ => format!("exit status {}", get("code")),
                 };
-                let restart = get("last") == "true";
-                if restart {
-                    self.running = None;
+                let mut restart = false;
+                if get("last") == "true" {
+                    let running = self.running.take();
+                    restart = running.is_some_and(|running| running.loaded_in >= COSTLY_LOAD);
                 }
                 Err(Failure::Died { how: self.under_limit(how), restart })
             }
