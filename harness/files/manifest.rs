@@ -81,7 +81,7 @@ struct File {
     components: Vec<ComponentFile>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PythonFile {
     interpreter: Option<PathBuf>,
@@ -91,22 +91,7 @@ struct PythonFile {
     load_timeout_ms: Option<u64>,
     memory_mb: Option<u64>,
     compile: bool,
-    fork: bool,
-}
-
-impl Default for PythonFile {
-    fn default() -> Self {
-        PythonFile {
-            interpreter: None,
-            path: None,
-            arrays: ArrayLibrary::default(),
-            timeout_ms: None,
-            load_timeout_ms: None,
-            memory_mb: None,
-            compile: false,
-            fork: true,
-        }
-    }
+    fork: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -430,7 +415,7 @@ impl PythonFile {
             load_timeout: time(self.load_timeout_ms, defaults.load_timeout),
             memory_mb: self.memory_mb,
             compile: self.compile,
-            fork: self.fork,
+            fork: self.fork.unwrap_or(defaults.fork),
             show_output: defaults.show_output,
             imports: defaults.imports,
             nurseries: defaults.nurseries,

@@ -405,10 +405,10 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
-        if let Some(worker) = self.fork() {
-            if let Some(running) = self.load_in(worker, device, import)? {
-                return Ok(running);
-            }
+        if let Some(worker) = self.fork()
+            && let Some(running) = self.load_in(worker, device, import)?
+        {
+            return Ok(running);
         }
         let shown_as = self.show_output.then_some(&*self.target);
         let worker = Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
@@ -441,8 +441,7 @@ impl Process {
         Some(Worker::forked(forked, streams, shown_as))
     }
 
-    /// Whether its file begins by importing torch, and nothing of the environment that torch reads
-    /// is set there first.
+    /// Whether its file imports torch, and sets nothing of the environment that torch may read.
     #[cfg(unix)]
     fn mentions_torch(&self) -> bool {
         let module = self.target.trim_start_matches("python:").rsplit_once(':');

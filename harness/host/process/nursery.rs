@@ -76,6 +76,8 @@ struct Nursery {
 pub(super) struct Forked {
     process: Pid,
     nursery: Arc<Mutex<Nursery>>,
+    /// Whether it was waited for: its number may be another's then.
+    is_gone: bool,
 }
 
 /// The pipes of a worker, on the side of the harness.
@@ -158,7 +160,7 @@ impl Forked {
         let answer = lock(nursery).ask("fork", &files)?;
         let process = answer.parse().ok().and_then(Pid::from_raw);
         let process = process.ok_or_else(|| io::Error::other(format!("it answered `{answer}`")))?;
-        let forked = Forked { process, nursery: Arc::clone(nursery) };
+        let forked = Forked { process, nursery: Arc::clone(nursery), is_gone: false };
         Ok((forked, Streams { requests, replies, errors }))
     }
 
@@ -168,20 +170,29 @@ impl Forked {
     }
 
     /// How it ended, where it has.
-    pub(super) fn ended(&self) -> Option<String> {
+    pub(super) fn ended(&mut self) -> Option<String> {
         let answer = lock(&self.nursery).ask(&format!("poll {}", self.process), &[]);
-        // With its nursery nobody knows any more.
-        let how = answer.unwrap_or_else(|_| "it ended".to_owned());
-        (how != "running").then_some(how)
+        match answer {
+            Ok(answer) if answer == "running" => None,
+            Ok(how) => {
+                self.is_gone = true;
+                Some(how)
+            }
+            // With its nursery nobody knows any more.
+            Err(_) => Some("it ended".to_owned()),
+        }
     }
 
     /// Kills it alone, whatever group it is in.
     pub(super) fn kill(&self) {
-        let _ = kill_process(self.process, Signal::KILL);
+        if !self.is_gone {
+            let _ = kill_process(self.process, Signal::KILL);
+        }
     }
 
     /// Waits for its end.
-    pub(super) fn wait(&self) {
+    pub(super) fn wait(&mut self) {
+        self.is_gone = true;
         let _ = lock(&self.nursery).ask(&format!("wait {}", self.process), &[]);
     }
 }

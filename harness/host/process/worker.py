@@ -165,9 +165,11 @@ def nursery(words):
 PRELOADED = []
 
 
-def has_its_own(path):
-    """Whether these folders have a module that is here already, from elsewhere."""
-    return any(is_in(path, name) for name in {name.partition(".")[0] for name in sys.modules})
+def has_others(path, arrays):
+    """Whether these folders have a module that would be here instead, had nothing been imported."""
+    names = {arrays} if arrays in PRELOADED else {name.partition(".")[0] for name in sys.modules}
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
+    return any(origin_in(path, name) not in (None, files[name]) for name in names)
 
 
 def fork_worker(files):
@@ -527,8 +529,8 @@ class Component:
         self.compiles, self.compiled = load.meta.get("compile") == "true", []
         if not self.compiles:
             os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-        is_own = is_in(path, arrays or "")
-        if is_own if arrays in PRELOADED else PRELOADED and has_its_own(path):
+        is_own = origin_in(path, arrays or "") is not None
+        if PRELOADED and has_others(path, arrays):
             raise Refused("not-forked", "a module that was imported before is another one here")
         self.arrays = None if is_own else array_library(arrays, device)
         for folder in STANDARD:
@@ -965,10 +967,10 @@ def folder_of(target):
     return [os.path.dirname(os.path.abspath(where))] if where.endswith(".py") else []
 
 
-def is_in(folders, name):
-    """Whether one of these folders has a module of a name; a plain folder is none."""
+def origin_in(folders, name):
+    """The file of the module of a name in these folders, or None; a plain folder is none."""
     found = importlib.machinery.PathFinder.find_spec(name, folders)
-    return found is not None and found.origin is not None
+    return found.origin if found else None
 
 
 def shadows(folders):
