@@ -267,7 +267,7 @@ fn nothing_that_was_imported_is_forked_where_that_is_forbidden() {
     // What a library in C++ that has threads cannot bear.
     let text = format!(
         "importer = os.getpid()\n{}\n\
-         def mine(rewards, groups, epsilon):\n    if len(rewards) > 2:\n        os._exit(3)\n    \
+         def mine(rewards, groups, epsilon):\n    if len(rewards) == 5:\n        os._exit(3)\n    \
          assert os.getpid() == importer\n    return inner(rewards, groups, epsilon)\n",
         right("inner")
     );

@@ -32,8 +32,9 @@ use worker::{Lost, Worker};
 /// The program that serves Python functions; standard library only.
 const WORKER: &str = include_str!("worker.py");
 
-/// From how long on loading counts as a start that a component can have only a few times.
-const COSTLY_LOAD: Duration = Duration::from_secs(1);
+/// How long a component that ends its process may take to be loaded anew, all times together,
+/// before each one counts as a start that it can have only a few times.
+const CHEAP_LOADS: Duration = Duration::from_secs(20);
 
 /// The library whose arrays a Python function gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -232,6 +233,8 @@ pub struct Process {
     imports: Imports,
     nurseries: Nurseries,
     running: Option<Running>,
+    /// How long loading took, where it ended its process.
+    loaded_in_vain: Duration,
     /// Whether it gives gradients, as it said when it was loaded last.
     autograd: bool,
     /// The inputs and options that it takes, as it said then.
@@ -280,6 +283,7 @@ impl Process {
             imports: python.imports.clone(),
             nurseries: python.nurseries.clone(),
             running: None,
+            loaded_in_vain: Duration::ZERO,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
@@ -322,6 +326,7 @@ impl Process {
             imports: Imports::default(),
             nurseries: Nurseries::default(),
             running: None,
+            loaded_in_vain: Duration::ZERO,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
@@ -684,11 +689,9 @@ impl Component for Process {
                     "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
                     _ => format!("exit status {}", get("code")),
                 };
-                let mut restart = false;
-                if get("last") == "true" {
-                    let running = self.running.take();
-                    restart = running.is_some_and(|running| running.loaded_in >= COSTLY_LOAD);
-                }
+                let ended = if get("last") == "true" { self.running.take() } else { None };
+                self.loaded_in_vain += ended.as_ref().map_or(Duration::ZERO, |it| it.loaded_in);
+                let restart = ended.is_some() && self.loaded_in_vain >= CHEAP_LOADS;
                 Err(Failure::Died { how: self.under_limit(how), restart })
             }
             kind => {
