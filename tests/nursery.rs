@@ -300,14 +300,15 @@ fn chance_is_another_one_in_each_worker() {
     let modules = texts.each_ref().map(|(name, text)| (*name, &**text));
     let library = ["torch", "numpy"].into_iter().find(|name| has(name)).unwrap_or("list");
     let folder = folder_with(&format!("arrays: {library}"), &modules);
-    check(&folder, &["--cases", "4"]);
+    let (ran, _) = check(&folder, &["--cases", "4"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     let draws = ["one", "two", "three"].map(|name| {
         let text = std::fs::read_to_string(folder.path(&format!("draws-{name}"))).unwrap();
         text.split(' ').map(str::to_owned).collect::<Vec<_>>()
     });
-    for which in 0..draws[0].len() {
-        assert_ne!(draws[0][which], draws[1][which]);
-        assert_ne!(draws[1][which], draws[2][which]);
+    let [one, two, three] = &draws;
+    for ((one, two), three) in one.iter().zip(two).zip(three) {
+        assert!(one != two && two != three && three != one, "{draws:?}");
     }
 }
 
