@@ -20,6 +20,9 @@ use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 /// The folder of the components.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
 
+/// Whether workers are forked. `bad_behaviour_unforked.rs` has the same tests without.
+const FORK: bool = !matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"bad_behaviour_unforked");
+
 /// A time limit that a busy machine does not reach by itself.
 const PATIENT: &str = "arrays: list, timeout_ms: 20000";
 
@@ -288,7 +291,8 @@ fn writing_to_an_input_is_one_finding_and_its_gradient_another() {
     let findings = |function: &str| {
         let folder = Folder::new();
         let text = format!(
-            "version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000}}\ncomponents:\n\
+            "version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000, fork: {FORK}}}\n\
+             components:\n\
              - {{name: kl, contract: kl-estimate, target: \"python:in_place:{function}\"}}\n"
         );
         folder.write("manifest.yaml", text);
@@ -394,8 +398,8 @@ fn flags_may_be_of_any_type() {
         }
         let folder = Folder::new();
         let mut text = format!(
-            "version: 1\npython: {{path: [{PYTHON:?}], arrays: {library}, timeout_ms: 20000}}\n\
-             components:\n"
+            "version: 1\npython: {{path: [{PYTHON:?}], arrays: {library}, timeout_ms: 20000, \
+             fork: {FORK}}}\ncomponents:\n"
         );
         let types = ["booleans", "integers", "bytes_", "floats"];
         for function in types.into_iter().chain(["counts"]) {
@@ -421,8 +425,9 @@ fn reward_functions_of_libraries_need_no_adapter() {
         return;
     }
     let folder = Folder::new();
-    let mut text =
-        format!("version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000}}\ncomponents:\n");
+    let mut text = format!(
+        "version: 1\npython: {{path: [{PYTHON:?}], timeout_ms: 20000, fork: {FORK}}}\ncomponents:\n"
+    );
     let functions = [
         ("plain", "trl"),
         ("own_column", "trl, answer_columns: [solution_of_the_book]"),
@@ -574,7 +579,8 @@ fn an_import_that_fails_is_tried_once_for_all_functions_of_the_module() {
         // A busy machine needs its time until the import begins.
         let limit = if whole == "load_timeout_ms" { 9000 } else { 60_000 };
         let mut manifest = format!(
-            "version: 1\npython: {{arrays: list, load_timeout_ms: {limit}}}\ncomponents:\n"
+            "version: 1\npython: {{arrays: list, load_timeout_ms: {limit}, fork: {FORK}}}\n\
+             components:\n"
         );
         for name in ["one", "two", "three"] {
             let target = format!("\"python:mine.py:{name}\"");
@@ -914,8 +920,10 @@ fn a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight(
     }
     let folder = Folder::new();
     let name = "a_rust_function_that_aborts_the_harness_begins_again_with_the_call_in_flight";
+    let module = module_path!().split_once("::").map(|(_, module)| format!("{module}::"));
+    let name = format!("{}{name}", module.unwrap_or_default());
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args(["--exact", name]).env(ABORTS_IN, folder.path("corpora")).output();
+    let output = command.args(["--exact", &name]).env(ABORTS_IN, folder.path("corpora")).output();
     assert!(!output.unwrap().status.success(), "it was not aborted");
 
     let calls = Arc::new(Mutex::new(Vec::new()));
@@ -1006,8 +1014,8 @@ fn make_executable(path: &Path) {
 fn write_manifest(folder: &Folder, python: &str, target: &str) {
     let quoted = format!("{target:?}");
     let bad = if target.starts_with('{') { target } else { &quoted };
-    let mut text =
-        format!("version: 1\npython: {{path: [., {PYTHON:?}], {python}}}\ncomponents:\n");
+    let python = format!("path: [., {PYTHON:?}], fork: {FORK}, {python}");
+    let mut text = format!("version: 1\npython: {{{python}}}\ncomponents:\n");
     for (name, target) in [
         ("bad", bad),
         ("right", "\"python:bad:right\""),

@@ -98,6 +98,7 @@ fn manifests() -> Vec<Malformed> {
         change("tolerance of 0", "tolerance: 2", "tolerance: 0"),
         change("time limit of 0", "timeout_ms: 1000", "timeout_ms: 0"),
         change("memory limit of 0", "timeout_ms: 1000", "memory_mb: 0"),
+        change("word for a switch", "timeout_ms: 1000", "fork: never"),
         change("time limit below 0", "timeout_ms: 1000", "timeout_ms: -1"),
         change("reason without words", "\"not in this trainer\"", "\" \""),
         change("name without letters", "name: rloo", "name: ''"),

@@ -91,6 +91,7 @@ struct PythonFile {
     load_timeout_ms: Option<u64>,
     memory_mb: Option<u64>,
     compile: bool,
+    fork: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -414,8 +415,10 @@ impl PythonFile {
             load_timeout: time(self.load_timeout_ms, defaults.load_timeout),
             memory_mb: self.memory_mb,
             compile: self.compile,
+            fork: self.fork.unwrap_or(defaults.fork),
             show_output: defaults.show_output,
             imports: defaults.imports,
+            nurseries: defaults.nurseries,
             folder: if parent.as_os_str().is_empty() { ".".into() } else { parent.to_owned() },
         }
     }

@@ -1,12 +1,16 @@
 //! Components in processes of their own: Python functions, and any program on the wire protocol.
 
+#[cfg(unix)]
+mod nursery;
 mod worker;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
@@ -19,12 +23,18 @@ use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
 use crate::value::record::{Kind, Value, is_named};
 use crate::value::wire::{self, Message};
+#[cfg(unix)]
+pub use nursery::Nurseries;
 #[cfg(feature = "fuzz")]
 pub(crate) use worker::kill_all;
 use worker::{Lost, Worker};
 
 /// The program that serves Python functions; standard library only.
 const WORKER: &str = include_str!("worker.py");
+
+/// How long a component that ends its process may take to be loaded anew, all times together,
+/// before each one counts as a start that it can have only a few times.
+const CHEAP_LOADS: Duration = Duration::from_secs(20);
 
 /// The library whose arrays a Python function gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -109,12 +119,17 @@ pub struct Python {
     pub memory_mb: Option<u64>,
     /// Whether `torch.compile` compiles; a call may then take as long as loading.
     pub compile: bool,
+    /// Whether workers may be forked from a process that has imported the library of arrays, and
+    /// again once they have imported the function.
+    pub fork: bool,
     /// Whether what components print is shown on standard error.
     pub show_output: bool,
     /// The working folder.
     pub folder: PathBuf,
     /// What could not be imported so far.
     pub imports: Imports,
+    /// Where workers are forked.
+    pub nurseries: Nurseries,
 }
 
 /// What came of the imports of modules. One that fails is the same failure for every function of
@@ -156,6 +171,11 @@ impl Import {
     }
 }
 
+/// Where there is no `fork`, there are no nurseries.
+#[cfg(not(unix))]
+#[derive(Clone, Debug, Default)]
+pub struct Nurseries;
+
 const NO_PANIC: &str = "no thread panics with the lock";
 
 impl Default for Python {
@@ -168,9 +188,11 @@ impl Default for Python {
             load_timeout: Duration::from_secs(120),
             memory_mb: None,
             compile: false,
+            fork: true,
             show_output: false,
             folder: PathBuf::from("."),
             imports: Imports::default(),
+            nurseries: Nurseries::default(),
         }
     }
 }
@@ -206,9 +228,13 @@ pub struct Process {
     load_timeout: Duration,
     memory_mb: Option<u64>,
     compile: bool,
+    fork: bool,
     show_output: bool,
     imports: Imports,
+    nurseries: Nurseries,
     running: Option<Running>,
+    /// How long loading took, where it ended its process.
+    loaded_in_vain: Duration,
     /// Whether it gives gradients, as it said when it was loaded last.
     autograd: bool,
     /// The inputs and options that it takes, as it said then.
@@ -223,6 +249,8 @@ pub struct Process {
 struct Running {
     worker: Worker,
     device: Device,
+    /// How long loading took.
+    loaded_in: Duration,
 }
 
 impl Process {
@@ -250,9 +278,12 @@ impl Process {
             load_timeout: python.load_timeout,
             memory_mb: python.memory_mb,
             compile: python.compile,
+            fork: python.fork,
             show_output: python.show_output,
             imports: python.imports.clone(),
+            nurseries: python.nurseries.clone(),
             running: None,
+            loaded_in_vain: Duration::ZERO,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
@@ -290,9 +321,12 @@ impl Process {
             load_timeout: python.load_timeout,
             memory_mb: None,
             compile: false,
+            fork: false,
             show_output: python.show_output,
             imports: Imports::default(),
+            nurseries: Nurseries::default(),
             running: None,
+            loaded_in_vain: Duration::ZERO,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
@@ -345,6 +379,9 @@ impl Process {
         if self.compile {
             message.text("compile", "true");
         }
+        if self.is_python() && !self.fork {
+            message.text("fork", "false");
+        }
         if coverage::is_counting() {
             message.text("coverage", "true");
         }
@@ -373,9 +410,78 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
+        if let Some(worker) = self.fork()
+            && let Some(running) = self.load_in(worker, device, import)?
+        {
+            return Ok(running);
+        }
         let shown_as = self.show_output.then_some(&*self.target);
-        let mut worker = Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
+        let worker = Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
             .map_err(|error| Refusal::Error(self.cannot_start(&error)))?;
+        let program = self.program.clone();
+        self.load_in(worker, device, import)?.ok_or_else(|| {
+            let why = format!("{} refused to load it in a process of its own", program.display());
+            Refusal::Error(Error::new(why).within(self.target.clone()))
+        })
+    }
+
+    /// A worker that has imported already what it needs; `None` where it is to be a process of its
+    /// own.
+    #[cfg(unix)]
+    fn fork(&self) -> Option<Worker> {
+        if !self.fork {
+            return None;
+        }
+        let library = if self.mentions_torch() { ArrayLibrary::Torch } else { self.arrays };
+        let imports = if self.compile { "compile" } else { "" };
+        let imports = format!("{} {imports}", library.name());
+        let start = || {
+            let mut command = Command::new(&self.program);
+            command.args(&self.arguments).args(["nursery", &imports]).current_dir(&self.folder);
+            command
+        };
+        let name = format!("{:?} {:?} {imports}", self.program, self.folder);
+        let (forked, streams) = self.nurseries.fork(name, start, self.load_timeout)?;
+        let shown_as = self.show_output.then_some(&*self.target);
+        Some(Worker::forked(forked, streams, shown_as))
+    }
+
+    /// Whether its file imports torch, and sets nothing of the environment that torch may read.
+    #[cfg(unix)]
+    fn mentions_torch(&self) -> bool {
+        let module = self.target.trim_start_matches("python:").rsplit_once(':');
+        let module = module.map_or("", |(module, _)| module);
+        let files: Vec<PathBuf> = if module.ends_with(".py") {
+            vec![self.folder.join(module)]
+        } else {
+            let module = module.replace('.', "/");
+            let names = [format!("{module}.py"), format!("{module}/__init__.py")];
+            self.path.iter().flat_map(|path| names.each_ref().map(|name| path.join(name))).collect()
+        };
+        let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
+        text.is_some_and(|text| {
+            let imports = |line: &str| {
+                let mut words = line.split([' ', '.', ',']);
+                matches!(words.next(), Some("import" | "from")) && words.next() == Some("torch")
+            };
+            text.lines().any(imports) && !text.contains("environ")
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn fork(&self) -> Option<Worker> {
+        let Nurseries = self.nurseries; // none here
+        None
+    }
+
+    /// Loads the component in a worker; `None` where it cannot do so in one that was forked.
+    fn load_in(
+        &mut self,
+        mut worker: Worker,
+        device: Device,
+        import: &mut Import,
+    ) -> Result<Option<Running>, Refusal> {
+        let started = Instant::now();
         let program = self.program.display();
         let failed = |why: String| Refusal::Error(Error::new(why).within(self.target.clone()));
         // What is wrong with the whole module, and not with one function of it.
@@ -406,8 +512,9 @@ impl Process {
                 let line = reply.get("line").parse().ok().filter(|line| *line > 0);
                 self.source = line.map(|line| (PathBuf::from(reply.get("file")), line));
                 *import = Import::Possible;
-                Ok(Running { worker, device })
+                Ok(Some(Running { worker, device, loaded_in: started.elapsed() }))
             }
+            ("refused", "not-forked") if self.fork => Ok(None),
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
             ("refused", _) => {
                 let traceback = reply.get("traceback").trim_end();
@@ -582,7 +689,10 @@ impl Component for Process {
                     "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
                     _ => format!("exit status {}", get("code")),
                 };
-                Err(Failure::Died { how: self.under_limit(how), restart: false })
+                let ended = if get("last") == "true" { self.running.take() } else { None };
+                self.loaded_in_vain += ended.as_ref().map_or(Duration::ZERO, |it| it.loaded_in);
+                let restart = ended.is_some() && self.loaded_in_vain >= CHEAP_LOADS;
+                Err(Failure::Died { how: self.under_limit(how), restart })
             }
             kind => {
                 let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));

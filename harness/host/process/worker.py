@@ -76,6 +76,10 @@ ON_THE_WIRE = {name: wire for wire, (_, _, name) in DTYPES.items()}
 
 
 def main():
+    if sys.argv[-2:-1] == ["nursery"]:
+        words = sys.argv[-1].split()
+        del sys.argv[-2:]
+        nursery(words)  # comes back in each worker that it forks
     # The user's code must neither print into the replies nor read the requests, not even from C.
     wire = Wire(os.dup(0), os.dup(1))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -89,14 +93,18 @@ def main():
         request = wire.receive()
         if request is None or request[0].kind == "stop":
             leave(0)
-        threading.Thread(target=leave_with_the_reader, args=(wire,), daemon=True).start()
-        component = Component(request[0])
-        wire.send(component.loaded())
-        if hasattr(os, "fork") and component.arrays.can_fork():
-            wire.supervised = True
-            supervise(wire, component)
+        if hasattr(os, "fork") and request[0].meta.get("fork") == "false":
+            supervise_once(wire, request[0])
         else:
-            serve(wire, component)
+            threading.Thread(target=leave_with_the_reader, args=(wire,), daemon=True).start()
+            component = introduce(wire, request[0])
+            # This thread, and the one that watches; what others do would not go on in a child.
+            is_alone = threading.active_count() <= 2
+            if hasattr(os, "fork") and is_alone and component.arrays.can_fork():
+                wire.supervised = True
+                supervise(wire, component)
+            else:
+                serve(wire, component)
     except Refused as refused:
         wire.send(refused.reply)
         wire.state[0] = DONE
@@ -105,6 +113,132 @@ def main():
         pass
     wire.state[0] = DONE
     leave(0)
+
+
+def nursery(words):
+    """Imports what many components need, and forks a worker for each that the harness asks for.
+
+    The harness gives it a socket as standard input. Of the components themselves nothing is
+    imported here, so that what one of them does to its modules or its process stays its own.
+    """
+    import _socket  # not `socket`, of which a user may have another
+
+    control = _socket.socket(fileno=os.dup(0))
+    flush()
+    for stream in range(3):  # they were pipes, and not this, when Python looked at them
+        os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+    prefer_to_be_killed()
+    if "compile" not in words:
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    imports = [word for word in words if word in ("torch", "numpy")]
+    try:
+        with Watched(control.fileno()):
+            for name in imports:
+                importlib.import_module(name)
+    except BaseException:
+        os._exit(1)  # a worker that imports it by itself will say what is wrong
+    torch = sys.modules.get("torch")
+    if threading.active_count() > 1 or (torch and torch.cuda.is_initialized()):
+        os._exit(1)  # neither survives a fork
+    gc.collect()
+    gc.freeze()  # keeps the imported modules out of the collections of the workers
+    while True:
+        request, files, *_ = control.recvmsg(64, _socket.CMSG_SPACE(12))
+        if not request:
+            os._exit(0)  # the harness has gone; its workers see to themselves
+        what, *process = request.decode().split()
+        if what == "fork":
+            files = struct.unpack("3i", files[0][2])
+            answer = fork_worker(files)
+            if answer == 0:
+                control.close()
+                PRELOADED.extend(imports)
+                return
+            for file in files:
+                os.close(file)
+        else:
+            answer = end_of(int(process[0]), 0 if what == "wait" else os.WNOHANG)
+        control.sendall(f"{answer}\n".encode())
+
+
+# What the nursery had imported before it forked this process.
+PRELOADED = []
+
+
+def has_others(path, arrays):
+    """Whether these folders have a module that would be here instead, had nothing been imported."""
+    names = {arrays} if arrays in PRELOADED else {name.partition(".")[0] for name in sys.modules}
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
+    return any(origin_in(path, name) not in (None, files[name]) for name in names)
+
+
+def fork_worker(files):
+    """Forks a worker that has these files as its standard streams: 0 there, else its number."""
+    flush()
+    with warnings.catch_warnings():  # as in `supervise`
+        warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+        worker = os.fork()
+    if worker:
+        try:
+            os.setpgid(worker, worker)  # whichever of both is first
+        except OSError:
+            pass
+        return worker
+    os.setpgid(0, 0)
+    for stream, file in enumerate(files):
+        os.dup2(file, stream)
+    for file in files:
+        os.close(file)
+    # Chance is another one in each process, as if it had been started; `random` sees to itself.
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if hasattr(sys.modules.get("torch"), "default_generator"):
+        sys.modules["torch"].default_generator.seed()
+    return 0
+
+
+def end_of(process, options):
+    """How a worker ended, in words; `running` where it has not."""
+    try:
+        done, status = os.waitpid(process, options)
+    except ChildProcessError:
+        return "it ended"
+    if not done:
+        return "running"
+    code = os.waitstatus_to_exitcode(status)
+    return f"exit status {code}" if code >= 0 else f"killed by signal {-code}"
+
+
+class Watched:
+    """While an import runs, the end of the harness is the end of this process."""
+
+    def __init__(self, control):
+        self.control = control
+        self.ended, self.end = os.pipe()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+
+    def watch(self):
+        poll = select.poll()
+        poll.register(self.control, select.POLLHUP)
+        poll.register(self.ended, select.POLLIN)
+        if poll.poll()[0][0] != self.ended:
+            os._exit(0)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        os.write(self.end, b".")
+        self.thread.join()  # before anything is forked
+        os.close(self.ended)
+        os.close(self.end)
+
+
+def introduce(wire, load):
+    """The component that is to be loaded, once the harness has been told so."""
+    component = Component(load)
+    wire.send(component.loaded())
+    return component
 
 
 def serve(wire, component):
@@ -129,24 +263,12 @@ def serve(wire, component):
 
 def supervise(wire, component):
     """Lets a forked child serve, and forks another when it dies: no second import of torch."""
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake)
-    # Python 3.12 warns of threads here; whatever the import started, only this thread goes on.
-    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+    woken = woken_by_children()
     gc.freeze()  # keeps the imported modules out of the child's collections
-    parent = os.getpid()
     while True:
-        wire.state[0] = TORN  # until the child serves: one that dies of the fork is not replaced
-        flush()
-        child = os.fork()
-        if child == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            die_with(parent)
-            return serve(wire, component)
-        code = wait(child, woken, wire.sink)
+        code = in_child(wire, woken, lambda: serve(wire, component))
+        if code is None:
+            return
         if wire.state[0] == DONE:
             leave(code)
         if wire.state[0] == TORN:
@@ -156,6 +278,56 @@ def supervise(wire, component):
             wire.send(died(code))
         else:
             complain(f"died between two calls, {death(code)}")
+
+
+def supervise_once(wire, load):
+    """Lets a forked child import and serve, so that nothing of the user's is ever forked. This
+    process ends with it: another child would have to import again."""
+    code = in_child(wire, woken_by_children(), lambda: serve(wire, introduce(wire, load)))
+    if code is None:
+        return
+    if wire.state[0] == DONE:
+        leave(code)
+    if wire.state[0] == TORN and wire.requests == 1:
+        end_like(code)  # it died of the import
+    if wire.state[0] == BUSY:
+        wire.send({**died(code), "last": "true"})
+        leave(0)
+    complain(f"died, {death(code)}")
+    leave(1)
+
+
+def woken_by_children():
+    """A pipe that can be read when a child has ended."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    return woken
+
+
+def in_child(wire, woken, work):
+    """Does something in a forked child: None there, once it is done, else how the child ended."""
+    # Python 3.12 warns of threads here; whatever the import started, only this thread goes on.
+    warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+    parent = os.getpid()
+    wire.state[0] = TORN  # until the child serves: one that dies of the fork is not replaced
+    flush()
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        die_with(parent)
+        return work()
+    return wait(child, woken, wire.sink)
+
+
+def end_like(code):
+    """Ends this process as another one ended."""
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    leave(code)
 
 
 def wait(child, woken, sink):
@@ -357,7 +529,9 @@ class Component:
         self.compiles, self.compiled = load.meta.get("compile") == "true", []
         if not self.compiles:
             os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-        is_own = importlib.machinery.PathFinder.find_spec(arrays or "", path) is not None
+        is_own = origin_in(path, arrays or "") is not None
+        if PRELOADED and has_others(path, arrays):
+            raise Refused("not-forked", "a module that was imported before is another one here")
         self.arrays = None if is_own else array_library(arrays, device)
         for folder in STANDARD:
             sys.path.remove(folder)
@@ -791,6 +965,12 @@ def folder_of(target):
     """The folder that is searched for a target in a file, in a list."""
     where = target.partition(":")[2].rpartition(":")[0]
     return [os.path.dirname(os.path.abspath(where))] if where.endswith(".py") else []
+
+
+def origin_in(folders, name):
+    """The file of the module of a name in these folders, or None; a plain folder is none."""
+    found = importlib.machinery.PathFinder.find_spec(name, folders)
+    return found.origin if found else None
 
 
 def shadows(folders):

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+#[cfg(unix)]
+use super::nursery::{Forked, Streams};
 use crate::value::text::harmless;
 use crate::value::wire::{self, Message};
 
@@ -62,9 +64,53 @@ fn kill_group(leader: u32) {
 #[cfg(not(unix))]
 fn kill_group(_: u32) {}
 
+/// The first process of a worker, which leads its group.
+enum Leader {
+    Started(Child),
+    #[cfg(unix)]
+    Forked(Forked),
+}
+
+impl Leader {
+    fn id(&self) -> u32 {
+        match self {
+            Leader::Started(child) => child.id(),
+            #[cfg(unix)]
+            Leader::Forked(forked) => forked.id(),
+        }
+    }
+
+    /// How it ended, where it has.
+    fn ended(&mut self) -> Option<String> {
+        match self {
+            Leader::Started(child) => child.try_wait().ok().flatten().map(ended_how),
+            #[cfg(unix)]
+            Leader::Forked(forked) => forked.ended(),
+        }
+    }
+
+    /// Kills it alone, whatever group it is in.
+    fn kill_alone(&mut self) {
+        match self {
+            Leader::Started(child) => drop(child.kill()),
+            #[cfg(unix)]
+            Leader::Forked(forked) => forked.kill(),
+        }
+    }
+
+    /// Waits for its end.
+    fn wait(&mut self) {
+        match self {
+            Leader::Started(child) => drop(child.wait()),
+            #[cfg(unix)]
+            Leader::Forked(forked) => forked.wait(),
+        }
+    }
+}
+
 /// The running process. Dropping it kills the whole process group.
 pub(super) struct Worker {
-    child: Child,
+    leader: Leader,
     /// How many requests were sent.
     sent: u64,
     requests: Sender<Vec<u8>>,
@@ -96,10 +142,28 @@ impl Worker {
         let mut child = command.spawn()?;
         running.insert(child.id());
         drop(running);
-        let mut stdin = child.stdin.take().expect("standard input is piped");
-        let mut stdout = io::BufReader::new(child.stdout.take().expect("standard output is piped"));
-        let mut errors = child.stderr.take().expect("standard error is piped");
+        let stdin = child.stdin.take().expect("standard input is piped");
+        let stdout = child.stdout.take().expect("standard output is piped");
+        let errors = child.stderr.take().expect("standard error is piped");
+        Ok(Worker::of(Leader::Started(child), stdin, stdout, errors, shown_as))
+    }
 
+    /// A worker that a nursery has forked.
+    #[cfg(unix)]
+    pub(super) fn forked(forked: Forked, streams: Streams, shown_as: Option<&str>) -> Worker {
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).insert(forked.id());
+        let Streams { requests, replies, errors } = streams;
+        Worker::of(Leader::Forked(forked), requests, replies, errors, shown_as)
+    }
+
+    fn of(
+        leader: Leader,
+        mut stdin: impl Write + Send + 'static,
+        stdout: impl Read + Send + 'static,
+        mut errors: impl Read + Send + 'static,
+        shown_as: Option<&str>,
+    ) -> Worker {
+        let mut stdout = io::BufReader::new(stdout);
         // One thread writes a request and reads its reply, so that neither can block the harness.
         let (requests, to_send) = channel::<Vec<u8>>();
         let (received, replies) = channel();
@@ -130,7 +194,7 @@ impl Worker {
                 tail.drain(..surplus);
             }
         });
-        Ok(Worker { child, sent: 0, requests, replies, stderr })
+        Worker { leader, sent: 0, requests, replies, stderr }
     }
 
     /// Sends a request and waits for the reply to it.
@@ -173,17 +237,17 @@ impl Worker {
         if error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
             self.kill();
         }
-        let mut status = None;
+        let mut ended = None;
         for _ in 0..200 {
-            status = self.child.try_wait().ok().flatten();
-            if status.is_some() {
+            ended = self.leader.ended();
+            if ended.is_some() {
                 break;
             }
             thread::sleep(Duration::from_millis(10));
         }
-        let how = match (error, status) {
+        let how = match (error, ended) {
             (Some(error), _) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
-            (_, Some(status)) => ended_how(status),
+            (_, Some(how)) => how,
             (_, None) => "it closed its standard output".to_owned(),
         };
         self.kill();
@@ -194,12 +258,14 @@ impl Worker {
 
     fn kill(&mut self) {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        kill_group(self.child.id());
-        let _ = self.child.kill();
-        // Once it is waited for, its number may be another's.
-        running.remove(&self.child.id());
+        // Once it was waited for, its number may be another's.
+        if !running.remove(&self.leader.id()) {
+            return;
+        }
+        kill_group(self.leader.id());
+        self.leader.kill_alone();
         drop(running);
-        let _ = self.child.wait();
+        self.leader.wait();
     }
 }
 
