@@ -13,7 +13,7 @@ use crate::contract::options::AnyOptions;
 use crate::generate::pick::Pick;
 use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
 use crate::value::place::Place;
-use crate::value::record::{self, AnyRecord, Shared, ValueRef, index, is_exact};
+use crate::value::record::{self, AnyRecord, Shared, ValueRef, floats, index, is_exact};
 use crate::value::text::pair;
 
 /// What checking one case said: it holds, or why checking stopped.
@@ -69,6 +69,8 @@ pub struct AnyProbe<'a> {
     pub pick: Pick,
     /// The case and the failure behind [`Stop::Failed`].
     pub failed: Option<(Shared, Failure)>,
+    /// What the component gave for the case, where this probe asked.
+    given: Vec<Arc<Returned>>,
     component: &'a mut dyn Component,
     memo: &'a mut Memo,
     calls: &'a mut u64,
@@ -88,8 +90,20 @@ impl<'a> AnyProbe<'a> {
         calls: &'a mut u64,
     ) -> Self {
         let pick = memo.pick.get_or_insert_with(|| Pick::of(&**case)).clone();
-        let failed = None;
-        AnyProbe { contract, case, options, place, tolerance, pick, failed, component, memo, calls }
+        let (failed, given) = (None, Vec::new());
+        AnyProbe {
+            contract,
+            case,
+            options,
+            place,
+            tolerance,
+            pick,
+            failed,
+            given,
+            component,
+            memo,
+            calls,
+        }
     }
 
     /// What the component gives for the case. One call serves all invariants.
@@ -102,6 +116,7 @@ impl<'a> AnyProbe<'a> {
             self.memo.output = Some(self.answer(self.case, self.options, false).map(Arc::new));
         }
         let answer = self.memo.output.clone().expect("it was just filled");
+        self.given.extend(answer.iter().cloned());
         self.kept(self.case, answer)
     }
 
@@ -116,6 +131,7 @@ impl<'a> AnyProbe<'a> {
                 Some(self.answer(self.case, self.options, true).map(Arc::new));
         }
         let answer = self.memo.with_gradient.clone().expect("it was just filled");
+        self.given.extend(answer.iter().cloned());
         self.kept(self.case, answer)
     }
 
@@ -255,7 +271,9 @@ impl<'a> AnyProbe<'a> {
     }
 
     /// The rounding bound of every number of the output field `field`: infinite where the
-    /// contract leaves the number open.
+    /// contract leaves the number open. What is larger than the oracle expects rounds as much more
+    /// as it is larger: that it is wrong is for the oracle to say, not for relations between
+    /// outputs.
     pub fn bounds(&mut self, field: &str) -> ArrayD<f64> {
         let expected = self.expected();
         self.bounds_in(&expected, field)
@@ -268,9 +286,7 @@ impl<'a> AnyProbe<'a> {
     /// If the contract has no such field.
     pub fn bounds_in(&self, expected: &[Expected], field: &str) -> ArrayD<f64> {
         match expected.iter().find(|expected| expected.field == field) {
-            Some(expected) => {
-                expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms))
-            }
+            Some(expected) => self.bounds_of(expected),
             None => {
                 let shapes = self.contract.shapes(&**self.case, &**self.options);
                 let shape = shapes.into_iter().find(|(name, _)| *name == field);
@@ -281,6 +297,59 @@ impl<'a> AnyProbe<'a> {
         }
     }
 }
+
+impl AnyProbe<'_> {
+    /// The bounds of what an oracle expects, as wide as what the component gave asks for.
+    fn bounds_of(&self, expected: &Expected) -> ArrayD<f64> {
+        let bounds = expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms));
+        let Some((given, own)) = self.largest(expected) else { return bounds };
+        let sizes = expected.numbers.iter().filter(|number| number.scale.is_finite());
+        let wanted = sizes.fold(own, |most: f64, number| most.max(number.value.abs()));
+        if given <= wanted {
+            return bounds;
+        }
+        // Of nothing but rounding errors nobody knows the scale: the part is all that is allowed.
+        let times = (given / wanted).min(f64::MAX);
+        bounds.mapv(|bound| bound.max((times * bound).min(given / PARTS)))
+    }
+
+    /// The largest number in a field of what the component gave for the case, and the largest that
+    /// the oracle expects there, where it expects any.
+    fn largest(&self, expected: &Expected) -> Option<(f64, f64)> {
+        if self.given.is_empty() {
+            return None;
+        }
+        let name = expected.field;
+        let of_case;
+        let own = match (&self.memo.expected, name.starts_with("grad_")) {
+            (_, true) => Some(expected),
+            (Some(memo), false) => memo.iter().find(|own| own.field == name),
+            (None, false) => {
+                of_case = self.expected_of(&**self.case);
+                of_case.iter().find(|own| own.field == name)
+            }
+        }?;
+        let mut largest: Option<(f64, f64)> = None;
+        for returned in &self.given {
+            for (_, field) in floats(&*returned.output).into_iter().filter(|(n, _)| *n == name) {
+                if field.shape() != own.numbers.shape() {
+                    continue;
+                }
+                let pairs = field.iter().zip(&own.numbers);
+                for (x, number) in pairs.filter(|(_, number)| number.scale.is_finite()) {
+                    let (given, wanted) = largest.get_or_insert((0.0, 0.0));
+                    *given = if x.is_finite() { given.max(x.abs()) } else { *given };
+                    *wanted = wanted.max(number.value.abs());
+                }
+            }
+        }
+        largest
+    }
+}
+
+/// However far off it is, what a component gives is not allowed to differ by more than so small a
+/// part of its largest number.
+const PARTS: f64 = 64.0;
 
 /// What a typed call gave: as [`Returned`], shared with the other invariants.
 pub struct Answer<D: Definition> {
