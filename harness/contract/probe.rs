@@ -14,7 +14,7 @@ use crate::generate::pick::Pick;
 use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
 use crate::value::place::Place;
 use crate::value::record::{self, AnyRecord, Shared, ValueRef, floats, index, is_exact};
-use crate::value::text::pair;
+use crate::value::text::{self, pair};
 
 /// What checking one case said: it holds, or why checking stopped.
 pub type Outcome = Result<(), Stop>;
@@ -71,6 +71,8 @@ pub struct AnyProbe<'a> {
     pub failed: Option<(Shared, Failure)>,
     /// What the component gave for the case, where this probe asked.
     given: Vec<Arc<Returned>>,
+    /// How many other cases it was called on, and the last of them with its output.
+    others: (u64, Option<(Shared, Shared)>),
     component: &'a mut dyn Component,
     memo: &'a mut Memo,
     calls: &'a mut u64,
@@ -90,7 +92,7 @@ impl<'a> AnyProbe<'a> {
         calls: &'a mut u64,
     ) -> Self {
         let pick = memo.pick.get_or_insert_with(|| Pick::of(&**case)).clone();
-        let (failed, given) = (None, Vec::new());
+        let (failed, given, others) = (None, Vec::new(), (0, None));
         AnyProbe {
             contract,
             case,
@@ -100,6 +102,7 @@ impl<'a> AnyProbe<'a> {
             pick,
             failed,
             given,
+            others,
             component,
             memo,
             calls,
@@ -189,6 +192,12 @@ impl<'a> AnyProbe<'a> {
     pub fn call_with(&mut self, case: &dyn AnyRecord, gradient: bool) -> Result<Returned, Stop> {
         let case = self.exact(case, self.options)?;
         let answer = self.answer(&case, self.options, gradient);
+        if let Ok(returned) = &answer
+            && !Arc::ptr_eq(&case, self.case)
+        {
+            self.others =
+                (self.others.0 + 1, Some((Shared::clone(&case), returned.output.clone())));
+        }
         self.kept(&case, answer)
     }
 
@@ -236,6 +245,44 @@ impl<'a> AnyProbe<'a> {
         let returned = self.component.call(&call)?;
         check_shapes(self.contract, &**case, &**options, &*returned.output)?;
         Ok(returned)
+    }
+
+    /// A message, and below it the call that it tells of where that is not the one of the case:
+    /// the inputs that are others there, and what came back.
+    pub(crate) fn with_the_call(&self, message: String) -> String {
+        let (count, Some((case, output))) = &self.others else { return message };
+        if *count > FEW_CALLS {
+            return message;
+        }
+        let mut inputs = String::new();
+        let before = self.case.values();
+        for ((name, value), (_, own)) in case.values().into_iter().zip(before) {
+            let Some(value) = value else { continue };
+            if own.is_none_or(|own| own.shape() != value.shape() || !own.same_bits(&value)) {
+                inputs.push_str(&format!("{name} {}  ", text::value(&value)));
+            }
+        }
+        let line = format!("{inputs}→  {}", text::one_line(&**output));
+        match line.chars().count() > LONGEST_CALL {
+            true => message,
+            false => format!("{message}\nin the call with {line}"),
+        }
+    }
+
+    /// Whether the definition gives nothing but the rounding of 0 in a field, and the component
+    /// something else: how far that may move nobody can say.
+    pub(crate) fn is_only_rounding(&mut self, field: &str) -> bool {
+        let expected = self.expected();
+        let Some(expected) = expected.iter().find(|expected| expected.field == field) else {
+            return false;
+        };
+        let bound = |number: &Number| self.tolerance.bound(*number, expected.terms);
+        let nothing = |number: &Number| number.value.abs() <= bound(number);
+        let largest = expected.numbers.iter().map(bound).fold(0.0, f64::max);
+        let rounded = |number: &Number| number.scale > 0.0;
+        expected.numbers.iter().all(nothing)
+            && expected.numbers.iter().any(rounded)
+            && self.largest(expected).is_some_and(|(given, _)| given > largest)
     }
 
     /// How the component's gradients come about here.
@@ -310,7 +357,13 @@ impl AnyProbe<'_> {
         }
         // Of nothing but rounding errors nobody knows the scale: the part is all that is allowed.
         let times = (given / wanted).min(f64::MAX);
-        bounds.mapv(|bound| bound.max((times * bound).min(given / PARTS)))
+        let mut wider = bounds;
+        wider.zip_mut_with(&expected.numbers, |bound, number| {
+            let rounding = (times * (*bound - number.slack)).min(given / PARTS);
+            // What the contract allows besides rounding is as much larger, whatever it is.
+            *bound = bound.max(rounding + times * number.slack);
+        });
+        wider
     }
 
     /// The largest number in a field of what the component gave for the case, and the largest that
@@ -346,6 +399,13 @@ impl AnyProbe<'_> {
         largest
     }
 }
+
+/// So many other calls at most, of which the last one is shown with a message: of more the message
+/// sums up.
+const FEW_CALLS: u64 = 4;
+
+/// A longer line of inputs and outputs is not shown with a message.
+const LONGEST_CALL: usize = 400;
 
 /// However far off it is, what a component gives is not allowed to differ by more than so small a
 /// part of its largest number.
