@@ -71,8 +71,8 @@ pub struct AnyProbe<'a> {
     pub failed: Option<(Shared, Failure)>,
     /// What the component gave for the case, where this probe asked.
     given: Vec<Arc<Returned>>,
-    /// How many other cases it was called on, and the last of them with its output.
-    others: (u64, Option<(Shared, Shared)>),
+    /// How many other cases it was called on, and the last few of them with their outputs.
+    others: (u64, Vec<(Shared, Shared)>),
     component: &'a mut dyn Component,
     memo: &'a mut Memo,
     calls: &'a mut u64,
@@ -92,7 +92,7 @@ impl<'a> AnyProbe<'a> {
         calls: &'a mut u64,
     ) -> Self {
         let pick = memo.pick.get_or_insert_with(|| Pick::of(&**case)).clone();
-        let (failed, given, others) = (None, Vec::new(), (0, None));
+        let (failed, given, others) = (None, Vec::new(), (0, Vec::new()));
         AnyProbe {
             contract,
             case,
@@ -195,8 +195,12 @@ impl<'a> AnyProbe<'a> {
         if let Ok(returned) = &answer
             && !Arc::ptr_eq(&case, self.case)
         {
-            self.others =
-                (self.others.0 + 1, Some((Shared::clone(&case), returned.output.clone())));
+            let (count, others) = &mut self.others;
+            *count += 1;
+            if *count > FEW_CALLS {
+                others.remove(0);
+            }
+            others.push((Shared::clone(&case), Shared::clone(&returned.output)));
         }
         self.kept(&case, answer)
     }
@@ -250,7 +254,8 @@ impl<'a> AnyProbe<'a> {
     /// A message, and below it the call that it tells of where that is not the one of the case:
     /// the inputs that are others there, and what came back.
     pub(crate) fn with_the_call(&self, message: String) -> String {
-        let (count, Some((case, output))) = &self.others else { return message };
+        let (count, others) = &self.others;
+        let Some((case, output)) = others.last() else { return message };
         if *count > FEW_CALLS {
             return message;
         }
@@ -269,9 +274,18 @@ impl<'a> AnyProbe<'a> {
         }
     }
 
+    /// How far the numbers of a field may move between two outputs of the component: as
+    /// [`bounds`](Self::bounds), and any way where the oracle expects nothing but rounding of 0 and
+    /// the component gives something else. Right or wrong is for the oracle to say.
+    pub fn related(&mut self, field: &str) -> ArrayD<f64> {
+        let bounds = self.bounds(field);
+        let open = self.is_only_rounding(field);
+        bounds.mapv(|bound| if open { f64::INFINITY } else { bound })
+    }
+
     /// Whether the definition gives nothing but the rounding of 0 in a field, and the component
     /// something else: how far that may move nobody can say.
-    pub(crate) fn is_only_rounding(&mut self, field: &str) -> bool {
+    fn is_only_rounding(&mut self, field: &str) -> bool {
         let expected = self.expected();
         let Some(expected) = expected.iter().find(|expected| expected.field == field) else {
             return false;
@@ -282,7 +296,7 @@ impl<'a> AnyProbe<'a> {
         let rounded = |number: &Number| number.scale > 0.0;
         expected.numbers.iter().all(nothing)
             && expected.numbers.iter().any(rounded)
-            && self.largest(expected).is_some_and(|(given, _)| given > largest)
+            && self.largest(expected).iter().any(|(given, _)| *given > largest)
     }
 
     /// How the component's gradients come about here.
@@ -349,16 +363,19 @@ impl AnyProbe<'_> {
     /// The bounds of what an oracle expects, as wide as what the component gave asks for.
     fn bounds_of(&self, expected: &Expected) -> ArrayD<f64> {
         let bounds = expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms));
-        let Some((given, own)) = self.largest(expected) else { return bounds };
-        let sizes = expected.numbers.iter().filter(|number| number.scale.is_finite());
-        let wanted = sizes.fold(own, |most: f64, number| most.max(number.value.abs()));
-        if given <= wanted {
+        let (mut times, mut given) = (1.0_f64, 0.0_f64);
+        for (largest, wanted) in self.largest(expected) {
+            if largest > wanted {
+                times = times.max((largest / wanted).min(f64::MAX));
+                given = given.max(largest);
+            }
+        }
+        if times == 1.0 {
             return bounds;
         }
-        // Of nothing but rounding errors nobody knows the scale: the part is all that is allowed.
-        let times = (given / wanted).min(f64::MAX);
         let mut wider = bounds;
         wider.zip_mut_with(&expected.numbers, |bound, number| {
+            // Of nothing but rounding errors nobody knows the scale: a part is all that is allowed.
             let rounding = (times * (*bound - number.slack)).min(given / PARTS);
             // What the contract allows besides rounding is as much larger, whatever it is.
             *bound = bound.max(rounding + times * number.slack);
@@ -366,41 +383,61 @@ impl AnyProbe<'_> {
         wider
     }
 
-    /// The largest number in a field of what the component gave for the case, and the largest that
-    /// the oracle expects there, where it expects any.
-    fn largest(&self, expected: &Expected) -> Option<(f64, f64)> {
-        if self.given.is_empty() {
-            return None;
-        }
+    /// The largest number in a field of what the component gave, and the largest that the oracle
+    /// expects there: for the case, where this probe asked, and for the few other cases that it
+    /// asked about.
+    fn largest(&self, expected: &Expected) -> Vec<(f64, f64)> {
         let name = expected.field;
-        let of_case;
-        let own = match (&self.memo.expected, name.starts_with("grad_")) {
-            (_, true) => Some(expected),
-            (Some(memo), false) => memo.iter().find(|own| own.field == name),
-            (None, false) => {
-                of_case = self.expected_of(&**self.case);
-                of_case.iter().find(|own| own.field == name)
-            }
-        }?;
-        let mut largest: Option<(f64, f64)> = None;
-        for returned in &self.given {
-            for (_, field) in floats(&*returned.output).into_iter().filter(|(n, _)| *n == name) {
-                if field.shape() != own.numbers.shape() {
-                    continue;
+        let mut largest = Vec::new();
+        if !self.given.is_empty() {
+            let of_case;
+            let own = match (&self.memo.expected, name.starts_with("grad_")) {
+                (_, true) => Some(expected),
+                (Some(memo), false) => memo.iter().find(|own| own.field == name),
+                (None, false) => {
+                    of_case = self.expected_of(&**self.case);
+                    of_case.iter().find(|own| own.field == name)
                 }
-                let pairs = field.iter().zip(&own.numbers);
-                for (x, number) in pairs.filter(|(_, number)| number.scale.is_finite()) {
-                    let (given, wanted) = largest.get_or_insert((0.0, 0.0));
-                    *given = if x.is_finite() { given.max(x.abs()) } else { *given };
-                    *wanted = wanted.max(number.value.abs());
-                }
+            };
+            let outputs = self.given.iter().map(|returned| &*returned.output);
+            largest.extend(outputs.filter_map(|output| largest_two(output, own?)));
+        }
+        let known = expected.numbers.iter().filter(|number| number.scale.is_finite());
+        let known = known.fold(0.0, |most: f64, number| most.max(number.value.abs()));
+        let known = largest.iter().fold(known, |most, (_, wanted)| most.max(*wanted));
+        for (case, output) in &self.others.1 {
+            // The oracle is asked only where it may have something to say.
+            let fields = floats(&**output);
+            let field = fields.iter().filter(|(field, _)| *field == name);
+            let given = field
+                .flat_map(|(_, field)| field.iter())
+                .fold(0.0, |most: f64, x| if x.is_finite() { most.max(x.abs()) } else { most });
+            if given <= 2.0 * known || name.starts_with("grad_") {
+                continue;
             }
+            let of_other = self.expected_of(&**case);
+            let own = of_other.iter().find(|own| own.field == name);
+            largest.extend(own.and_then(|own| largest_two(&**output, own)));
         }
         largest
     }
 }
 
-/// So many other calls at most, of which the last one is shown with a message: of more the message
+/// The largest number in a field of an output, and the largest that the oracle expects of those
+/// that it does not leave open.
+fn largest_two(output: &dyn AnyRecord, expected: &Expected) -> Option<(f64, f64)> {
+    let fields = floats(output);
+    let (_, field) = fields.iter().find(|(name, _)| *name == expected.field)?;
+    if field.shape() != expected.numbers.shape() {
+        return None;
+    }
+    let pairs = field.iter().zip(&expected.numbers).filter(|(_, number)| number.scale.is_finite());
+    Some(pairs.fold((0.0, 0.0), |(given, wanted): (f64, f64), (x, number)| {
+        (if x.is_finite() { given.max(x.abs()) } else { given }, wanted.max(number.value.abs()))
+    }))
+}
+
+/// So many other calls at most are kept, of which the last one is shown with a message: of more the message
 /// sums up.
 const FEW_CALLS: u64 = 4;
 
@@ -527,6 +564,11 @@ where
     /// See [`AnyProbe::bounds`].
     pub fn bounds(&mut self, field: &str) -> ArrayD<f64> {
         self.any.bounds(field)
+    }
+
+    /// See [`AnyProbe::related`].
+    pub fn related(&mut self, field: &str) -> ArrayD<f64> {
+        self.any.related(field)
     }
 
     /// See [`AnyProbe::bounds_in`].

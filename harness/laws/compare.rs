@@ -31,10 +31,7 @@ fn unmasked(
     let expected_after = probe.expected_of(changed);
     for (name, before) in outputs(&*before.output) {
         let Some((_, after)) = after.iter().find(|(known, _)| *known == name) else { continue };
-        if probe.is_only_rounding(name) {
-            continue;
-        }
-        let mut allowed = probe.bounds(name);
+        let mut allowed = probe.related(name);
         let mut after = after.view();
         let mut allowed_after = probe.bounds_in(&expected_after, name);
         if let Some(axis) = axes.position(name, 'T') {
@@ -86,10 +83,7 @@ pub(crate) fn rows_difference(
 ) -> Outcome {
     let (whole, part) = (&*whole.output, &*part.output);
     for ((name, of_whole), (_, of_part)) in outputs(whole).into_iter().zip(outputs(part)) {
-        if probe.is_only_rounding(name) {
-            continue;
-        }
-        let allowed = 2.0 * probe.bounds(name);
+        let allowed = 2.0 * probe.related(name);
         let [of_whole, allowed] =
             [of_whole, allowed.view()].map(|array| take_rows(axes, name, array, rows));
         if let Some(Difference { index, left, right, allowed }) =
