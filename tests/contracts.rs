@@ -317,7 +317,13 @@ fn what_is_wrong_by_a_factor_breaks_no_relation_between_outputs(contract: Contra
         let report = run(&mut subject, Place::CPU_F32, &budget, &|_| ()).unwrap();
         let ids: Vec<&str> = report.findings.iter().map(|one| one.invariant.as_str()).collect();
         assert!(ids.contains(&"oracle"), "{ids:?}");
-        let relations = report.findings.iter().filter(|f| RELATIONS.contains(&&*f.invariant));
+        let relations = report.findings.iter().filter(|f| {
+            // A mean that is added back is shifted itself; between ties the definition leaves open
+            // what becomes of each.
+            let other =
+                [("whiten", "shift-invariant"), ("sampling-filter", "vocabulary-permutation")];
+            RELATIONS.contains(&&*f.invariant) && !other.contains(&(contract.id(), &*f.invariant))
+        });
         let relations: Vec<String> =
             relations.map(|f| format!("{}: {} {}", f.invariant, f.found, f.shown)).collect();
         assert!(relations.is_empty(), "{:?}\n{}", subject.options, relations.join("\n"));

@@ -291,11 +291,10 @@ impl<'a> AnyProbe<'a> {
             return false;
         };
         let bound = |number: &Number| self.tolerance.bound(*number, expected.terms);
-        let nothing = |number: &Number| number.value.abs() <= bound(number);
-        let largest = expected.numbers.iter().map(bound).fold(0.0, f64::max);
-        let rounded = |number: &Number| number.scale > 0.0;
-        expected.numbers.iter().all(nothing)
-            && expected.numbers.iter().any(rounded)
+        let mut known = expected.numbers.iter().filter(|number| number.scale.is_finite());
+        let largest = known.clone().map(bound).fold(0.0, f64::max);
+        known.clone().all(|number| number.value.abs() <= bound(number))
+            && known.any(|number| number.scale > 0.0)
             && self.largest(expected).iter().any(|(given, _)| *given > largest)
     }
 

@@ -231,7 +231,7 @@ pub(super) fn classes() -> Vec<Class<Whiten>> {
         class(
             "far-off",
             "values that differ by less than a 500th of their size",
-            |c, o| any_set(c, o, |v| is_far_off(v)),
+            |c, o| any_set(c, o, is_far_off),
             |options, dtype| options.epsilon > 0.0 && matches!(dtype, Dtype::F64 | Dtype::F32),
         ),
         class(
