@@ -436,8 +436,8 @@ fn largest_two(output: &dyn AnyRecord, expected: &Expected) -> Option<(f64, f64)
     }))
 }
 
-/// So many other calls at most are kept, of which the last one is shown with a message: of more the message
-/// sums up.
+/// So many other calls at most are kept, of which the last one is shown with a message: of more the
+/// message sums up.
 const FEW_CALLS: u64 = 4;
 
 /// A longer line of inputs and outputs is not shown with a message.

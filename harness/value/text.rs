@@ -122,7 +122,7 @@ pub(crate) fn quoted_texts(message: &str) -> Vec<String> {
             (Some(text), c) => text.push(c),
         }
     }
-    texts.retain(|text| quoted(text).chars().count() <= SHOWN && message.contains(&quoted(text)));
+    texts.retain(|text| !text.contains(" characters … "));
     texts
 }
 

@@ -1,8 +1,7 @@
 //! One step goes up the gradient, as far as the learning rate says.
 //!
 //! ### Claim
-//! Summed over a few seeds, a single step goes up the gradient, and with a quarter of the learning
-//! rate about a quarter as far.
+//! Over a few seeds a step goes up the gradient, with a quarter of the learning rate a quarter as far.
 //!
 //! ### Why it matters
 //! One step is what a trainer repeats. A loop that ends one too early, a warm-up that begins with
