@@ -1,7 +1,8 @@
 //! One step goes up the gradient, as far as the learning rate says.
 //!
 //! ### Claim
-//! Over a few seeds a step goes up the gradient, with a quarter of the learning rate a quarter as far.
+//! Over a few seeds a step goes up the gradient, with a quarter of the learning rate a quarter as
+//! far.
 //!
 //! ### Why it matters
 //! One step is what a trainer repeats. A loop that ends one too early, a warm-up that begins with
