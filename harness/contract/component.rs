@@ -27,7 +27,8 @@ pub struct Call<'a, D: Definition = Erased> {
 pub struct Returned<D: Definition = Erased> {
     /// The outputs, as f64.
     pub output: D::Output,
-    /// The inputs that the call changed.
+    /// The inputs that the call changed: each with its name, and where the host knows it with the
+    /// first cell that differs, `rewards: [0, 1] was 0.5 and is 1`.
     pub changed: Vec<String>,
     /// The leaves that were asked for a gradient and got none; in the output it is 0.
     pub no_gradient: Vec<String>,

@@ -72,6 +72,8 @@ pub trait AnyContract: AnyDefinition {
     fn measure(&self, case: &dyn AnyRecord) -> Measure;
     /// The axes that its arrays share.
     fn axes(&self) -> &'static Axes;
+    /// The same case with a text in the place of one that says nothing.
+    fn telling(&self, case: &dyn AnyRecord, text: &str) -> Option<Shared>;
     /// How large batches are cut.
     fn cuts(&self) -> Option<&'static dyn Cuts>;
     /// A few small inputs for a table.
@@ -348,6 +350,10 @@ impl<C: Contract> AnyContract for Typed<C> {
 
     fn axes(&self) -> &'static Axes {
         &C::AXES
+    }
+
+    fn telling(&self, case: &dyn AnyRecord, text: &str) -> Option<Shared> {
+        C::telling(case.typed(), text).map(|case| -> Shared { Arc::new(case) })
     }
 
     fn cuts(&self) -> Option<&'static dyn Cuts> {

@@ -6,7 +6,7 @@ use crate::contract::component::Failure;
 use crate::contract::definition::Definition;
 use crate::contract::doc::Doc;
 use crate::contract::options::AnyOptions;
-use crate::contract::probe::{AnyProbe, Outcome, Probe};
+use crate::contract::probe::{AnyProbe, Outcome, Probe, Stop};
 use crate::contract::stage::Pitfall;
 use crate::value::place::Place;
 use crate::value::record::{AnyRecord, Shared};
@@ -209,13 +209,25 @@ where
         let check: Box<AnyCheck> = match check {
             Check::Own(check) => Box::new(move |any| {
                 let mut probe = Probe::of(any);
-                (check(&mut probe), probe.any.failed)
+                let outcome = told(check(&mut probe), &probe.any);
+                (outcome, probe.any.failed)
             }),
-            Check::Law(check) => Box::new(move |mut any| (check(&mut any), any.failed)),
+            Check::Law(check) => Box::new(move |mut any| {
+                let outcome = told(check(&mut any), &any);
+                (outcome, any.failed)
+            }),
         };
         let under = Box::new(move |options: &dyn AnyOptions| under(options.typed()));
         AnyInvariant { id, doc, pitfall, catches, needs_gradient, under, at, check }
     }
+}
+
+/// An outcome whose message shows the call that it tells of.
+fn told(outcome: Outcome, probe: &AnyProbe<'_>) -> Outcome {
+    outcome.map_err(|stop| match stop {
+        Stop::Broken(message) => Stop::Broken(probe.with_the_call(message)),
+        stop => stop,
+    })
 }
 
 /// The list of a contract's own invariants, one file each in `invariants/`: declares the modules

@@ -13,8 +13,8 @@ use crate::contract::options::AnyOptions;
 use crate::generate::pick::Pick;
 use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
 use crate::value::place::Place;
-use crate::value::record::{self, AnyRecord, Shared, ValueRef, index, is_exact};
-use crate::value::text::pair;
+use crate::value::record::{self, AnyRecord, Shared, ValueRef, floats, index, is_exact};
+use crate::value::text::{self, pair};
 
 /// What checking one case said: it holds, or why checking stopped.
 pub type Outcome = Result<(), Stop>;
@@ -69,6 +69,10 @@ pub struct AnyProbe<'a> {
     pub pick: Pick,
     /// The case and the failure behind [`Stop::Failed`].
     pub failed: Option<(Shared, Failure)>,
+    /// What the component gave for the case, where this probe asked.
+    given: Vec<Arc<Returned>>,
+    /// How many other cases it was called on, and the last few of them with their outputs.
+    others: (u64, Vec<(Shared, Shared)>),
     component: &'a mut dyn Component,
     memo: &'a mut Memo,
     calls: &'a mut u64,
@@ -88,8 +92,21 @@ impl<'a> AnyProbe<'a> {
         calls: &'a mut u64,
     ) -> Self {
         let pick = memo.pick.get_or_insert_with(|| Pick::of(&**case)).clone();
-        let failed = None;
-        AnyProbe { contract, case, options, place, tolerance, pick, failed, component, memo, calls }
+        let (failed, given, others) = (None, Vec::new(), (0, Vec::new()));
+        AnyProbe {
+            contract,
+            case,
+            options,
+            place,
+            tolerance,
+            pick,
+            failed,
+            given,
+            others,
+            component,
+            memo,
+            calls,
+        }
     }
 
     /// What the component gives for the case. One call serves all invariants.
@@ -102,6 +119,7 @@ impl<'a> AnyProbe<'a> {
             self.memo.output = Some(self.answer(self.case, self.options, false).map(Arc::new));
         }
         let answer = self.memo.output.clone().expect("it was just filled");
+        self.given.extend(answer.iter().cloned());
         self.kept(self.case, answer)
     }
 
@@ -116,6 +134,7 @@ impl<'a> AnyProbe<'a> {
                 Some(self.answer(self.case, self.options, true).map(Arc::new));
         }
         let answer = self.memo.with_gradient.clone().expect("it was just filled");
+        self.given.extend(answer.iter().cloned());
         self.kept(self.case, answer)
     }
 
@@ -173,6 +192,16 @@ impl<'a> AnyProbe<'a> {
     pub fn call_with(&mut self, case: &dyn AnyRecord, gradient: bool) -> Result<Returned, Stop> {
         let case = self.exact(case, self.options)?;
         let answer = self.answer(&case, self.options, gradient);
+        if let Ok(returned) = &answer
+            && !Arc::ptr_eq(&case, self.case)
+        {
+            let (count, others) = &mut self.others;
+            *count += 1;
+            if *count > FEW_CALLS {
+                others.remove(0);
+            }
+            others.push((Shared::clone(&case), Shared::clone(&returned.output)));
+        }
         self.kept(&case, answer)
     }
 
@@ -222,6 +251,53 @@ impl<'a> AnyProbe<'a> {
         Ok(returned)
     }
 
+    /// A message, and below it the call that it tells of where that is not the one of the case:
+    /// the inputs that are others there, and what came back.
+    pub(crate) fn with_the_call(&self, message: String) -> String {
+        let (count, others) = &self.others;
+        let Some((case, output)) = others.last() else { return message };
+        if *count > FEW_CALLS {
+            return message;
+        }
+        let mut inputs = String::new();
+        let before = self.case.values();
+        for ((name, value), (_, own)) in case.values().into_iter().zip(before) {
+            let Some(value) = value else { continue };
+            if own.is_none_or(|own| own.shape() != value.shape() || !own.same_bits(&value)) {
+                inputs.push_str(&format!("{name} {}  ", text::value(&value)));
+            }
+        }
+        let line = format!("{inputs}→  {}", text::one_line(&**output));
+        match line.chars().count() > LONGEST_CALL {
+            true => message,
+            false => format!("{message}\nin the call with {line}"),
+        }
+    }
+
+    /// How far the numbers of a field may move between two outputs of the component: as
+    /// [`bounds`](Self::bounds), and any way where the oracle expects nothing but rounding of 0 and
+    /// the component gives something else. Right or wrong is for the oracle to say.
+    pub fn related(&mut self, field: &str) -> ArrayD<f64> {
+        let bounds = self.bounds(field);
+        let open = self.is_only_rounding(field);
+        bounds.mapv(|bound| if open { f64::INFINITY } else { bound })
+    }
+
+    /// Whether the definition gives nothing but the rounding of 0 in a field, and the component
+    /// something else: how far that may move nobody can say.
+    fn is_only_rounding(&mut self, field: &str) -> bool {
+        let expected = self.expected();
+        let Some(expected) = expected.iter().find(|expected| expected.field == field) else {
+            return false;
+        };
+        let bound = |number: &Number| self.tolerance.bound(*number, expected.terms);
+        let mut known = expected.numbers.iter().filter(|number| number.scale.is_finite());
+        let largest = known.clone().map(bound).fold(0.0, f64::max);
+        known.clone().all(|number| number.value.abs() <= bound(number))
+            && known.any(|number| number.scale > 0.0)
+            && self.largest(expected).iter().any(|(given, _)| *given > largest)
+    }
+
     /// How the component's gradients come about here.
     pub fn gradients(&self) -> Gradients {
         self.component.gradients(self.place)
@@ -255,7 +331,9 @@ impl<'a> AnyProbe<'a> {
     }
 
     /// The rounding bound of every number of the output field `field`: infinite where the
-    /// contract leaves the number open.
+    /// contract leaves the number open. What is larger than the oracle expects rounds as much more
+    /// as it is larger: that it is wrong is for the oracle to say, not for relations between
+    /// outputs.
     pub fn bounds(&mut self, field: &str) -> ArrayD<f64> {
         let expected = self.expected();
         self.bounds_in(&expected, field)
@@ -268,9 +346,7 @@ impl<'a> AnyProbe<'a> {
     /// If the contract has no such field.
     pub fn bounds_in(&self, expected: &[Expected], field: &str) -> ArrayD<f64> {
         match expected.iter().find(|expected| expected.field == field) {
-            Some(expected) => {
-                expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms))
-            }
+            Some(expected) => self.bounds_of(expected),
             None => {
                 let shapes = self.contract.shapes(&**self.case, &**self.options);
                 let shape = shapes.into_iter().find(|(name, _)| *name == field);
@@ -281,6 +357,95 @@ impl<'a> AnyProbe<'a> {
         }
     }
 }
+
+impl AnyProbe<'_> {
+    /// The bounds of what an oracle expects, as wide as what the component gave asks for.
+    fn bounds_of(&self, expected: &Expected) -> ArrayD<f64> {
+        let bounds = expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms));
+        let (mut times, mut given) = (1.0_f64, 0.0_f64);
+        for (largest, wanted) in self.largest(expected) {
+            if largest > wanted {
+                times = times.max((largest / wanted).min(f64::MAX));
+                given = given.max(largest);
+            }
+        }
+        if times == 1.0 {
+            return bounds;
+        }
+        let mut wider = bounds;
+        wider.zip_mut_with(&expected.numbers, |bound, number| {
+            // Of nothing but rounding errors nobody knows the scale: a part is all that is allowed.
+            let rounding = (times * (*bound - number.slack)).min(given / PARTS);
+            // What the contract allows besides rounding is as much larger, whatever it is.
+            *bound = bound.max(rounding + times * number.slack);
+        });
+        wider
+    }
+
+    /// The largest number in a field of what the component gave, and the largest that the oracle
+    /// expects there: for the case, where this probe asked, and for the few other cases that it
+    /// asked about.
+    fn largest(&self, expected: &Expected) -> Vec<(f64, f64)> {
+        let name = expected.field;
+        let mut largest = Vec::new();
+        if !self.given.is_empty() {
+            let of_case;
+            let own = match (&self.memo.expected, name.starts_with("grad_")) {
+                (_, true) => Some(expected),
+                (Some(memo), false) => memo.iter().find(|own| own.field == name),
+                (None, false) => {
+                    of_case = self.expected_of(&**self.case);
+                    of_case.iter().find(|own| own.field == name)
+                }
+            };
+            let outputs = self.given.iter().map(|returned| &*returned.output);
+            largest.extend(outputs.filter_map(|output| largest_two(output, own?)));
+        }
+        let known = expected.numbers.iter().filter(|number| number.scale.is_finite());
+        let known = known.fold(0.0, |most: f64, number| most.max(number.value.abs()));
+        let known = largest.iter().fold(known, |most, (_, wanted)| most.max(*wanted));
+        for (case, output) in &self.others.1 {
+            // The oracle is asked only where it may have something to say.
+            let fields = floats(&**output);
+            let field = fields.iter().filter(|(field, _)| *field == name);
+            let given = field
+                .flat_map(|(_, field)| field.iter())
+                .fold(0.0, |most: f64, x| if x.is_finite() { most.max(x.abs()) } else { most });
+            if given <= 2.0 * known || name.starts_with("grad_") {
+                continue;
+            }
+            let of_other = self.expected_of(&**case);
+            let own = of_other.iter().find(|own| own.field == name);
+            largest.extend(own.and_then(|own| largest_two(&**output, own)));
+        }
+        largest
+    }
+}
+
+/// The largest number in a field of an output, and the largest that the oracle expects of those
+/// that it does not leave open.
+fn largest_two(output: &dyn AnyRecord, expected: &Expected) -> Option<(f64, f64)> {
+    let fields = floats(output);
+    let (_, field) = fields.iter().find(|(name, _)| *name == expected.field)?;
+    if field.shape() != expected.numbers.shape() {
+        return None;
+    }
+    let pairs = field.iter().zip(&expected.numbers).filter(|(_, number)| number.scale.is_finite());
+    Some(pairs.fold((0.0, 0.0), |(given, wanted): (f64, f64), (x, number)| {
+        (if x.is_finite() { given.max(x.abs()) } else { given }, wanted.max(number.value.abs()))
+    }))
+}
+
+/// So many other calls at most are kept, of which the last one is shown with a message: of more the
+/// message sums up.
+const FEW_CALLS: u64 = 4;
+
+/// A longer line of inputs and outputs is not shown with a message.
+const LONGEST_CALL: usize = 400;
+
+/// However far off it is, what a component gives is not allowed to differ by more than so small a
+/// part of its largest number.
+const PARTS: f64 = 64.0;
 
 /// What a typed call gave: as [`Returned`], shared with the other invariants.
 pub struct Answer<D: Definition> {
@@ -398,6 +563,11 @@ where
     /// See [`AnyProbe::bounds`].
     pub fn bounds(&mut self, field: &str) -> ArrayD<f64> {
         self.any.bounds(field)
+    }
+
+    /// See [`AnyProbe::related`].
+    pub fn related(&mut self, field: &str) -> ArrayD<f64> {
+        self.any.related(field)
     }
 
     /// See [`AnyProbe::bounds_in`].

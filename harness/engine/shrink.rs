@@ -9,6 +9,7 @@ use crate::engine::subject::{Broken, Subject};
 use crate::generate::measure::Measure;
 use crate::value::place::{Dtype, Place};
 use crate::value::record::Shared;
+use crate::value::text::quoted_texts;
 
 /// Walks from a failing case to a minimal one. `fails` says whether a candidate still fails, or
 /// `None` to stop the search. Where one of the contract's own corners or small cases fails and is
@@ -151,12 +152,71 @@ pub(crate) fn shrink_among(
         }
     });
     let other = other.map(|(_, other)| other);
-    Shrunk { invariant, case: minimal.case, found, at_case, tried, other }
+    let mut case = minimal.case;
+    // Of a text that the invariant made itself, a case that holds it tells more than an empty one.
+    let message = first_line(&found).to_owned();
+    for text in quoted_texts(&message) {
+        let Some(telling) = contract.telling(&*case, &text) else { continue };
+        let valid = contract.valid(&*telling, &*options, place.dtype).is_ok();
+        if !valid || patience.is_over() {
+            continue;
+        }
+        tried += 1;
+        if let (Err(Stop::Broken(again)), _) = subject.try_case(invariant, &telling, place, calls)
+            && first_line(&again) == message
+            && wanted(subject, &telling)
+        {
+            (case, found) = (telling, again);
+            break;
+        }
+    }
+    Shrunk { invariant, case, found, at_case, tried, other }
+}
+
+fn first_line(found: &str) -> &str {
+    found.lines().next().unwrap_or("")
 }
 
 #[cfg(test)]
 mod tests {
+    use ndarray::Array2;
+
     use super::*;
+    use crate::contract::erased;
+    use crate::contracts::returns::{Options, Returns, ReturnsCase};
+    use crate::contracts::reward_function::RewardFunction;
+    use crate::engine::check::run;
+    use crate::engine::subject::Budget;
+    use crate::value::record::AnyRecord;
+
+    #[test]
+    fn a_row_and_a_column_go_together_where_both_must_be_as_many() {
+        let ones = |shape| ReturnsCase {
+            rewards: Array2::from_elem(shape, 1.0),
+            mask: Array2::from_elem(shape, true),
+        };
+        let case: Shared = std::sync::Arc::new(ones((9, 9)));
+        let shape = |case: &dyn AnyRecord| case.typed::<ReturnsCase>().mask.dim();
+        let returns = erased::of::<Returns>();
+        let minimal = minimise(returns, &case, &Options::default(), Dtype::F32, &mut |case| {
+            let (rows, tokens) = shape(&**case);
+            Some(rows == tokens && rows >= 4)
+        });
+        assert_eq!(shape(&*minimal.case), (4, 4));
+    }
+
+    #[test]
+    fn of_a_reward_function_the_text_that_fails_is_the_case() {
+        let reward = erased::of::<RewardFunction>();
+        let mut subject =
+            Subject::builtin(reward, "reward-function/fault/prefix-is-enough").unwrap();
+        let report = run(&mut subject, Place::CPU_F32, &Budget::default(), &|_| ()).unwrap();
+        let finding = report.findings.iter().find(|one| one.invariant == "wrong-scores-less");
+        let finding = finding.unwrap();
+        let text = finding.case["completions"][0].as_str().unwrap();
+        assert!(!text.is_empty(), "{}", finding.shown);
+        assert!(finding.found.starts_with(&crate::value::text::quoted(text)), "{}", finding.found);
+    }
 
     #[test]
     fn a_message_tells_its_cause() {

@@ -81,10 +81,44 @@ pub fn cases(
     let first = first.into_iter().map(|case| case.rounded(dtype));
     let mut fixed: Vec<Shared> = first.filter(valid).collect();
     let kept = fixed.len();
-    fixed.extend(contract.corners(&**options, dtype).into_iter().filter(valid));
+    let corners = contract.corners(&**options, dtype).into_iter().filter(valid).collect();
+    fixed.extend(telling_first(contract, corners, &**options));
     let (options, rng) = (Arc::clone(options), rng(seed, contract.id()));
     Stream { contract, options, dtype, kept, fixed: fixed.into_iter(), rng }
 }
+
+/// The smallest of some corners, then those that belong to most classes that none before them
+/// belongs to, then the others: what shows in a batch of several rows, in groups of different
+/// sizes or behind a hole is met among the first, however large it is.
+fn telling_first(
+    contract: &dyn AnyContract,
+    mut corners: Vec<Shared>,
+    options: &dyn AnyOptions,
+) -> Vec<Shared> {
+    let classes = |case: &Shared| -> Vec<bool> {
+        contract.classes().iter().map(|class| class.contains(&**case, options)).collect()
+    };
+    let mut left: Vec<Vec<bool>> = corners.iter().map(classes).collect();
+    let mut met = vec![false; contract.classes().len()];
+    let mut ordered = Vec::with_capacity(corners.len());
+    for place in 0..corners.len() {
+        let new = |of: &Vec<bool>| of.iter().zip(&met).filter(|(is, met)| **is && !**met).count();
+        let most = left.iter().map(new).max().unwrap_or(0);
+        if most == 0 {
+            break;
+        }
+        let first = left.iter().position(|of| new(of) == most).unwrap_or(0);
+        let at = if place < SMALLEST { 0 } else { first };
+        let of = left.remove(at);
+        met.iter_mut().zip(of).for_each(|(met, is)| *met |= is);
+        ordered.push(corners.remove(at));
+    }
+    ordered.extend(corners);
+    ordered
+}
+
+/// How many of the smallest corners come first in any case.
+const SMALLEST: usize = 4;
 
 impl Stream {
     /// How many of `first` are in it.

@@ -232,6 +232,36 @@ impl Axes {
                 });
             }
         }
+        self.cut_together(case, inputs, candidates);
+    }
+
+    /// The same places of two axes of one length: what fails where rows are as many as columns
+    /// fails after one of each is gone.
+    fn cut_together(&self, case: &dyn AnyRecord, inputs: &[Field], candidates: &mut Vec<Fields>) {
+        let letters = self.letters(inputs);
+        for (at, first) in letters.iter().enumerate() {
+            for second in &letters[at + 1..] {
+                let length = self.length(case, *first);
+                if length < 3 || self.length(case, *second) != length {
+                    continue;
+                }
+                let mut keep = |kept: &[usize]| {
+                    let mut fields = self.select(case, *first, kept);
+                    for (name, value) in &mut fields {
+                        if let (Some(value), Some(axis)) = (value, self.position(name, *second)) {
+                            *value = value.select(axis, kept);
+                        }
+                    }
+                    candidates.push(fields);
+                };
+                (1..length).for_each(|at| keep(&[at - 1, at]));
+                keep(&(0..length / 2).collect::<Vec<_>>());
+                keep(&(length / 2..length).collect::<Vec<_>>());
+                (0..length).for_each(|left_out| {
+                    keep(&(0..length).filter(|at| *at != left_out).collect::<Vec<_>>());
+                });
+            }
+        }
     }
 
     /// A field of one value everywhere, or equal to another field of the same axes.
@@ -333,6 +363,21 @@ fn small_value(kind: Kind, lengths: &[usize], values: &[f64], pick: &mut Pick) -
         Kind::Bool => Value::Bool(ArrayD::from_shape_fn(lengths, |_| pick.below(4) > 0)),
         Kind::List => unreachable!("a list has no axes"),
         Kind::Text => unreachable!("texts make small cases of their own"),
+    }
+}
+
+impl Value {
+    /// Some places along an axis, where it has that many.
+    fn select(&self, axis: Axis, kept: &[usize]) -> Value {
+        if axis.index() >= self.shape().len() {
+            return self.clone();
+        }
+        match self {
+            Value::Float(array) => Value::Float(array.select(axis, kept)),
+            Value::Int(array) => Value::Int(array.select(axis, kept)),
+            Value::Bool(array) => Value::Bool(array.select(axis, kept)),
+            Value::Text(array) => Value::Text(array.select(axis, kept)),
+        }
     }
 }
 

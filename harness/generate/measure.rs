@@ -53,6 +53,15 @@ pub fn simpler_numbers(x: f64) -> Vec<f64> {
     candidates
 }
 
+/// Whether numbers differ, all by less than a 500th of their size: a variance made of squares is
+/// lost in rounding.
+pub fn is_far_off(numbers: &[f64]) -> bool {
+    let lo = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let hi = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let least = numbers.iter().map(|x| x.abs()).fold(f64::INFINITY, f64::min);
+    hi > lo && 500.0 * (hi - lo) < least
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,7 +31,7 @@ fn unmasked(
     let expected_after = probe.expected_of(changed);
     for (name, before) in outputs(&*before.output) {
         let Some((_, after)) = after.iter().find(|(known, _)| *known == name) else { continue };
-        let mut allowed = probe.bounds(name);
+        let mut allowed = probe.related(name);
         let mut after = after.view();
         let mut allowed_after = probe.bounds_in(&expected_after, name);
         if let Some(axis) = axes.position(name, 'T') {
@@ -50,19 +50,25 @@ fn unmasked(
             difference(&after, &before, &allowed)
         {
             let [left, right] = pair(left, right);
-            broken!(
-                "{what} {name}{index} is {left}, before it was {right}; allowed difference \
-                 {allowed:.1e}"
-            );
+            let allowed = within(probe, name, allowed);
+            broken!("{what} {name}{index} is {left}, before it was {right}{allowed}");
         }
     }
     Ok(())
 }
 
+/// How a message says how far apart two numbers may be: flags are the same, or not.
+fn within(probe: &AnyProbe<'_>, field: &str, allowed: f64) -> String {
+    match probe.contract.flags().contains(&field) {
+        true => String::new(),
+        false => format!("; allowed difference {allowed:.1e}"),
+    }
+}
+
 /// How a law about rows says what differs: where a number stands, both numbers and how far apart
 /// they may be; where a text stands, and both texts.
 pub(crate) struct Told<'a> {
-    pub(crate) number: &'a dyn Fn(String, String, String, f64) -> String,
+    pub(crate) number: &'a dyn Fn(String, String, String, String) -> String,
     pub(crate) text: &'a dyn Fn(String, String) -> String,
 }
 
@@ -77,19 +83,16 @@ pub(crate) fn rows_difference(
 ) -> Outcome {
     let (whole, part) = (&*whole.output, &*part.output);
     for ((name, of_whole), (_, of_part)) in outputs(whole).into_iter().zip(outputs(part)) {
-        let allowed = 2.0 * probe.bounds(name);
+        let allowed = 2.0 * probe.related(name);
         let [of_whole, allowed] =
             [of_whole, allowed.view()].map(|array| take_rows(axes, name, array, rows));
         if let Some(Difference { index, left, right, allowed }) =
             difference(&of_part, &of_whole, &allowed)
         {
             let [left, right] = pair(left, right);
-            return Err(Stop::Broken((told.number)(
-                format!("{name}{index}"),
-                left,
-                right,
-                allowed,
-            )));
+            let allowed = within(probe, name, allowed);
+            let at = format!("{name}{index}");
+            return Err(Stop::Broken((told.number)(at, left, right, allowed)));
         }
     }
     match text_difference(axes, whole, part, Some(rows)) {

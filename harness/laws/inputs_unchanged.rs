@@ -27,8 +27,13 @@ pub fn law<D: Definition>() -> Invariant<D> {
 
 fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     let returned = probe.output()?;
-    if let Some(name) = returned.changed.first() {
-        broken!("`{name}` is not the same after the call as before");
+    if let Some(changed) = returned.changed.first() {
+        match changed.split_once(": ") {
+            Some((name, cell)) => {
+                broken!("`{name}` is not the same after the call as before: {cell}")
+            }
+            None => broken!("`{changed}` is not the same after the call as before"),
+        }
     }
     Ok(())
 }

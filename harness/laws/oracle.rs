@@ -21,7 +21,7 @@ use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
 use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
 use crate::contract::stage::Pitfall;
-use crate::numeric::tolerance::{Expected, ExpectedTexts, Tolerance};
+use crate::numeric::tolerance::{Expected, ExpectedTexts, Number, Tolerance};
 use crate::value::record::{self, floats, texts};
 use crate::value::text;
 
@@ -39,7 +39,10 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         let Some((name, found)) = fields.iter().find(|(name, _)| *name == expected.field) else {
             continue;
         };
-        compare(probe.tolerance, name, found, expected)?;
+        match probe.contract.flags().contains(name) {
+            true => compare_flags(probe.tolerance, name, found, expected)?,
+            false => compare(probe.tolerance, name, found, expected)?,
+        }
         says_something |= expected.numbers.iter().any(|number| !number.scale.is_infinite());
     }
     let expected = probe.contract.oracle_texts(&**probe.case, &**probe.options);
@@ -63,6 +66,20 @@ fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[Expected
     Ok(())
 }
 
+/// Compares flags with what an oracle expects of them: they are right or wrong.
+fn compare_flags(
+    tolerance: Tolerance,
+    name: &str,
+    found: &ArrayRef<f64, IxDyn>,
+    expected: &Expected,
+) -> Outcome {
+    if let Some((at, found, number)) = first_wrong(tolerance, found, expected) {
+        let [found, expected] = text::pair(found, number.value);
+        broken!("{name}{at} is {found}, expected {expected}");
+    }
+    Ok(())
+}
+
 /// Compares one output field with what an oracle expects of it.
 pub(crate) fn compare(
     tolerance: Tolerance,
@@ -70,15 +87,23 @@ pub(crate) fn compare(
     found: &ArrayRef<f64, IxDyn>,
     expected: &Expected,
 ) -> Outcome {
+    if let Some((at, found, number)) = first_wrong(tolerance, found, expected) {
+        let bound = tolerance.bound(number, expected.terms);
+        let [found, expected] = text::pair(found, number.value);
+        broken!("{name}{at} is {found}, expected {expected} ± {bound:.1e}");
+    }
+    Ok(())
+}
+
+/// The first number that is not what an oracle expects: where it stands, and both.
+fn first_wrong(
+    tolerance: Tolerance,
+    found: &ArrayRef<f64, IxDyn>,
+    expected: &Expected,
+) -> Option<(String, f64, Number)> {
     let pairs = found.indexed_iter().zip(&expected.numbers);
     let wrong = pairs
         .into_iter()
         .find(|((_, found), number)| !tolerance.accepts(**found, **number, expected.terms));
-    if let Some(((index, found), number)) = wrong {
-        let index = record::index(&index);
-        let bound = tolerance.bound(*number, expected.terms);
-        let [found, expected] = text::pair(*found, number.value);
-        broken!("{name}{index} is {found}, expected {expected} ± {bound:.1e}");
-    }
-    Ok(())
+    wrong.map(|((at, found), number)| (record::index(&at), *found, *number))
 }

@@ -37,7 +37,7 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
         number: &|at, found, expected, allowed| {
             format!(
                 "with the rows in the order {order:?}, {at} is {found}, but it was {expected} \
-                 before; allowed difference {allowed:.1e}"
+                 before{allowed}"
             )
         },
         text: &|at, texts| {

@@ -48,10 +48,7 @@ fn check<C: Rows>(probe: &mut Probe<'_, C>) -> Outcome {
         checked = true;
         let told = Told {
             number: &|at, found, expected, allowed| {
-                format!(
-                    "rows {rows:?} alone give {at} = {found}, in the batch {expected}; allowed \
-                     difference {allowed:.1e}"
-                )
+                format!("rows {rows:?} alone give {at} = {found}, in the batch {expected}{allowed}")
             },
             text: &|at, texts| format!("rows {rows:?} alone give {at} = {texts} as in the batch"),
         };

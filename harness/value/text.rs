@@ -99,6 +99,33 @@ pub fn quoted(text: &str) -> String {
     format!("\"{} … {count} characters … {}\"", visible(&start), visible(&end))
 }
 
+/// The texts in quotes that a message shows, those that are shown whole.
+pub(crate) fn quoted_texts(message: &str) -> Vec<String> {
+    let (mut texts, mut inside, mut chars) = (Vec::new(), None::<String>, message.chars());
+    while let Some(c) = chars.next() {
+        match (&mut inside, c) {
+            (None, '"') => inside = Some(String::new()),
+            (None, _) => {}
+            (Some(_), '"') => texts.extend(inside.take()),
+            (Some(text), '\\') => match chars.next() {
+                Some('n') => text.push('\n'),
+                Some('r') => text.push('\r'),
+                Some('t') => text.push('\t'),
+                Some('0') => text.push('\0'),
+                Some('u') => {
+                    let code: String = chars.by_ref().skip(1).take_while(|c| *c != '}').collect();
+                    let code = u32::from_str_radix(&code, 16).ok().and_then(char::from_u32);
+                    text.extend(code);
+                }
+                other => text.extend(other),
+            },
+            (Some(text), c) => text.push(c),
+        }
+    }
+    texts.retain(|text| !text.contains(" characters … "));
+    texts
+}
+
 /// A text that may be null.
 pub fn quoted_or_null(text: Option<&str>) -> String {
     text.map_or_else(|| "null".to_owned(), quoted)
@@ -169,10 +196,29 @@ pub fn unquoted(text: &str) -> String {
     shown
 }
 
-/// What was found and what was expected, both in quotes, and where long ones begin to differ.
+/// How many characters of what two long texts have in common are shown on either side of what
+/// differs.
+const AROUND: usize = 16;
+
+/// A text without all but the nearest of what it shares with another one at both ends.
+fn without_ends(text: &str, [before, after]: [usize; 2]) -> String {
+    let count = text.chars().count();
+    let from = if before > 2 * AROUND { before - AROUND } else { 0 };
+    let to = if after > 2 * AROUND { count - after + AROUND } else { count };
+    let shown: String = text.chars().skip(from).take(to - from).collect();
+    let [start, end] = [from > 0, to < count].map(|cut| if cut { "…" } else { "" });
+    if shown.chars().count() > SHOWN {
+        return quoted(&shown);
+    }
+    format!("\"{start}{}{end}\"", visible(&shown))
+}
+
+/// What was found and what was expected, both in quotes, and where long ones begin to differ. Of
+/// what long ones have in common at either end little is shown.
 pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
     let both = format!("{}, expected {}", quoted_or_null(found), quoted_or_null(expected));
     let (Some(found), Some(expected)) = (found, expected) else { return both };
+    let whole = [found, expected];
     let same = found.chars().zip(expected.chars()).take_while(|(a, b)| a == b).count();
     let rest = |text: &str| text.chars().skip(same).collect::<String>();
     let (mut found, mut expected) = (rest(found), rest(expected));
@@ -185,7 +231,15 @@ pub fn found_for(found: Option<&str>, expected: Option<&str>) -> String {
         found.pop();
         expected.pop();
     }
-    format!("{both}: after {same} characters {} for {}", quoted(&found), quoted(&expected))
+    let after = whole[0].chars().count() - same - found.chars().count();
+    let shown = whole.map(|text| without_ends(text, [same, after]));
+    format!(
+        "{}, expected {}: after {same} characters {} for {}",
+        shown[0],
+        shown[1],
+        quoted(&found),
+        quoted(&expected)
+    )
 }
 
 /// How many characters of a line of values are shown at most: a row of a real batch has thousands.
@@ -307,6 +361,20 @@ mod tests {
     }
 
     #[test]
+    fn texts_in_quotes_are_read_back() {
+        let texts = ["", "a\n\"b\" \\ '", "e\u{301}\u{fffd}\0", "答案 1"].map(str::to_owned);
+        let message = format!(
+            "{} scores 1, {} scores {}; {}",
+            quoted(&texts[0]),
+            quoted(&texts[1]),
+            quoted(&texts[2]),
+            quoted(&texts[3])
+        );
+        assert_eq!(quoted_texts(&message), texts);
+        assert_eq!(quoted_texts(&quoted(&"ab".repeat(300))), [""; 0]);
+    }
+
+    #[test]
     fn long_texts_say_where_they_differ() {
         assert_eq!(found_for(Some("a"), Some("b")), "\"a\", expected \"b\"");
         assert_eq!(found_for(None, Some("b")), "null, expected \"b\"");
@@ -315,6 +383,12 @@ mod tests {
         assert!(
             found_for(Some(&found), Some(expected))
                 .ends_with(": after 16 characters \"\" for \"three \""),
+        );
+        let long = |middle: &str| format!("{}{middle}{}", "a".repeat(90), "b".repeat(500));
+        let [a, b] = ["a".repeat(16), "b".repeat(16)];
+        assert_eq!(
+            found_for(Some(&long("1")), Some(&long("2"))),
+            format!("\"…{a}1{b}…\", expected \"…{a}2{b}…\": after 90 characters \"1\" for \"2\""),
         );
     }
 

@@ -165,6 +165,12 @@ pub(super) fn corners(options: &Options) -> Vec<AnswerExtractorCase> {
     cases.extend(forms(options, "1").into_iter().map(alone));
     let changed =
         ["-5", "+3", "1,000", "A", "", " a ", "\\frac{\\sqrt{2}}{2}", "\\{1", "a\nb", "é"];
+    // The answer extended by each separator, at either end and in the middle.
+    for separator in [" ", ",", "\n"] {
+        for answer in [["a", ""], ["", "a"], ["a", "b"]] {
+            cases.push(alone(render(&answer.join(separator))));
+        }
+    }
     cases.extend(changed.map(|answer| alone(render(answer))));
     cases.push(alone(format!("a < b & c\n{}", render("1"))));
     cases.push(alone(format!("{}\n{}", render("1"), "a".repeat(300))));
@@ -400,6 +406,17 @@ pub(super) fn classes() -> Vec<Class<AnswerExtractor>> {
             always,
         ),
         class("one-row", "N = 1", |case, _| case.texts.len() == 1, always),
+        class(
+            "several-rows",
+            "two texts with different answers",
+            |case, options| {
+                let answers: Vec<_> = case.texts.iter().map(|t| readings(t, options)).collect();
+                let found = |of: &&Vec<Reading<'_>>| matches!(of[0], Reading::Answers(_));
+                let found: Vec<_> = answers.iter().filter(found).map(|of| &of[0]).collect();
+                found.iter().any(|answer| *answer != found[0])
+            },
+            always,
+        ),
         class("many-rows", "N ≥ 12", |case, _| case.texts.len() >= 12, always),
     ]
 }

@@ -66,7 +66,9 @@ fn with_artefacts(
 
 pub(super) fn corners(options: &Options) -> Vec<CompletionDecoderCase> {
     let mut texts: Vec<String> =
-        ["", "a", " a ", "a\nb", "a  b", "1", "A"].map(str::to_owned).to_vec();
+        ["", "a", " a ", "a\nb", "a  b", "1", "A", "a b", "a,b", "a,", ",a", "a\n", "\na"]
+            .map(str::to_owned)
+            .to_vec();
     let markers = markers(options);
     texts.extend(Shape::ALL.iter().map(|shape| shape.render(&markers, "r", "1")));
     texts.extend(Shape::ALL.iter().map(|shape| shape.render(&markers, "r\nr", "a b")));
@@ -85,7 +87,7 @@ pub(super) fn corners(options: &Options) -> Vec<CompletionDecoderCase> {
     let mut cases: Vec<CompletionDecoderCase> =
         texts.iter().map(|text| case(vec![text.clone()])).collect();
     cases.push(case(["a", "b"].map(str::to_owned).to_vec()));
-    cases.push(case(texts.iter().skip(7).take(4).cloned().collect()));
+    cases.push(case(texts.iter().skip(13).take(4).cloned().collect()));
     cases.sort_by_cached_key(CompletionDecoder::measure);
     cases.dedup();
     cases
@@ -207,6 +209,12 @@ pub(super) fn classes() -> Vec<Class<CompletionDecoder>> {
             |_, _| true,
         ),
     ];
+    classes.push(class(
+        "several-rows",
+        "completions that are not all the same",
+        |case, _| case.completions.iter().any(|text| *text != case.completions[0]),
+        |_, _| true,
+    ));
     classes.push(class(
         "line-ends-of-windows",
         "a carriage return",

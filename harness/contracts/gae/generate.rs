@@ -10,6 +10,7 @@ use crate::contract::rows;
 use crate::contract::rows::Masked;
 use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
 use crate::generate::masks;
+use crate::generate::measure::is_far_off;
 use crate::laws;
 use crate::numeric::conventions::{EmptyMask, MaskedValues};
 use crate::value::place::Dtype;
@@ -153,6 +154,8 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GaeCase> {
     case(arr2(&[[1.0, 2.0]]), arr2(&[[3.0, 5.0]]), arr2(&[[x, x]]));
     case(arr2(&[[1.0], [2.0]]), arr2(&[[0.0], [0.0]]), arr2(&[[o], [x]]));
     case(arr2(&[[0.01], [0.0]]), arr2(&[[0.0], [0.0]]), arr2(&[[o], [o]]));
+    let far = arr2(&[[9.0], [9.002], [9.001]]);
+    case(far, Array2::zeros((3, 1)), arr2(&[[o], [o], [o]]));
     case(arr2(&[[1e-3], [0.0], [0.0]]), Array2::zeros((3, 1)), arr2(&[[o], [o], [o]]));
     let (r, v) = (arr2(&[[1.0, 2.0], [4.0, 8.0]]), arr2(&[[3.0, 5.0], [7.0, 9.0]]));
     for mask in [[[o, o], [o, o]], [[o, x], [o, o]], [[o, o], [o, x]], [[x, x], [o, o]]] {
@@ -263,6 +266,17 @@ pub(super) fn classes() -> Vec<Class<Gae>> {
             "a batch with a single token",
             |case, _| case.mask.iter().filter(|kept| **kept).count() == 1,
             |options, _| !(options.whiten && options.empty_mask == EmptyMask::Avoid),
+        ),
+        class(
+            "far-off",
+            "single rewards that differ by less than a 500th of their size",
+            |case, _| {
+                let rows: Vec<_> = tokens(case).collect();
+                let single = rows.iter().all(|row| row.len() == 1 && row[0].1 == 0.0);
+                single
+                    && is_far_off(&rows.iter().flatten().map(|token| token.0).collect::<Vec<_>>())
+            },
+            |options, dtype| options.whiten && matches!(dtype, Dtype::F64 | Dtype::F32),
         ),
         class(
             "constant-advantages",

@@ -10,7 +10,7 @@ use super::{
 use crate::contract::class::Class;
 use crate::contract::rows::Rows;
 use crate::generate::draw::{AWKWARD, chance, normal, one, uniform};
-use crate::generate::measure::{Measure, complexity, simpler_numbers};
+use crate::generate::measure::{Measure, complexity, is_far_off, simpler_numbers};
 use crate::value::place::Dtype;
 
 pub(super) fn valid(
@@ -156,6 +156,12 @@ fn draw_group(u: &mut Unstructured<'_>, size: usize, range: [f64; 2]) -> Result<
     Ok(rewards)
 }
 
+/// A reward far from 0, towards the end of the range that is farther.
+pub(in crate::contracts) fn far_end(options: &Options) -> f64 {
+    let [lo, hi] = options.reward_range;
+    0.9 * if hi.abs() >= lo.abs() { hi } else { lo }
+}
+
 pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GroupAdvantageCase> {
     let [lo, hi] = options.reward_range;
     let mut batches: Vec<Vec<(Vec<f64>, i64)>> = Vec::new();
@@ -177,6 +183,8 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GroupAdvantageCase
         alone(vec![center, center + 1e-3]);
         alone(vec![center, center + 1e-3, center + 3e-3, center + 2e-3]);
     }
+    let far = far_end(options);
+    alone(vec![far, 1.001 * far, 1.0005 * far]);
     alone(vec![lo, hi]);
     alone(vec![lo, lo, hi]);
     alone(vec![hi, lo, 0.5, hi]);
@@ -208,6 +216,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GroupAdvantageCase
     pairs(&[(&[0.0, 1.0], 7), (&[0.0, 2.0], -3)]);
     pairs(&[(&[1.0], 0), (&[0.0, 2.0], 1)]);
     pairs(&[(&[1.0], 0), (&[2.0], 1)]);
+    pairs(&[(&[0.0, 1.0], 0), (&[1.0, 0.0, 1.0], 1)]);
     pairs(&[(&[0.5, 1.0, 0.0], 0), (&[2.0, 0.0, 0.5], 1)]);
     pairs(&[(&[0.0, 1.0], 0), (&[lo, hi], 1)]);
     pairs(&[(&[1.0, 0.0, 0.0, 2.0], 0), (&[0.5, 0.5, 0.5], 1), (&[0.0, 3.0, 1.0, 1.0], 2)]);
@@ -446,6 +455,14 @@ pub(super) fn classes() -> Vec<Class<GroupAdvantage>> {
             "varied rewards that are all far from 0, compared with their spread",
             |c, _| any_group(c, |g| spread(g) > 0.0 && g.iter().all(|r| r.abs() > 2.0 * spread(g))),
             always,
+        ),
+        class(
+            "far-off",
+            "rewards that differ by less than a 500th of their size",
+            |c, _| any_group(c, is_far_off),
+            |options, dtype| {
+                far_end(options).abs() > 0.5 && matches!(dtype, Dtype::F64 | Dtype::F32)
+            },
         ),
         class(
             "unscored",

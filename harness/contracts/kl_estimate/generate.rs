@@ -27,6 +27,22 @@ pub(super) fn valid(
     Ok(())
 }
 
+/// The largest magnitude of a log-ratio: so much that a declared clamp is passed, whatever is said
+/// of extremes. Before a clamp of the result stands an exponential, of k3, which may not leave the
+/// format.
+fn limit(options: &Options, dtype: Dtype) -> f64 {
+    let result = options.clamp.map_or(0.0, |[lo, hi]| match options.estimator {
+        Estimator::K1 => hi.max(-lo),
+        Estimator::K2 => (2.0 * hi).sqrt(),
+        Estimator::K3 => 0.0,
+        Estimator::Abs => hi,
+    });
+    let ratio = options.log_ratio_clamp.unwrap_or(0.0);
+    let beyond = [result, ratio].into_iter().filter(|clamp| *clamp > 0.0);
+    let beyond = beyond.map(|clamp| (1.25 * clamp).max(clamp + 1.0).min(2.0 * LARGEST));
+    beyond.fold(options.extreme_ratios.limit(dtype), f64::max)
+}
+
 /// Why one token is outside the contract, where it is.
 fn token(
     log_prob: f64,
@@ -34,7 +50,7 @@ fn token(
     options: &Options,
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
-    let limit = options.extreme_ratios.limit(dtype);
+    let limit = limit(options, dtype);
     if !(log_prob.abs() <= LARGEST && reference.abs() <= LARGEST) {
         Err(format!("the log-probabilities are {log_prob} and {reference}"))
     } else if (log_prob - reference).abs() > limit {
@@ -60,7 +76,7 @@ pub(super) fn draw(
 ) -> Result<KlEstimateCase> {
     let shape = masks::shape(u)?;
     let pattern = u.choose_index(7)?;
-    let limit = options.extreme_ratios.limit(dtype);
+    let limit = limit(options, dtype).min(LARGEST);
     let c = options.log_ratio_clamp.unwrap_or(20.0);
     let [lo, hi] = options.clamp.unwrap_or([-10.0, 10.0]);
     let count = shape.0 * shape.1;
@@ -98,10 +114,10 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<KlEstimateCase> {
     let mut case = |log_probs: Array2<f64>, ref_log_probs: Array2<f64>| {
         cases.push(KlEstimateCase { log_probs, ref_log_probs });
     };
-    let limit = options.extreme_ratios.limit(dtype);
+    let limit = limit(options, dtype).min(LARGEST);
     let mut gaps = vec![0.0, 1.0, 2.0, 0.5, 0.1, 1e-3, 3.0, 5.0, 9.0, 11.0, 15.0, 21.0, 41.0];
     gaps.extend([50.0, 89.0, 100.0, limit]);
-    gaps.extend(options.log_ratio_clamp.iter().flat_map(|c| [*c, c + 1.0]));
+    gaps.extend(options.log_ratio_clamp.iter().flat_map(|c| [*c, c + 1.0, 1.25 * c]));
     gaps.extend(options.clamp.iter().flatten().flat_map(|bound| {
         let bound = bound.abs();
         [bound, bound + 1.0]
@@ -209,7 +225,8 @@ pub(super) fn classes() -> Vec<Class<KlEstimate>> {
             "a log-ratio beyond `log_ratio_clamp`",
             |c, o| o.log_ratio_clamp.is_some_and(|limit| any(c, |d| d.abs() > limit)),
             |options, dtype| {
-                let limit = options.extreme_ratios.limit(dtype);
+                // In a coarse format c and what is a little more may be one number.
+                let limit = dtype.round(limit(options, dtype).min(LARGEST));
                 options.log_ratio_clamp.is_some_and(|c| c < limit)
             },
         ),
@@ -218,7 +235,7 @@ pub(super) fn classes() -> Vec<Class<KlEstimate>> {
             "an estimate outside `clamp`",
             |c, o| any(c, |d| result_clamped(o, d)),
             |options, dtype| {
-                let limit = options.extreme_ratios.limit(dtype);
+                let limit = limit(options, dtype).min(LARGEST);
                 [limit, -limit].iter().any(|d| result_clamped(options, *d))
             },
         ),

@@ -134,7 +134,8 @@ options! {
         pub log_ratio_clamp: Option<f64> = None, in above(0.0),
             draw [None, None, Some(20.0), Some(40.0), Some(5.0), Some(0.7)];
         /// `avoid` (generated log-ratios stay within ±80, at f16 within ±10) or `finite` (up to
-        /// ±120 wherever the exact value and gradient are finite in the dtype).
+        /// ±120 wherever the exact value and gradient are finite in the dtype); beyond that as far
+        /// as a clamp needs to act.
         pub extreme_ratios: ExtremeRatios = ExtremeRatios::Avoid;
         /// `null`, or `[lo, hi]` with lo ≤ 0 ≤ hi: the result is clamped, and its derivative is 0
         /// beyond.

@@ -72,6 +72,10 @@ impl Token {
                 result = Scaled { value: bound, scale: bound.abs() + open };
             }
         }
+        if options.gradient == Gradient::K2 && options.estimator != Estimator::K2 {
+            // Straight through: `value + k2 - k2.detach()`, in whatever order.
+            result.scale += 2.0 * result.value.abs() + 0.5 * d * d;
+        }
         if stopped {
             coverage::event(&["clamped", if d > 0.0 { "above" } else { "below" }]);
         }

@@ -38,3 +38,35 @@ pub(super) fn kl(case: &KlEstimateCase, options: &Options, dtype: Dtype) -> KlEs
     let wanted = options.gradient != Gradient::None;
     KlEstimateOutput { kl, grad_log_probs: wanted.then_some(gradient) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::KlEstimate;
+    use super::*;
+    use crate::report::Status;
+    use crate::value::place::Place;
+
+    #[test]
+    fn a_gradient_that_is_passed_straight_through_rounds_as_its_square_does() {
+        for estimator in [Estimator::K1, Estimator::K3, Estimator::Abs] {
+            let options = Options { estimator, gradient: Gradient::K2, ..Options::default() };
+            let declared = options.clone();
+            let check = crate::check::<KlEstimate>(move |case| {
+                let KlEstimateOutput { kl: value, grad_log_probs } =
+                    kl(case, &declared, Dtype::F32);
+                let mut through = value;
+                through.zip_mut_with(&(&case.log_probs - &case.ref_log_probs), |value, d| {
+                    let (d, own) = (*d as f32, *value as f32);
+                    let square = 0.5 * d * d;
+                    *value = f64::from(own + square - square);
+                });
+                KlEstimateOutput { kl: through, grad_log_probs }
+            });
+            let check = check.options(options).places([Place::CPU_F32]).without_corpora();
+            for report in check.report().unwrap() {
+                let found: Vec<&String> = report.findings.iter().map(|one| &one.found).collect();
+                assert_eq!(report.status, Status::Pass, "{estimator:?} {found:?}");
+            }
+        }
+    }
+}

@@ -13,6 +13,7 @@ use crate::contract::rows;
 use crate::contract::rows::{Masked, Rows};
 use crate::generate::draw::one;
 use crate::generate::masks;
+use crate::generate::measure::is_far_off;
 use crate::laws;
 use crate::numeric::conventions;
 use crate::numeric::tolerance::Tolerance;
@@ -200,10 +201,13 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<OutcomeAdvantageCa
         &[0.5, 0.501, 0.503, 0.502],
         &[0.0, 1.0, 2.0, 3.0, 4.0],
     ];
+    let far = group::far_end(&options.of_outcomes());
+    cases.push(columns(&[far, 1.001 * far, 1.0005 * far], &[0; 3]));
     for rewards in one_group {
         cases.push(columns(rewards, &vec![0; rewards.len()]));
     }
-    let groups: [(&[f64], &[i64]); 9] = [
+    let groups: [(&[f64], &[i64]); 10] = [
+        (&[0.0, 1.0, 1.0, 0.0, 1.0], &[0, 0, 1, 1, 1]),
         (&[0.0, 1.0, 0.0, 0.0], &[0, 0, 1, 1]),
         (&[0.0, 1.0, 0.0, 2.0], &[0, 0, 1, 1]),
         (&[0.0, 1.0, 0.0, 2.0], &[1, 1, 0, 0]),
@@ -236,6 +240,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<OutcomeAdvantageCa
     tokens(&[(&[1.0, 1.0], "oo"), (&[1.0, 0.0], "ox")], &[0, 0]);
     tokens(&[(&[1.0, -1.0], "oo"), (&[1.0, 0.0], "oo")], &[0, 0]);
     tokens(&[(&[1.0, 0.0, 0.0], "oox"), (&[0.0, 0.0, 2.0], "ooo")], &[0, 0]);
+    tokens(&[(&[0.5, 7.0, 0.5], "oxo"), (&[0.0, 0.0, 0.5], "ooo")], &[0, 0]);
     tokens(&[(&[1.0, 7.0, 1.0], "oxo"), (&[0.0, 0.0, 1.0], "ooo")], &[0, 0]);
     tokens(
         &[(&[0.0, 0.0, 1.0], "ooo"), (&[0.0, 0.0, 0.0], "oox"), (&[0.0, 2.0, 0.0], "oox")],
@@ -408,6 +413,15 @@ pub(super) fn classes() -> Vec<Class<OutcomeAdvantage>> {
                 })
             },
             always,
+        ),
+        class(
+            "far-off",
+            "outcomes that differ by less than a 500th of their size",
+            |c, _| any_group(c, is_far_off),
+            |options, dtype| {
+                group::far_end(&options.of_outcomes()).abs() > 0.5
+                    && matches!(dtype, Dtype::F64 | Dtype::F32)
+            },
         ),
         class(
             "unscored",

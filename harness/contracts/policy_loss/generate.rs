@@ -4,8 +4,8 @@ use arbitrary::{Result, Unstructured};
 use ndarray::{Array2, ArrayD, Axis, IxDyn};
 
 use super::{
-    AdvantageShape, Advantages, ExtremeRatios, Options, PolicyLoss, PolicyLossCase, Ratio, flat,
-    oracle,
+    AdvantageShape, Advantages, ExtremeRatios, KlEstimator, Options, PolicyLoss, PolicyLossCase,
+    Ratio, flat, oracle,
 };
 use crate::contract::Contract;
 use crate::contract::class::Class;
@@ -29,13 +29,27 @@ const MASKED: f64 = 40.0;
 /// A log-probability may be this much above 0: derivatives are taken from both sides.
 const ABOVE_ZERO: f64 = 0.01;
 
-/// The largest magnitude of a log-ratio.
-fn limit(options: &Options, dtype: Dtype) -> f64 {
-    match (options.extreme_ratios, dtype) {
+/// The largest magnitude of a log-ratio: so much that a clamp of it is passed, whatever is said of
+/// extremes.
+fn limit(options: &Options, clamp: Option<f64>, dtype: Dtype) -> f64 {
+    let limit: f64 = match (options.extreme_ratios, dtype) {
         (ExtremeRatios::Finite, _) => 120.0,
         (ExtremeRatios::Avoid, Dtype::F16) => 10.0,
         (ExtremeRatios::Avoid, _) => 80.0,
-    }
+    };
+    clamp.map_or(limit, |c| limit.max((1.25 * c).max(c + 1.5)).min(0.9 * LARGEST))
+}
+
+/// The log-ratio to the reference from which on a clamp of it, or of the divergence, acts. Behind
+/// that of k3 stands an exponential, which leaves the format sooner than the clamp is far.
+fn kl_reach(options: &Options) -> Option<f64> {
+    let result = options.kl_clamp.and_then(|[lo, hi]| match options.kl_estimator {
+        KlEstimator::K1 => Some(hi.max(-lo)),
+        KlEstimator::K2 => Some((2.0 * hi).sqrt()),
+        KlEstimator::K3 => None,
+        KlEstimator::Abs => Some(hi),
+    });
+    result.into_iter().chain(options.kl_log_ratio_clamp).reduce(f64::max)
 }
 
 pub(super) fn valid(
@@ -79,13 +93,17 @@ pub(super) fn valid(
     if options.ratio == Ratio::Sequence && kept_rows(case).any(|row| !constant(case, &row)) {
         return Err("advantages differ inside a row, and `ratio: sequence` is declared".to_owned());
     }
-    let limit = limit(options, dtype);
-    let far = |other: &Array2<f64>| {
-        let pairs = case.log_probs.iter().zip(other).zip(&case.mask);
-        pairs.into_iter().any(|((a, b), kept)| *kept && (a - b).abs() > limit)
-    };
-    if far(&case.old_log_probs) || case.ref_log_probs.as_ref().is_some_and(far) {
-        return Err(format!("a log-ratio is beyond ±{limit}"));
+    for (other, clamp) in [
+        (Some(&case.old_log_probs), options.log_ratio_clamp),
+        (case.ref_log_probs.as_ref(), kl_reach(options)),
+    ] {
+        let limit = limit(options, clamp, dtype);
+        let mut pairs = other.into_iter().flat_map(|other| {
+            case.log_probs.iter().zip(other).zip(&case.mask).filter(|(_, kept)| **kept)
+        });
+        if pairs.any(|((a, b), _)| (a - b).abs() > limit) {
+            return Err(format!("a log-ratio is beyond ±{limit}"));
+        }
     }
     if !oracle::fits(case, options, dtype) {
         return Err("the exact loss or gradient is beyond what the dtype holds".to_owned());
@@ -154,7 +172,8 @@ pub(super) fn draw_shaped(
     if options.empty_mask == EmptyMask::Avoid && !mask.iter().any(|kept| *kept) {
         mask[[0, 0]] = true;
     }
-    let limit = 0.97 * limit(options, dtype);
+    let [limit, kl_limit] = [options.log_ratio_clamp, kl_reach(options)]
+        .map(|clamp| 0.97 * limit(options, clamp, dtype));
     let (gap, kl_gap) = (one(u, &GAPS)?, one(u, &GAPS)?);
     let (by_row, alike) = (chance(u, 128)?, chance(u, 64)?);
     let by_row = by_row
@@ -165,7 +184,7 @@ pub(super) fn draw_shaped(
     let gaps = Numbers::draw(count, || gap.draw(u, limit, &bounds(options)))?;
     let bases = Numbers::draw(count.min(8), || one(u, &[-1.0, 0.0, -0.5, -2.0, -0.1, -5.0]))?;
     let kl_gaps = match options.beta > 0.0 {
-        true => Numbers::draw(count, || kl_gap.draw(u, limit, &kl_bounds(options)))?,
+        true => Numbers::draw(count, || kl_gap.draw(u, kl_limit, &kl_bounds(options)))?,
         false => Numbers([0.0; DRAWN]),
     };
     let mut pick = Pick::seeded(u64::from_le_bytes(u.arbitrary()?));
@@ -285,7 +304,9 @@ fn bounds(options: &Options) -> Vec<f64> {
 fn kl_bounds(options: &Options) -> Vec<f64> {
     let mut bounds = vec![0.0];
     bounds.extend(options.kl_log_ratio_clamp.into_iter().flat_map(|c| [c, -c, c + 1.0, -c - 1.0]));
-    bounds.extend(options.kl_clamp.into_iter().flat_map(|[_, hi]| [hi, -hi, hi + 2.0]));
+    bounds.extend(
+        options.kl_clamp.into_iter().flat_map(|[lo, hi]| [hi, -hi, hi + 2.0, lo, lo - 2.0]),
+    );
     bounds
 }
 
@@ -387,6 +408,18 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<PolicyLossCase> {
         single(-far, 0.0, -far, 1.0, O);
         single(-far, 0.0, 0.0, -1.0, O);
         single(0.0, 0.0, -far, 1.0, O);
+    }
+    // Where a bound of these options acts, or just does not.
+    for bound in bounds(options) {
+        for gap in [bound - 0.05, bound + 0.05, 1.2 * bound] {
+            let (log_prob, old) = if gap > 0.0 { (0.0, -gap) } else { (gap, 0.0) };
+            single(log_prob, old, log_prob, 1.0, O);
+            single(log_prob, old, log_prob, -1.0, O);
+        }
+    }
+    for gap in kl_bounds(options).into_iter().flat_map(|bound| [bound, 1.2 * bound]) {
+        let (log_prob, reference) = if gap > 0.0 { (0.0, -gap) } else { (gap, 0.0) };
+        single(log_prob, log_prob, reference, 1.0, O);
     }
     let mut several = |(rows, width): (usize, usize), advantages: &[f64], mask: &[bool]| {
         let count = rows * width;
@@ -614,9 +647,7 @@ pub(super) fn classes() -> Vec<Class<PolicyLoss>> {
             |case, options| {
                 options.log_ratio_clamp.is_some_and(|c| any(case, |ratio, _| ratio.ln().abs() > c))
             },
-            |options, dtype| {
-                options.log_ratio_clamp.is_some_and(|c| c < 0.9 * limit(options, dtype))
-            },
+            |options, _| options.log_ratio_clamp.is_some_and(|c| c < 0.7 * LARGEST),
         ),
         class(
             "away-from-the-reference",

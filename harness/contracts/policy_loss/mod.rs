@@ -214,7 +214,8 @@ options! {
         /// beyond.
         pub log_ratio_clamp: Option<f64> = None, in above(0.0);
         /// `avoid` (log-ratios within ±80, at f16 within ±10) or `finite` (up to ±120, where
-        /// loss and gradient must be finite wherever the exact ones are).
+        /// loss and gradient must be finite wherever the exact ones are); beyond that as far as a
+        /// clamp needs to act.
         pub extreme_ratios: ExtremeRatios = ExtremeRatios::Avoid;
         /// `zero`, `nan`, `refuse` or `avoid`: what a batch without a token gives.
         pub empty_mask: EmptyMask = EmptyMask::Zero;

@@ -137,6 +137,18 @@ fn habits() -> Vec<Fault> {
         Fault::new("steps-ignored", "takes one step (or sixteen) whatever is asked for")
             .seen("a setting that never reaches the loop; compare slime #933 (57cdfbcae)")
             .on(&[|case, _| case.steps.fill(1), |case, _| case.steps.fill(16)]),
+        Fault::new("one-step-short", "the loop ends one step too early: one step moves nothing")
+            .seen("range(1, steps); a warm-up whose first learning rate is 0")
+            .on(&[|case, _| case.steps -= 1]),
+        Fault::new(
+            "learning-rate-of-another-power",
+            "the square of the learning rate, or its root, scales the steps",
+        )
+        .seen("a rate in the loss and in the optimizer; a rate scaled with the root of the batch")
+        .on(&[
+            |case, _| case.learning_rate.mapv_inplace(|rate| rate * rate),
+            |case, _| case.learning_rate.mapv_inplace(f64::sqrt),
+        ]),
     ]
 }
 

@@ -83,6 +83,30 @@ pub(super) fn signal(case: &PolicyUpdateCase, options: &Options) -> Option<Signa
     clear.then_some(Signal { best, gap, reach })
 }
 
+/// The gradient of a case of one step in which a few seeds show where every right learner goes: two
+/// rewards with 0 between them or among them, the better arms neither rare nor sure, and a step
+/// that is small and does not drown in the rounding of the logits, a quarter of it neither.
+pub(super) fn one_step(case: &PolicyUpdateCase, dtype: Dtype) -> Option<Array1<f64>> {
+    let lo = case.rewards.iter().copied().fold(f64::INFINITY, f64::min);
+    let hi = case.rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (gap, rate) = (hi - lo, case.learning_rate[()]);
+    let policy = softmax(&case.logits.to_vec());
+    let best = policy.iter().zip(&case.rewards).filter(|(_, r)| **r == hi);
+    let likely: f64 = best.map(|(p, _)| p).sum();
+    let largest = case.logits.iter().fold(0.0, |most: f64, z| most.max(z.abs()));
+    let clear = case.steps[()] == 1
+        && (0.5..=2.0).contains(&gap)
+        && case.rewards.iter().all(|r| *r == lo || *r == hi)
+        && lo <= 0.0
+        && hi >= 0.0
+        && (0.19..=0.81).contains(&likely)
+        && (0.05..=0.51).contains(&(rate * gap))
+        && rate * gap > 400.0 * dtype.unit_roundoff() * largest;
+    let expected: f64 = policy.iter().zip(&case.rewards).map(|(p, r)| p * r).sum();
+    let slopes = policy.iter().zip(&case.rewards).map(|(p, r)| p * (r - expected));
+    clear.then(|| slopes.collect())
+}
+
 /// Whether a case rewards every arm alike, in steps that are small and several, from a policy that
 /// is not sure of any.
 pub(super) fn is_constant(case: &PolicyUpdateCase) -> bool {
@@ -117,7 +141,7 @@ const PACES: [(i64, f64); 5] = [(16, 0.5), (8, 0.5), (16, 0.5), (16, 0.25), (32,
 
 pub(super) fn draw(u: &mut Unstructured<'_>, dtype: Dtype) -> Result<PolicyUpdateCase> {
     let seed = i64::from(u.arbitrary::<u32>()? >> 1);
-    let mut case = match u.choose_index(8)? {
+    let mut case = match u.choose_index(9)? {
         // A clear signal.
         0 | 1 => {
             let arms = one(u, &[2, 3, 2, 4, 5])?;
@@ -135,8 +159,20 @@ pub(super) fn draw(u: &mut Unstructured<'_>, dtype: Dtype) -> Result<PolicyUpdat
             };
             from_parts(&logits, &rewards, steps, rate, seed)
         }
-        // No signal at all.
+        // A single step of it.
         2 => {
+            let arms = one(u, &[2, 3, 2, 4])?;
+            let [lo, hi] = one(u, &[[0.0, 1.0], [-1.0, 0.0], [-0.5, 0.5]])?;
+            let best = u.choose_index(arms)?;
+            let rewards: Vec<f64> =
+                (0..arms).map(|arm| if arm == best { hi } else { lo }).collect();
+            let logits: Vec<f64> =
+                (0..arms).map(|_| one(u, &[0.0, 0.5, -0.5])).collect::<Result<_>>()?;
+            let rate = one(u, &[0.5, 0.25, 0.125])?;
+            from_parts(&logits, &rewards, 1, rate, seed)
+        }
+        // No signal at all.
+        3 => {
             let arms = one(u, &[2, 3, 2, 4])?;
             let (steps, rate) = one(u, &PACES)?;
             let reward = one(u, &[1.0, 0.0, -1.0, 0.5, 0.1])?;
@@ -153,8 +189,8 @@ pub(super) fn draw(u: &mut Unstructured<'_>, dtype: Dtype) -> Result<PolicyUpdat
             let mut numbers = |most: f64| -> Result<Vec<f64>> {
                 let number = |u: &mut Unstructured<'_>| {
                     Ok(match pattern {
-                        3 | 4 => one(u, &AWKWARD)?,
-                        5 => one(u, &[0.0, most, -most, 1.0])?,
+                        4 | 5 => one(u, &AWKWARD)?,
+                        6 => one(u, &[0.0, most, -most, 1.0])?,
                         _ => normal(u)?,
                     })
                 };
@@ -195,6 +231,11 @@ pub(super) fn corners(dtype: Dtype) -> Vec<PolicyUpdateCase> {
         from_parts(&[0.0, 0.0, 0.0], &[0.0, 0.0, 1.0], 16, 0.5, 0),
         from_parts(&[0.0, 0.0, 0.0], &[0.0, 1.0, 1.0], 16, 0.5, 0),
     ]);
+    // A single step of it.
+    for [lo, hi] in [[0.0, 1.0], [-1.0, 0.0]] {
+        cases.push(from_parts(&[0.0, 0.0], &[hi, lo], 1, 0.5, 0));
+        cases.push(from_parts(&[0.0, 0.0, 0.5], &[lo, hi, lo], 1, 0.25, 0));
+    }
     // No signal.
     for (logits, reward) in [([0.0, 0.0], 1.0), ([1.0, 0.0], 1.0), ([0.0, 1.0], 1.0)] {
         cases.push(from_parts(&logits, &[reward, reward], 16, 0.5, 0));
@@ -336,6 +377,12 @@ pub(super) fn classes() -> Vec<Class<PolicyUpdate>> {
         class("several-arms", "A ≥ 3", |c, _| c.logits.len() > 2, always),
         class("one-arm", "A = 1", |c, _| c.logits.len() == 1, always),
         class("one-step", "a single step", |c, _| c.steps[()] == 1, always),
+        class(
+            "clear-step",
+            "a single step that every learner takes to the same side",
+            |c, _| one_step(c, Dtype::F32).is_some(),
+            always,
+        ),
         class(
             "sure-policy",
             "an arm with a probability of 0.999 or more, beside others",

@@ -178,6 +178,25 @@ mod tests {
         logits
     }
 
+    /// Adam on the gradient itself.
+    fn adam(case: &PolicyUpdateCase) -> Vec<f64> {
+        let mut logits = case.logits.to_vec();
+        let mut moments = vec![[0.0; 2]; logits.len()];
+        for step in 1..=case.steps[()] as i32 {
+            let policy = softmax(&logits);
+            let reward: f64 = policy.iter().zip(&case.rewards).map(|(p, r)| p * r).sum();
+            for (arm, [first, second]) in moments.iter_mut().enumerate() {
+                let slope = policy[arm] * (case.rewards[arm] - reward);
+                *first = 0.9 * *first + 0.1 * slope;
+                *second = 0.999 * *second + 0.001 * slope * slope;
+                let (mean, square) =
+                    (*first / (1.0 - 0.9_f64.powi(step)), *second / (1.0 - 0.999_f64.powi(step)));
+                logits[arm] += case.learning_rate[()] * mean / (square.sqrt() + 1e-8);
+            }
+        }
+        logits
+    }
+
     #[test]
     fn right_learners_of_every_kind_pass() {
         let passes = |learn: Box<dyn FnMut(&PolicyUpdateCase) -> PolicyUpdateOutput + Send>| {
@@ -195,6 +214,7 @@ mod tests {
             }
         }
         passes(Box::new(|case| exact(case).into()));
+        passes(Box::new(|case| adam(case).into()));
     }
 
     /// What the declared share of 0.1 rests on.

@@ -30,6 +30,11 @@ pub(super) fn valid(
     }
     let family = options.answer_family;
     let odd = case.answers.iter().find(|gold| !gold.trim().is_empty() && !fits(family, gold));
+    let many = case.answers.iter().find(|gold| gold.contains('\n'));
+    if let (Some(gold), false) = (many, Template::of(options).closes()) {
+        let gold = crate::value::text::quoted(gold);
+        return Err(format!("the answer {gold} has lines, and no mark of the template ends it"));
+    }
     match odd {
         Some(gold) => {
             let gold = crate::value::text::quoted(gold);
@@ -57,7 +62,7 @@ fn fits(family: AnswerFamily, gold: &str) -> bool {
             // An article alone is nothing to readers that leave articles out.
             let says = words.any(|word| !["a", "an", "the"].contains(&word));
             says && gold.trim() == gold
-                && !gold.chars().any(char::is_control)
+                && !gold.chars().any(|c| c.is_control() && c != '\n')
                 && !gold.contains('<')
         }
         AnswerFamily::Latex => {
@@ -73,17 +78,19 @@ fn fits(family: AnswerFamily, gold: &str) -> bool {
 }
 
 /// Gold answers of a family, the plainest first.
-fn golds(family: AnswerFamily) -> Vec<&'static str> {
+fn golds(options: &Options) -> Vec<&'static str> {
+    let family = options.answer_family;
     let mut golds = family.answers().to_vec();
     if family == AnswerFamily::Text {
         golds.extend(AWKWARD);
+        golds.extend(Template::of(options).closes().then_some("one\ntwo"));
     }
     golds.retain(|gold| fits(family, gold));
     golds
 }
 
-fn gold(u: &mut Unstructured<'_>, family: AnswerFamily) -> Result<String> {
-    let golds = golds(family);
+fn gold(u: &mut Unstructured<'_>, options: &Options) -> Result<String> {
+    let (golds, family) = (golds(options), options.answer_family);
     let drawn = match chance(u, 128)? {
         true => one(u, &golds)?.to_owned(),
         false => family.draw(u)?,
@@ -107,10 +114,9 @@ pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<Reward
     let count = one(u, &[1, 1, 1, 2, 2, 3, 4])?;
     let mut rows = Vec::new();
     for _ in 0..count {
-        let gold = gold(u, options.answer_family)?;
+        let gold = gold(u, options)?;
         let answer = match u.choose_index(4)? {
-            0 => one(u, &wrong_answers(options.answer_family, &gold).iter().collect::<Vec<_>>())?
-                .clone(),
+            0 => one(u, &wrong_answers(options, &gold).iter().collect::<Vec<_>>())?.clone(),
             _ => gold.clone(),
         };
         let text = match u.choose_index(4)? {
@@ -133,12 +139,15 @@ pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<Reward
 pub(super) fn corners(options: &Options) -> Vec<RewardFunctionCase> {
     let template = Template::of(options);
     let markers = template.markers();
-    let golds = golds(options.answer_family);
-    let wrong = wrong_answers(options.answer_family, golds[0]);
+    let golds = golds(options);
+    let wrong = wrong_answers(options, golds[0]);
     let right = |gold: &str| template.render(PLAIN, gold);
     let mut cases: Vec<RewardFunctionCase> = Vec::new();
     for gold in &golds {
         cases.push(case([("", "", *gold)]));
+    }
+    for gold in golds.iter().filter(|gold| gold.contains('\n')) {
+        cases.push(case([("", right(gold).as_str(), *gold)]));
     }
     for shape in Shape::ALL {
         cases.push(case([("", shape.render(&markers, "so", golds[0]).as_str(), golds[0])]));
@@ -149,6 +158,12 @@ pub(super) fn corners(options: &Options) -> Vec<RewardFunctionCase> {
         right(&wrong[0]),
         template.render("so\nit is", first),
         right(first).replace('\n', "\r\n"),
+        right(""),
+        right(" "),
+        right("\n"),
+        right(&format!("{first}\n{}", wrong[0])),
+        right(&format!("{first}, {}", wrong[0])),
+        right(&format!("{} {first}", wrong[0])),
         format!("{}\nI hope this helps!", right(first)),
         format!("\u{feff}{}", right(first)),
         template.render("\u{7b54}\u{6848} a < b && c", first),
@@ -177,7 +192,7 @@ pub(super) fn corners(options: &Options) -> Vec<RewardFunctionCase> {
 /// The smallest batches over a few texts, so that the minimum of a bug is always the same.
 pub(super) fn small(options: &Options) -> Vec<RewardFunctionCase> {
     let template = Template::of(options);
-    let mut golds = golds(options.answer_family);
+    let mut golds = golds(options);
     golds.extend(match options.answer_family {
         AnswerFamily::Integer => &["0", "1", "-1"][..],
         AnswerFamily::Decimal => &["0.0", "0.1"],
@@ -325,5 +340,17 @@ pub(super) fn classes() -> Vec<Class<RewardFunction>> {
         class("several-rows", "two completions or more with different gold answers", |case, _| {
             case.answers.iter().any(|gold| *gold != case.answers[0])
         }),
+        Class {
+            id: "blank-answer",
+            meaning: "a well-formed completion whose answer is blank",
+            contains: |case, options| {
+                let template = Template::of(options);
+                any(case, |(_, text, _)| {
+                    let blank = |answer: &str| answer.trim().is_empty();
+                    template.parts(text).is_some() && template.answer_in(text).is_some_and(blank)
+                })
+            },
+            generated: |options, _| Template::of(options).closes(),
+        },
     ]
 }

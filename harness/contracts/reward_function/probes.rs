@@ -3,7 +3,7 @@
 use ndarray::Array1;
 
 use super::template::{Template, is_tag};
-use super::{RewardFunction, RewardFunctionCase};
+use super::{Options, RewardFunction, RewardFunctionCase};
 use crate::contract::probe::broken;
 use crate::contract::probe::{Outcome, Probe, Stop};
 use crate::generate::completions::{AnswerFamily, Shape};
@@ -19,7 +19,7 @@ pub(super) struct Question {
     pub(super) prompt: String,
     pub(super) gold: String,
     pub(super) template: Template,
-    family: AnswerFamily,
+    wrong: Vec<String>,
 }
 
 impl Question {
@@ -31,9 +31,9 @@ impl Question {
         }
         Ok(Question {
             prompt: probe.case.prompts[0].clone(),
+            wrong: wrong_answers(probe.options, &gold),
             gold,
             template: Template::of(probe.options),
-            family: probe.options.answer_family,
         })
     }
 
@@ -49,7 +49,7 @@ impl Question {
 
     /// Wrong answers, none of which any reader could take for the gold answer.
     pub(super) fn wrong(&self) -> Vec<String> {
-        wrong_answers(self.family, &self.gold)
+        self.wrong.clone()
     }
 
     /// Reasonings without a marker or the answer in them.
@@ -169,8 +169,12 @@ impl Question {
 }
 
 /// Wrong answers of a family that are wrong for readers of numbers and of patterns too.
-pub(super) fn wrong_answers(family: AnswerFamily, gold: &str) -> Vec<String> {
+pub(super) fn wrong_answers(options: &Options, gold: &str) -> Vec<String> {
+    let family = options.answer_family;
     let mut wrong = family.wrongs(gold);
+    if family == AnswerFamily::Text {
+        wrong.extend(extended_or_cut(gold, Template::of(options).closes()));
+    }
     if matches!(family, AnswerFamily::Decimal | AnswerFamily::Text) && gold.contains('.') {
         // Where the gold answer is taken for a pattern, a dot stands for anything.
         wrong.push(gold.replace('.', "7"));
@@ -189,6 +193,27 @@ pub(super) fn wrong_answers(family: AnswerFamily, gold: &str) -> Vec<String> {
         });
     }
     wrong
+}
+
+/// Words with something before or after them, or without some of theirs at one end: with each
+/// separator, a line end where a mark ends the answer. Readers that leave articles out are none.
+fn extended_or_cut(gold: &str, lines: bool) -> Vec<String> {
+    let mut texts = Vec::new();
+    for separator in [" ", ", ", "\n"].into_iter().filter(|one| lines || *one != "\n") {
+        texts.extend([["Berlin", gold].join(separator), [gold, "Berlin"].join(separator)]);
+    }
+    for separator in [' ', ',', '\n'] {
+        let ends = [gold.split_once(separator), gold.rsplit_once(separator)];
+        texts.extend(ends.into_iter().flatten().flat_map(<[&str; 2]>::from).map(str::to_owned));
+    }
+    let words = |text: &str| -> Vec<String> {
+        let lower = text.to_lowercase();
+        let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.filter(|word| !["a", "an", "the"].contains(word)).map(str::to_owned).collect()
+    };
+    texts.retain(|text| !words(text).is_empty() && words(text) != words(gold));
+    texts.iter_mut().for_each(|text| *text = text.trim().to_owned());
+    texts
 }
 
 /// Whether a text mentions an answer, as words.

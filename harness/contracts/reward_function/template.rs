@@ -105,6 +105,11 @@ impl Template {
         self.place(&Piece::Reasoning).map(|place| self.around(place)).unwrap_or_default()
     }
 
+    /// Whether a mark ends the answer, which may then have several lines.
+    pub(super) fn closes(&self) -> bool {
+        !self.around_answer()[1].trim().is_empty()
+    }
+
     /// The marks around both parts, without white space.
     pub(super) fn markers(&self) -> Markers {
         let trimmed = |pair: [String; 2]| pair.map(|text| text.trim().to_owned());

@@ -49,7 +49,7 @@ pub(super) fn draw(
     options: &Options,
     dtype: Dtype,
 ) -> Result<SamplingFilterCase> {
-    let (rows, size) = draw_shape(u)?;
+    let (rows, size) = draw_shape(u, options)?;
     let mut logits = vec![0.0; rows * size];
     for row in logits.chunks_mut(size) {
         draw_row(u, row, options)?;
@@ -62,7 +62,7 @@ pub(super) fn draw(
 }
 
 /// N and V: small, and equal on purpose now and then, because broadcasting hides there.
-fn draw_shape(u: &mut Unstructured<'_>) -> Result<(usize, usize)> {
+fn draw_shape(u: &mut Unstructured<'_>, options: &Options) -> Result<(usize, usize)> {
     let rows = one(u, &[1, 2, 3, 1, 2, 4])?;
     let size = one(u, &[3, 4, 2, 5, 8, 3, 4, 6, 10])?;
     Ok(match u.arbitrary::<u8>()? {
@@ -70,9 +70,20 @@ fn draw_shape(u: &mut Unstructured<'_>) -> Result<(usize, usize)> {
         25..=40 => (rows.min(2), 16),
         41..=48 => (rows.min(2), 17),
         49..=52 => (1, 33),
+        // More tokens than may or must survive.
+        53..=60 => (1, least_kept(options).clamp(2, 64) + 2),
         _ => (rows, size),
     })
 }
+
+/// How many tokens a row must have before top-k takes one away, or before the least number that
+/// must survive counts.
+fn least_kept(options: &Options) -> usize {
+    usize::try_from(options.top_k.unwrap_or(1).max(options.min_keep)).unwrap_or(usize::MAX)
+}
+
+/// The most tokens that are generated so that an option acts.
+const MANY: usize = 1024;
 
 /// The logits of one row, in one of the shapes on which real bugs showed.
 fn draw_row(u: &mut Unstructured<'_>, logits: &mut [f64], options: &Options) -> Result<()> {
@@ -191,6 +202,19 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<SamplingFilterCase
         alone(&(0..size).map(|token| (token % 5) as f64).collect::<Vec<_>>());
         alone(&(0..size).map(|token| (token * 7 % size) as f64 * 0.25).collect::<Vec<_>>());
     }
+    let kept = least_kept(options);
+    if (4..MANY).contains(&kept) {
+        // More tokens than that: none of them negligible, and one before all others.
+        let size = kept + 2;
+        alone(
+            &(0..size)
+                .map(|at| steep(4.0 * (at * 7 % size) as f64 / size as f64))
+                .collect::<Vec<_>>(),
+        );
+        alone(
+            &(0..size).map(|token| if token == 1 { steep(9.0) } else { 0.0 }).collect::<Vec<_>>(),
+        );
+    }
     // One row sure, the other not.
     cases.push(SamplingFilterCase { logits: arr2(&[[0.0, 1.0], [0.0, 3.0]]) });
     // Distinct logits everywhere, so that no two rows can be taken for each other.
@@ -244,7 +268,7 @@ pub(super) fn classes() -> Vec<Class<SamplingFilter>> {
             "tokens-taken-away",
             "a row of which the filters take a token",
             |c, o| any_row(c, o, |row| row.left[row.left.len() - 1] < row.size()),
-            by_top_k,
+            |options: &Options, _| options.top_k.is_some() && least_kept(options) < MANY,
         ),
         class(
             "nothing-taken-away",

@@ -246,6 +246,12 @@ pub(super) fn classes() -> Vec<Class<TokenDecoder>> {
             },
         ),
         class("one-row", "N = 1", |case, _| case.tokens.nrows() == 1, always),
+        class(
+            "several-rows",
+            "rows that are not all the same",
+            |case, _| case.tokens.rows().into_iter().any(|row| row != case.tokens.row(0)),
+            always,
+        ),
         class("one-token", "T = 1", |case, _| case.tokens.ncols() == 1, always),
         class(
             "square",

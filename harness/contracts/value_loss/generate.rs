@@ -118,6 +118,14 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<ValueLossCase> {
             case(arr2(&[[moved]]), arr2(&[[0.0]]), arr2(&[[target]]), arr2(&[[o]]));
         }
     }
+    // A wide clip acts from one end of what is generated to the other.
+    let most = largest(dtype);
+    if 2.0 * clip > most {
+        for target in [0.0, most, -most] {
+            case(arr2(&[[most]]), arr2(&[[-most]]), arr2(&[[target]]), arr2(&[[o]]));
+            case(arr2(&[[-most]]), arr2(&[[most]]), arr2(&[[target]]), arr2(&[[o]]));
+        }
+    }
     case(arr2(&[[1.0]]), arr2(&[[0.0]]), arr2(&[[0.0]]), arr2(&[[o]]));
     case(arr2(&[[2.0]]), arr2(&[[0.0]]), arr2(&[[2.0]]), arr2(&[[o]]));
     case(arr2(&[[2.0]]), arr2(&[[1.0]]), arr2(&[[2.0]]), arr2(&[[o]]));

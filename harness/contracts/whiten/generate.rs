@@ -11,6 +11,7 @@ use crate::contract::rows;
 use crate::contract::rows::Masked;
 use crate::generate::draw::{AWKWARD, normal, one, repeating, uniform};
 use crate::generate::masks;
+use crate::generate::measure::is_far_off;
 use crate::laws;
 use crate::numeric::conventions;
 use crate::value::place::Dtype;
@@ -115,12 +116,14 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<WhitenCase> {
     case(arr2(&[[1.0, 2.0], [4.0, 8.0]]), arr2(&[[x, x], [o, o]]));
     case(arr2(&[[1.0, 0.0], [2.0, 0.0], [4.0, 8.0]]), arr2(&[[o, x], [o, x], [o, o]]));
     case(arr2(&[[0.0, 7.0, 1.0]]), arr2(&[[o, x, o]]));
+    case(arr2(&[[1.0, 2.0, 4.0], [0.0, 3.0, 7.0]]), arr2(&[[o, o, o], [o, o, x]]));
     case(arr2(&[[0.0, 0.0, 4.0, 4.0]]), arr2(&[[o, o, o, o]]));
     case(arr2(&[[1.0, 2.0, 3.0, 5.0]]), arr2(&[[o, o, o, o]]));
     case(arr2(&[[1.0, 2.0, 3.0, 0.0]]), arr2(&[[o, o, o, x]]));
     case(arr2(&[[0.5, 0.501]]), arr2(&[[o, o]]));
     case(arr2(&[[2.0, 1.999]]), arr2(&[[o, o]]));
     case(arr2(&[[9.0, 9.001, 9.002]]), arr2(&[[o, o, o]]));
+    case(arr2(&[[9.0], [9.001], [9.002]]), arr2(&[[o], [o], [o]]));
     case(arr2(&[[0.0, LARGEST]]), arr2(&[[o, o]]));
     case(arr2(&[[0.0, 1.0, 0.0], [0.0, 2.0, 0.0], [3.0, 0.0, 0.0]]), arr2(&[[o; 3]; 3]));
     if options.masked_values == conventions::MaskedValues::Any {
@@ -224,6 +227,12 @@ pub(super) fn classes() -> Vec<Class<Whiten>> {
             "varied values that are all far from 0, compared with their spread",
             |c, o| any_set(c, o, |v| width(v) > 0.0 && v.iter().all(|x| x.abs() > 2.0 * width(v))),
             |options, _| options.epsilon > 0.0,
+        ),
+        class(
+            "far-off",
+            "values that differ by less than a 500th of their size",
+            |c, o| any_set(c, o, is_far_off),
+            |options, dtype| options.epsilon > 0.0 && matches!(dtype, Dtype::F64 | Dtype::F32),
         ),
         class(
             "too-few",

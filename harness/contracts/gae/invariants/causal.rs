@@ -52,7 +52,7 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
             format_args!("with another reward and value at token {token} of row {row}, {field}"),
             after,
             before,
-            &only(2.0 * probe.bounds(field), later),
+            &only(2.0 * probe.related(field), later),
         )?;
     }
     Ok(())

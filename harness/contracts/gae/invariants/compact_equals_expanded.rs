@@ -43,7 +43,7 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
         if field == "advantages" && probe.options.whiten {
             continue;
         }
-        let bounds = 2.0 * probe.bounds(field);
+        let bounds = 2.0 * probe.related(field);
         for (at, token) in kept.iter().enumerate() {
             let (found, expected) = (before[[row, *token]], after[[0, at]]);
             let allowed = bounds[[row, *token]];

@@ -46,7 +46,7 @@ fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
         if name == "advantages" && probe.options.whiten {
             continue;
         }
-        let bounds = probe.bounds(name);
+        let bounds = probe.related(name);
         let parts_bounds: ArrayD<f64> = [&rewards_only, &values_only]
             .map(|part| probe.bounds_in(&probe.expected_of(part), name))
             .iter()

@@ -36,7 +36,7 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         case.rewards[*row] = if place == 0 { hi } else { lo };
     }
     let after = probe.call(&case)?;
-    let mut allowed = 2.0 * probe.bounds("advantages");
+    let mut allowed = 2.0 * probe.related("advantages");
     changed.iter().for_each(|row| allowed[[*row]] = f64::INFINITY);
     let what = format_args!("with other rewards in rows {changed:?}, advantages");
     close(what, &after.advantages, &before.output.advantages, &allowed)

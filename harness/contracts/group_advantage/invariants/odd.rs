@@ -23,7 +23,7 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
     let before = probe.finite_output()?;
     let negated = GroupAdvantageCase { rewards: -&probe.case.rewards, ..probe.case.clone() };
     let after = probe.call(&negated)?;
-    let allowed = 2.0 * probe.bounds("advantages");
+    let allowed = 2.0 * probe.related("advantages");
     let what = "with all rewards negated, -advantages";
     close(what, &-after.advantages, &before.output.advantages, &allowed)
 }

@@ -30,7 +30,7 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
         rows.iter().for_each(|row| relabelled.groups[*row] = first + 3 * order[number] as i64);
     }
     let after = probe.call(&relabelled)?;
-    let allowed = 2.0 * probe.bounds("advantages");
+    let allowed = 2.0 * probe.related("advantages");
     let what = format_args!("with groups numbered {}, advantages", relabelled.groups);
     close(what, &after.advantages, &before.output.advantages, &allowed)
 }

@@ -44,7 +44,7 @@ fn check(probe: &mut Probe<'_, GroupAdvantage>) -> Outcome {
             other => other?,
         };
         let moved = probe.expected_of(&shifted);
-        let allowed = probe.bounds("advantages") + probe.bounds_in(&moved, "advantages");
+        let allowed = probe.related("advantages") + probe.bounds_in(&moved, "advantages");
         let groups = several(probe.case)?;
         let grouped = |[row]: [usize; 1]| groups.iter().any(|(_, rows)| rows.contains(&row));
         return close(

@@ -37,7 +37,7 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     }
     let before = probe.finite_output()?;
     let after = probe.call(&others)?;
-    let allowed = only(2.0 * probe.bounds("kl"), |[row, column]| (row, column) == kept);
+    let allowed = only(2.0 * probe.related("kl"), |[row, column]| (row, column) == kept);
     let what = "with other numbers everywhere else, kl";
     close(what, &after.kl, &before.output.kl, &allowed)
 }

@@ -40,7 +40,7 @@ fn check(probe: &mut Probe<'_, KlEstimate>) -> Outcome {
     }
     let before = probe.finite_output()?;
     let after = probe.call(&shifted)?;
-    let allowed = 2.0 * probe.bounds("kl");
+    let allowed = 2.0 * probe.related("kl");
     let what = "with both log-probabilities of a token moved alike, kl";
     close(what, &after.kl, &before.output.kl, &allowed)
 }

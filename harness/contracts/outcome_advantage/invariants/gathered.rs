@@ -50,7 +50,7 @@ fn check(probe: &mut Probe<'_, OutcomeAdvantage>) -> Outcome {
     }
     let after = probe.call(&gathered)?;
     let moved = probe.expected_of(&gathered);
-    let allowed = probe.bounds("advantages") + probe.bounds_in(&moved, "advantages");
+    let allowed = probe.related("advantages") + probe.bounds_in(&moved, "advantages");
     let rewards = &gathered.token_rewards;
     unchanged(
         format_args!(

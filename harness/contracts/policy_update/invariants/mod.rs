@@ -19,6 +19,7 @@ invariants! {
     reference_unchanged,
     tiny_learning_rate,
     more_steps,
+    one_step,
     permutation,
     closer_with_beta,
 }

@@ -28,6 +28,6 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let name = options.output();
     let before = losses(&probe.finite_output()?.output, options)?;
     let after = losses(&probe.call(&other)?, options)?;
-    let allowed = 2.0 * probe.bounds(name);
+    let allowed = 2.0 * probe.related(name);
     close(format_args!("with another reference, {name}"), &after, &before, &allowed)
 }

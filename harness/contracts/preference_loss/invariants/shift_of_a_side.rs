@@ -45,7 +45,7 @@ fn check(probe: &mut Probe<'_, PreferenceLoss>) -> Outcome {
     let name = options.output();
     let before = losses(&probe.finite_output()?.output, options)?;
     let after = losses(&probe.call(&shifted)?, options)?;
-    let allowed = probe.bounds(name) + probe.bounds_in(&probe.expected_of(&shifted), name);
+    let allowed = probe.related(name) + probe.bounds_in(&probe.expected_of(&shifted), name);
     let what = format_args!("with {amount} added to policy and reference of one side, {name}");
     close(what, &after, &before, &allowed)
 }

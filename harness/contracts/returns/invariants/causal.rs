@@ -34,7 +34,7 @@ fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let mut changed = probe.case.clone();
     changed.rewards[[row, token]] = *probe.pick.one(&[5.0, -3.0, 64.0]);
     let after = probe.call(&changed)?;
-    let bounds = probe.bounds("returns");
+    let bounds = probe.related("returns");
     let later = |[r, t]: [usize; 2]| r == row && t > token && kept(r, t);
     unchanged(
         format_args!("with another reward at token {token} of row {row}, returns"),

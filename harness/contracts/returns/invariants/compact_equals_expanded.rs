@@ -34,7 +34,7 @@ fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     let alone: ReturnsCase = Returns::take(probe.case, &[row]);
     let compact = rows::select::<Returns, _>(&alone, 'T', &kept);
     let after = probe.call(&compact)?;
-    let bounds = 2.0 * probe.bounds("returns");
+    let bounds = 2.0 * probe.related("returns");
     for (at, token) in kept.iter().enumerate() {
         let (found, expected) = (before.output.returns[[row, *token]], after.returns[[0, at]]);
         let allowed = bounds[[row, *token]];

@@ -26,6 +26,6 @@ fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
     }
     let after = probe.call(&doubled)?;
     let expected = 2.0 * &before.output.returns;
-    let allowed = only(4.0 * probe.bounds("returns"), |at: [usize; 2]| probe.case.mask[at]);
+    let allowed = only(4.0 * probe.related("returns"), |at: [usize; 2]| probe.case.mask[at]);
     close("with twice the rewards, returns", &after.returns, &expected, &allowed)
 }

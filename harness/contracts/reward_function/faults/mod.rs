@@ -34,6 +34,31 @@ fn lenient() -> Vec<Fault> {
             judged(case, options, |answer, gold| answer.starts_with(gold))
         }]),
         Fault::new(
+            "one-part-is-enough",
+            "the first or the last line, or the first word, of an answer or of the gold answer \
+             stands for all of it",
+        )
+        .seen("`answer.split()[0]`, `splitlines()[-1]`; a pattern whose dot stops at a line end")
+        .under("{answer_family: text}")
+        .gives(&[
+            |case, options, _| {
+                judged(case, options, |answer, gold| answer.lines().next() == Some(gold))
+            },
+            |case, options, _| {
+                judged(case, options, |answer, gold| answer.lines().last() == Some(gold))
+            },
+            |case, options, _| {
+                judged(case, options, |answer, gold| {
+                    answer == gold || gold.split([' ', ',', '\n']).next() == Some(answer)
+                })
+            },
+            |case, options, _| {
+                judged(case, options, |answer, gold| {
+                    answer == gold || answer.split(',').next() == Some(gold)
+                })
+            },
+        ]),
+        Fault::new(
             "contained-the-wrong-way-round",
             "an answer that stands inside the gold answer passes, the empty one too",
         )

@@ -25,6 +25,7 @@ pub(super) const RULE: Rule<RewardFunction> = Rule::new(
     &[
         "substring-partial-credit",
         "prefix-is-enough",
+        "one-part-is-enough",
         "unparsable-gold-scores-full",
         "scores-replaced-by-zeros",
         "gold-taken-for-a-pattern",

@@ -37,6 +37,6 @@ fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
         ),
         &after.advantages,
         &before.output.advantages,
-        &only(2.0 * probe.bounds("advantages"), later),
+        &only(2.0 * probe.related("advantages"), later),
     )
 }

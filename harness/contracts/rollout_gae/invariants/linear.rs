@@ -26,7 +26,7 @@ fn check(probe: &mut Probe<'_, RolloutGae>) -> Outcome {
     doubled.last_values *= 2.0;
     let after = probe.call(&doubled)?;
     let expected = 2.0 * &before.output.advantages;
-    let allowed = 4.0 * probe.bounds("advantages");
+    let allowed = 4.0 * probe.related("advantages");
     let what = "with twice the rewards and values, advantages";
     close(what, &after.advantages, &expected, &allowed)
 }

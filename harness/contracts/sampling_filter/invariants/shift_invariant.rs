@@ -43,7 +43,7 @@ fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
         return Err(Stop::Vacuous);
     }
     let after = probe.call(&shifted)?;
-    let allowed = probe.bounds("probs") + probe.bounds_in(&probe.expected_of(&shifted), "probs");
+    let allowed = probe.related("probs") + probe.bounds_in(&probe.expected_of(&shifted), "probs");
     let what = "with a constant added to the logits of a row, probs";
     close(what, &after.probs, &before.output.probs, &allowed)
 }

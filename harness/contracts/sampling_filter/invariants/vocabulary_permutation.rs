@@ -27,7 +27,7 @@ pub(super) const RULE: Rule<SamplingFilter> = Rule::new(
 fn check(probe: &mut Probe<'_, SamplingFilter>) -> Outcome {
     let before = probe.finite_output()?;
     let size = probe.case.logits.ncols();
-    let allowed = 2.0 * probe.bounds("probs");
+    let allowed = 2.0 * probe.related("probs");
     // The reversal is the same for every case, so a case that it breaks can be made small.
     for order in [(0..size).rev().collect(), probe.pick.shuffled(size)] {
         let logits = probe.case.logits.select(Axis(1), &order).as_standard_layout().into_owned();

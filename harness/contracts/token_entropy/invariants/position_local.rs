@@ -40,7 +40,7 @@ fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     others.logits.mapv_inplace(|logit| probe.place.dtype.round(logit));
     let before = probe.finite_output()?;
     let after = probe.call(&others)?;
-    let allowed = only(2.0 * probe.bounds("entropy"), |[row, column]| (row, column) == kept);
+    let allowed = only(2.0 * probe.related("entropy"), |[row, column]| (row, column) == kept);
     let what = "with other logits everywhere else, entropy";
     close(what, &after.entropy, &before.output.entropy, &allowed)
 }

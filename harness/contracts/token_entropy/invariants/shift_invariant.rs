@@ -46,7 +46,7 @@ fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     }
     let after = probe.call(&shifted)?;
     let allowed =
-        probe.bounds("entropy") + probe.bounds_in(&probe.expected_of(&shifted), "entropy");
+        probe.related("entropy") + probe.bounds_in(&probe.expected_of(&shifted), "entropy");
     let what = "with a constant added to the logits of a position, entropy";
     close(what, &after.entropy, &before.output.entropy, &allowed)
 }

@@ -24,7 +24,7 @@ pub(super) const RULE: Rule<TokenEntropy> =
 fn check(probe: &mut Probe<'_, TokenEntropy>) -> Outcome {
     let before = probe.finite_output()?;
     let size = vocabulary(probe.case);
-    let allowed = 2.0 * probe.bounds("entropy");
+    let allowed = 2.0 * probe.related("entropy");
     // The reversal is the same for every case, so a case that it breaks can be made small.
     for order in [(0..size).rev().collect(), probe.pick.shuffled(size)] {
         let logits = probe.case.logits.select(Axis(2), &order).as_standard_layout().into_owned();

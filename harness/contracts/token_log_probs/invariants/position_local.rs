@@ -45,7 +45,7 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
         return Err(Stop::Vacuous);
     }
     let before = probe.finite_output()?;
-    let bounds = probe.bounds("log_probs");
+    let bounds = probe.related("log_probs");
     let positions: Vec<_> = scored(case, options).collect();
     for kept in probe.pick.shuffled(positions.len()).into_iter().take(POSITIONS) {
         let (row, column, _) = positions[kept];

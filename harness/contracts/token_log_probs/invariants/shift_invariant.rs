@@ -61,7 +61,7 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     }
     let after = probe.call(&shifted)?;
     let moved = probe.expected_of(&shifted);
-    let allowed = probe.bounds("log_probs") + probe.bounds_in(&moved, "log_probs");
+    let allowed = probe.related("log_probs") + probe.bounds_in(&moved, "log_probs");
     let constants = constants.to_string().replace('\n', "");
     let what = format_args!("with {constants} added to the logits of the positions, log_probs");
     close(what, &after.log_probs, &before.output.log_probs, &allowed)

@@ -29,7 +29,7 @@ fn check(probe: &mut Probe<'_, TokenLogProbs>) -> Outcome {
     // The reversal is the same for every case, so a case that it breaks can be made small.
     for order in [(0..size).rev().collect(), probe.pick.shuffled(size)] {
         let after = probe.call(&with_vocabulary(probe.case, &order))?;
-        let allowed = 2.0 * probe.bounds("log_probs");
+        let allowed = 2.0 * probe.related("log_probs");
         let what = format_args!("with the vocabulary in the order {order:?}, log_probs");
         close(what, &after.log_probs, &before.output.log_probs, &allowed)?;
     }

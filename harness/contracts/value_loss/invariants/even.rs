@@ -27,7 +27,7 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let before = probe.finite_output()?;
     let negated = mapped(probe.case, |value, old, target| (-value, -old, -target));
     let after = probe.call(&negated)?;
-    let allowed = 2.0 * probe.bounds("loss");
+    let allowed = 2.0 * probe.related("loss");
     let what = "with values, old values and returns negated, the loss";
     unchanged(what, &after.loss, &before.output.loss, &allowed)
 }

@@ -28,7 +28,7 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
     let amount = *probe.pick.one(&[8.0, -4.0, 64.0]);
     let moved = mapped(probe.case, |value, _, target| (value, amount, target));
     let after = probe.call(&moved)?;
-    let allowed = 2.0 * probe.bounds("loss");
+    let allowed = 2.0 * probe.related("loss");
     let what = format_args!("with {amount} for every old value, the loss");
     unchanged(what, &after.loss, &before.output.loss, &allowed)
 }

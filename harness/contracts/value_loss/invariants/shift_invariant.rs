@@ -42,7 +42,7 @@ fn check(probe: &mut Probe<'_, ValueLoss>) -> Outcome {
         return Err(Stop::Vacuous);
     }
     let after = probe.call(&shifted)?;
-    let allowed = probe.bounds("loss") + probe.bounds_in(&probe.expected_of(&shifted), "loss");
+    let allowed = probe.related("loss") + probe.bounds_in(&probe.expected_of(&shifted), "loss");
     let what = format_args!("with {amount} added to values, old values and returns, the loss");
     unchanged(what, &after.loss, &before.output.loss, &allowed)
 }

@@ -37,7 +37,7 @@ fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     }
     let after = probe.call(&shifted)?;
     let moved = probe.expected_of(&shifted);
-    let allowed = probe.bounds("whitened") + probe.bounds_in(&moved, "whitened");
+    let allowed = probe.related("whitened") + probe.bounds_in(&moved, "whitened");
     let kept = if probe.options.shift_mean { 0.0 } else { amount };
     for at in sets.into_iter().flat_map(|(set, _)| set) {
         let expected = before.output.whitened[at] + kept;
