@@ -235,7 +235,8 @@ fn bugs(contract: &'static dyn AnyContract) -> Vec<Bug> {
                     );
                 }
             }
-            1 => add(
+            // A mask is no number.
+            1 if contract.flags().is_empty() => add(
                 "fault, scaled",
                 format!("{} × 1.3", fault.id),
                 vec![id(fault)],

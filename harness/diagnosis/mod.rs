@@ -23,12 +23,17 @@ use crate::diagnosis::evidence::{Evidence, Observed, cells};
 use crate::diagnosis::families::Family;
 use crate::diagnosis::hypothesis::{EVERY, Hypothesis, Part, fields};
 use crate::diagnosis::region::Feature;
-use crate::diagnosis::score::{Bench, Fit, Half, Tally};
+use crate::diagnosis::score::{Bench, First, Fit, Half, Tally};
 use crate::report::{Diagnosis, Strength};
 
 /// Hypotheses that are compared on all cases, and those that are tried in pairs.
 const COMPARED: usize = 40;
 const PAIRED: usize = 3;
+
+/// The first parts of pairs besides, which explain nothing by themselves but come nearer than the
+/// definition does.
+const NEAR: usize = 5;
+const NEARER: f64 = 0.95;
 
 /// Hypotheses that are tried in regions.
 const NARROWED: usize = 8;
@@ -87,11 +92,11 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     }
     let total = count(&open);
     let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
-    let (mut singles, mut candidates) = (Vec::new(), Vec::new());
+    let (mut singles, mut candidates): (Vec<Tried>, Vec<Candidate>) = Default::default();
     for families in families::FAMILIES {
         if !candidates.iter().any(is_exact) {
             let tried = tried(&bench, families);
-            let compared = tried.iter().filter(|(score, _)| *score > 0.0).take(COMPARED);
+            let compared = tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED);
             candidates.extend(compared.map(|(_, one)| Candidate::of(&bench, one.clone(), None)));
             singles.extend(tried);
         }
@@ -102,8 +107,13 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     if !candidates.iter().any(is_exact) {
         refine(&bench, &singles, &mut candidates, &open);
     }
+    let mut features = None;
     let mut explanations: Vec<Explanation> = Vec::new();
-    while explanations.len() < TOLD {
+    while explanations.len() < TOLD && open.contains(&true) {
+        if !candidates.iter().any(|candidate| candidate.is_exact(&bench, &open)) {
+            let features = features.get_or_insert_with(|| region::features(&bench));
+            narrow(&bench, features, &mut candidates, &open);
+        }
         let Some(best) = best(&bench, &candidates, &open, total) else { break };
         let diagnosis = told(&bench, &candidates, best, &open, total);
         let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
@@ -128,22 +138,27 @@ pub(crate) fn where_wrong(evidence: &Evidence) -> Option<String> {
     ))
 }
 
-/// The single hypotheses of some families with how they do on the first wrong cases, the best
-/// first.
-fn tried(bench: &Bench<'_>, families: &[Family]) -> Vec<(f64, Hypothesis)> {
+/// A hypothesis with how it does on the first wrong cases.
+type Tried = (First, Hypothesis);
+
+/// The single hypotheses of some families, the best first.
+fn tried(bench: &Bench<'_>, families: &[Family]) -> Vec<Tried> {
     let parts = families.iter().flat_map(|family| family(bench));
     let made = parts.filter_map(|part| Hypothesis::of(bench.evidence, part));
-    let mut tried: Vec<(f64, Hypothesis)> =
-        made.map(|hypothesis| (bench.first_score(&hypothesis), hypothesis)).collect();
-    // Stable: of equal ones those that assume less come first.
+    best_first(bench, made)
+}
+
+/// Of equal ones those that assume less come first.
+fn best_first(bench: &Bench<'_>, made: impl Iterator<Item = Hypothesis>) -> Vec<Tried> {
+    let mut tried: Vec<Tried> = made.map(|one| (bench.first_score(&one), one)).collect();
     tried.sort_by(|(a, one), (b, other)| {
-        b.total_cmp(a).then_with(|| one.assumes().cmp(&other.assumes()))
+        b.score.total_cmp(&a.score).then_with(|| one.assumes().cmp(&other.assumes()))
     });
     tried
 }
 
 /// Adds hypotheses whose outputs are all off by one factor besides.
-fn scaled(bench: &Bench<'_>, singles: &[(f64, Hypothesis)], candidates: &mut Vec<Candidate>) {
+fn scaled(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>) {
     for (_, hypothesis) in singles {
         if matches!(hypothesis.parts[..], [Part::Output { .. } | Part::Divided { .. }]) {
             continue;
@@ -156,64 +171,50 @@ fn scaled(bench: &Bench<'_>, singles: &[(f64, Hypothesis)], candidates: &mut Vec
     }
 }
 
-/// Adds hypotheses of some outputs only, in some region only, and of two parts.
-fn refine(
-    bench: &Bench<'_>,
-    singles: &[(f64, Hypothesis)],
-    candidates: &mut Vec<Candidate>,
-    open: &[bool],
-) {
-    let score = |candidate: &Candidate| bench.tally(&candidate.fit, open, Half::Chosen).score();
-    let by_score = |candidates: &mut Vec<Candidate>| {
-        candidates.sort_by(|a, b| {
-            let assumes = || a.hypothesis.assumes().cmp(&b.hypothesis.assumes());
-            score(b).total_cmp(&score(a)).then_with(assumes)
-        });
-    };
-    by_score(candidates);
-    let mut more = Vec::new();
+/// Adds hypotheses of some outputs only, and of two parts.
+fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>, open: &[bool]) {
+    sort(bench, candidates, open);
     let outputs = outputs(bench);
     if outputs.len() > 1 {
-        for candidate in candidates.iter().take(2 * NARROWED) {
-            for field in &outputs {
-                let hypothesis = candidate.hypothesis.only(vec![field]);
-                more.push(Candidate::of(bench, hypothesis, None));
-            }
-        }
-    }
-    candidates.append(&mut more);
-    by_score(candidates);
-    for candidate in candidates.iter().take(PAIRED) {
-        if candidate.hypothesis.parts.len() > 1 {
-            continue;
-        }
-        let alone = bench.first_score(&candidate.hypothesis);
-        let second = singles.iter().flat_map(|(_, second)| second.parts.first());
-        let mut pairs: Vec<(f64, Hypothesis)> = second
-            .filter_map(|part| candidate.hypothesis.and(part.clone()))
-            .map(|pair| (bench.first_score(&pair), pair))
-            .filter(|(score, _)| *score > alone + 0.05)
+        let some = candidates.iter().take(2 * NARROWED);
+        let narrowed: Vec<Hypothesis> = some
+            .flat_map(|one| outputs.iter().map(|field| one.hypothesis.only(vec![field])))
             .collect();
-        pairs.sort_by(|(a, one), (b, other)| {
-            b.total_cmp(a).then_with(|| one.assumes().cmp(&other.assumes()))
-        });
-        let best = pairs.into_iter().take(PAIRED);
-        more.extend(best.map(|(_, pair)| Candidate::of(bench, pair, None)));
+        candidates.extend(narrowed.into_iter().map(|one| Candidate::of(bench, one, None)));
+        sort(bench, candidates, open);
     }
-    candidates.append(&mut more);
-    by_score(candidates);
-    if candidates.first().is_some_and(|best| best.is_exact(bench, open)) {
-        return;
+    // The first part explains something by itself, or comes closer than the definition.
+    let single = |hypothesis: &Hypothesis| hypothesis.parts.len() == 1;
+    let best = candidates.iter().map(|candidate| candidate.hypothesis.clone());
+    let mut begun: Vec<Hypothesis> = best.filter(single).take(PAIRED).collect();
+    let mut near: Vec<&Tried> = singles.iter().filter(|(first, _)| first.loss < NEARER).collect();
+    near.sort_by(|(a, _), (b, _)| a.loss.total_cmp(&b.loss));
+    begun.extend(near.into_iter().take(NEAR).map(|(_, one)| one.clone()));
+    let second = |one: &Hypothesis| one.parts.first().cloned();
+    let second: Vec<Part> = singles.iter().filter_map(|(_, one)| second(one)).collect();
+    for first in begun {
+        let alone = bench.first_score(&first).score;
+        let pairs = second.iter().filter_map(|part| first.and(part.clone()));
+        let tried = best_first(bench, pairs).into_iter();
+        let better = tried.take_while(|(pair, _)| pair.score > alone + 0.05).take(PAIRED);
+        candidates.extend(better.map(|(_, pair)| Candidate::of(bench, pair, None)));
+        if candidates.iter().any(|candidate| candidate.is_exact(bench, open)) {
+            return;
+        }
     }
-    let features = region::features(bench);
-    for candidate in candidates.iter().take(NARROWED) {
+}
+
+/// Adds the hypotheses that do best, each in the region in which it is right about everything.
+fn narrow(bench: &Bench<'_>, features: &[Feature], candidates: &mut Vec<Candidate>, open: &[bool]) {
+    sort(bench, candidates, open);
+    let mut more = Vec::new();
+    for candidate in candidates.iter().filter(|one| one.region.is_none()).take(NARROWED) {
         let whole = bench.tally(&candidate.fit, open, Half::Chosen).score();
-        let narrowed =
-            features.iter().map(|feature| (feature, region::within(&candidate.fit, feature)));
-        let scored =
-            narrowed.map(|(feature, fit)| (bench.tally(&fit, open, Half::Chosen), feature, fit));
-        // It must be right about every cell of its region.
-        let right = scored.filter(|(tally, ..)| tally.acts > 0 && tally.agreement() == 1.0);
+        let narrowed = features.iter().map(|feature| {
+            let fit = region::within(&candidate.fit, feature);
+            (bench.tally(&fit, open, Half::Chosen), feature, fit)
+        });
+        let right = narrowed.filter(|(tally, ..)| tally.acts > 0 && tally.agreement() == 1.0);
         let best = right.first_max(|(tally, ..)| tally.score());
         if let Some((tally, Feature { told, .. }, fit)) = best
             && tally.score() > whole
@@ -223,6 +224,14 @@ fn refine(
         }
     }
     candidates.append(&mut more);
+}
+
+/// Those that explain most of what is open come first.
+fn sort(bench: &Bench<'_>, candidates: &mut [Candidate], open: &[bool]) {
+    candidates.sort_by_cached_key(|candidate| {
+        let score = bench.tally(&candidate.fit, open, Half::Chosen).score();
+        (std::cmp::Reverse((score * 1e6) as u64), candidate.assumes())
+    });
 }
 
 /// The outputs that are compared.
@@ -281,7 +290,7 @@ fn told(
     let is_exact = candidate.is_exact(bench, &bench.wrong);
     let strength = match (&candidate.region, whole.agreement()) {
         (None, 1.0) if is_exact => Strength::Exactly,
-        (Some(_), 1.0) => Strength::Region,
+        (_, 1.0) => Strength::Region,
         _ => Strength::Partly,
     };
     let equal = |other: &&Candidate| {

@@ -47,6 +47,27 @@ pub(crate) struct Fit {
     pub(crate) agrees: Vec<bool>,
 }
 
+/// How a hypothesis does on the first wrong cases.
+#[derive(Clone, Copy)]
+pub(crate) struct First {
+    /// As [`Tally::score`].
+    pub(crate) score: f64,
+    /// How far from the component it is: 0 where it is the same, 1 where the definition is as close.
+    pub(crate) loss: f64,
+}
+
+/// How far a hypothesis is from the component, as a share of how far the definition is.
+fn apart(given: &Given, planted: &Given, right: &Given) -> f64 {
+    match (given, planted, right) {
+        (Given::Number(given), Given::Number(planted), Given::Number(right)) => {
+            let share = (given - planted).abs() / (given - right).abs();
+            if share.is_finite() { share.min(1.0) } else { 1.0 }
+        }
+        (Given::Text(given), Given::Text(planted), _) if given == planted => 0.0,
+        _ => 1.0,
+    }
+}
+
 /// A fit in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -150,52 +171,38 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How it does on the first few wrong cases; it is left after two on which it is nothing.
-    pub(crate) fn first_score(&self, hypothesis: &Hypothesis) -> f64 {
-        let mut fit =
-            Fit { acts: vec![false; self.wrong.len()], agrees: vec![false; self.wrong.len()] };
-        let mut explained = 0;
+    /// How it does on the first wrong cases; it is left after a few on which it is nothing.
+    pub(crate) fn first_score(&self, hypothesis: &Hypothesis) -> First {
         let mut tally = Tally::default();
+        let (mut loss, mut compared) = (0.0, 0);
         for (tried, case) in self.first.iter().enumerate() {
-            self.fit_case(hypothesis, *case, &mut fit);
-            for at in self.cells[*case].clone() {
-                tally.acts += usize::from(fit.acts[at]);
-                tally.agrees += usize::from(fit.agrees[at]);
-                tally.open += usize::from(self.wrong[at]);
-                tally.explained += usize::from(self.wrong[at] && fit.agrees[at]);
+            let observed = self.answered[*case];
+            let Some(given) = &observed.given else { continue };
+            let planted = hypothesis.cells(self.evidence, observed);
+            let all = cells(&observed.expected).zip(given.iter().zip(&planted));
+            for (at, (cell, (given, planted))) in self.cells[*case].clone().zip(all) {
+                let acts = self.evidence.wrong(planted, &cell);
+                let agrees = acts && self.evidence.alike(given, planted, &cell);
+                tally.acts += usize::from(acts);
+                tally.agrees += usize::from(agrees);
+                if self.wrong[at] {
+                    tally.open += 1;
+                    tally.explained += usize::from(agrees);
+                    compared += 1;
+                    loss += apart(given, planted, &cell.right());
+                }
             }
-            explained += usize::from(tally.explained > 0);
-            if tried >= 3 && explained == 0 && tried + 1 < self.first.len() && tally.acts > 0 {
-                return 0.0;
+            if tried == 3 && tally.explained == 0 {
+                break;
             }
         }
-        tally.score()
+        First { score: tally.score(), loss: loss / f64::from(compared.max(1)) }
     }
 
     /// How far from the component a hypothesis is on the first wrong cases: 0 where it is the same,
     /// 1 where the definition is as close.
     pub(crate) fn loss(&self, hypothesis: &Hypothesis) -> f64 {
-        let (mut loss, mut count) = (0.0, 0);
-        for case in &self.first {
-            let observed = self.answered[*case];
-            let Some(given) = &observed.given else { continue };
-            let planted = hypothesis.cells(self.evidence, observed);
-            let compared = cells(&observed.expected).zip(given.iter().zip(&planted));
-            for (cell, (given, planted)) in compared {
-                if !self.evidence.wrong(given, &cell) {
-                    continue;
-                }
-                count += 1;
-                loss += match (given, planted, cell.right()) {
-                    (Given::Number(given), Given::Number(planted), Given::Number(right)) => {
-                        let share = (given - planted).abs() / (given - right).abs();
-                        if share.is_finite() { share.min(1.0) } else { 1.0 }
-                    }
-                    _ => 1.0,
-                };
-            }
-        }
-        loss / f64::from(count.max(1))
+        self.first_score(hypothesis).loss
     }
 
     /// The factor that all that a hypothesis gives on the first wrong cases must be multiplied by to

@@ -279,7 +279,8 @@ pub struct Diagnosis {
 pub enum Strength {
     /// On everything that was compared, and nothing else is wrong.
     Exactly,
-    /// The same in one region, where the component is right elsewhere or has another bug.
+    /// Wherever the hypothesis, or the region that is told, is wrong; the component is right
+    /// elsewhere or has another bug.
     Region,
     /// On a part.
     #[default]
