@@ -319,8 +319,9 @@ impl Tally {
             (_, None) => &mut self.unnamed,
             (0, Some(Strength::Exactly)) => &mut self.other_exactly,
             (0, _) => &mut self.other,
-            (some, _) if some < bug.names.len() => &mut self.half,
+            // Exactly like one of two: the other one changes nothing there.
             (_, Some(Strength::Exactly)) => &mut self.exactly,
+            (some, _) if some < bug.names.len() => &mut self.half,
             (_, Some(Strength::Region)) => &mut self.region,
             (_, Some(Strength::Partly)) => &mut self.partly,
         };

@@ -93,18 +93,19 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     let total = count(&open);
     let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
     let (mut singles, mut candidates): (Vec<Tried>, Vec<Candidate>) = Default::default();
-    for families in families::FAMILIES {
-        if !candidates.iter().any(is_exact) {
+    for (asked, families) in families::FAMILIES.into_iter().enumerate() {
+        let is_asked = asked == 0 || !evidence.by_reference;
+        if is_asked && !candidates.iter().any(is_exact) {
             let tried = tried(&bench, families);
             let compared = tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED);
             candidates.extend(compared.map(|(_, one)| Candidate::of(&bench, one.clone(), None)));
             singles.extend(tried);
         }
     }
-    if !candidates.iter().any(is_exact) {
+    if !evidence.by_reference && !candidates.iter().any(is_exact) {
         scaled(&bench, &singles, &mut candidates);
     }
-    if !candidates.iter().any(is_exact) {
+    if !evidence.by_reference && !candidates.iter().any(is_exact) {
         refine(&bench, &singles, &mut candidates, &open);
     }
     let mut features = None;
@@ -197,7 +198,11 @@ fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>,
         let pairs = second.iter().filter_map(|part| first.and(part.clone()));
         let tried = best_first(bench, pairs).into_iter();
         let better = tried.take_while(|(pair, _)| pair.score > alone + 0.05).take(PAIRED);
-        candidates.extend(better.map(|(_, pair)| Candidate::of(bench, pair, None)));
+        let better: Vec<Hypothesis> = better.map(|(_, pair)| pair).collect();
+        let fitted: Vec<Hypothesis> =
+            better.iter().filter_map(|pair| families::options::fitted_in(bench, pair)).collect();
+        let both = better.into_iter().chain(fitted);
+        candidates.extend(both.map(|pair| Candidate::of(bench, pair, None)));
         if candidates.iter().any(|candidate| candidate.is_exact(bench, open)) {
             return;
         }

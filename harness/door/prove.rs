@@ -59,8 +59,10 @@ pub fn wrong_with(contract: &'static dyn AnyContract, fault: &'static AnyFault) 
             let failed = report.invariants.into_iter();
             let failed = failed.filter(|one| one.status == InvariantStatus::Fail);
             broken.extend(failed.map(|invariant| invariant.id));
-            let diagnoses = report.findings.into_iter().flat_map(|finding| finding.diagnosis);
-            named.extend(diagnoses.map(|diagnosis| diagnosis.fault));
+            for diagnosis in report.findings.into_iter().flat_map(|finding| finding.diagnosis) {
+                named.insert(diagnosis.fault);
+                named.extend(diagnosis.alike);
+            }
         }
     }
     let mut wrong = Vec::new();

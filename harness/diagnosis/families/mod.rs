@@ -3,7 +3,7 @@
 mod counts;
 mod faults;
 mod inputs;
-mod options;
+pub(super) mod options;
 pub(super) mod outputs;
 
 use crate::diagnosis::change::Along;

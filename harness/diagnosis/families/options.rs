@@ -37,9 +37,10 @@ fn declared(bench: &Bench<'_>) -> Vec<(OptionDoc, Json)> {
     let declared = bench.evidence.options.json();
     let docs = bench.evidence.contract.option_docs().into_iter();
     let docs = docs.filter(|doc| !["rows", "deterministic"].contains(&doc.name));
-    docs.filter_map(|doc| Some((declared.get(doc.name)?.clone(), doc)))
-        .map(|(now, doc)| (doc, now))
-        .collect()
+    let declared = docs.filter_map(|doc| Some((declared.get(doc.name)?.clone(), doc)));
+    // Without an oracle numbers are how much to do, steps and samples, which may take long.
+    let declared = declared.filter(|(now, _)| !(bench.evidence.by_reference && now.is_number()));
+    declared.map(|(now, doc)| (doc, now)).collect()
 }
 
 fn part(doc: &OptionDoc, now: &Json) -> impl Fn(String) -> Part {
@@ -80,12 +81,34 @@ fn related(x: f64) -> impl Iterator<Item = f64> {
 /// How far the best value may be from all of what is wrong.
 const FITS: f64 = 0.02;
 
-/// The value that comes closest to what the component gives, in as few digits as say it.
-fn fitted(bench: &Bench<'_>, now: f64, part: impl Fn(f64) -> Part) -> Option<Part> {
-    let loss = |x: f64| {
-        let hypothesis = Hypothesis::of(bench.evidence, part(x));
-        hypothesis.map_or(f64::INFINITY, |hypothesis| bench.loss(&hypothesis))
+/// A hypothesis with the value of its last part that fits best, where that is a number of an option.
+pub(in crate::diagnosis) fn fitted_in(bench: &Bench<'_>, pair: &Hypothesis) -> Option<Hypothesis> {
+    let Part::Option { name, value, declared } = pair.parts.last()? else { return None };
+    let mut all = self::declared(bench).into_iter();
+    let (_, now) = all.find(|(doc, _)| doc.name == *name)?;
+    value.parse::<f64>().ok()?;
+    let mut first: Option<Hypothesis> = None;
+    for part in &pair.parts[..pair.parts.len() - 1] {
+        first = match first {
+            None => Hypothesis::of(bench.evidence, part.clone()),
+            Some(first) => first.and(part.clone()),
+        };
+    }
+    let first = first?;
+    let with = |x: f64| {
+        let (value, declared) = (format!("{x}"), declared.clone());
+        first.and(Part::Option { name, value, declared })
     };
+    with(closest(bench, now.as_f64()?, with)?)
+}
+
+fn fitted(bench: &Bench<'_>, now: f64, part: impl Fn(f64) -> Part) -> Option<Part> {
+    closest(bench, now, |x| Hypothesis::of(bench.evidence, part(x))).map(&part)
+}
+
+/// The value that comes closest to what the component gives, in as few digits as say it.
+fn closest(bench: &Bench<'_>, now: f64, with: impl Fn(f64) -> Option<Hypothesis>) -> Option<f64> {
+    let loss = |x: f64| with(x).map_or(f64::INFINITY, |hypothesis| bench.loss(&hypothesis));
     let around = [0.25, 0.8, 1.25, 1.6, 2.5, 4.0].map(|factor| now * factor);
     let mut grid: Vec<f64> = GRID.into_iter().chain(related(now)).chain(around).collect();
     grid.push(now);
@@ -111,5 +134,5 @@ fn fitted(bench: &Bench<'_>, now: f64, part: impl Fn(f64) -> Part) -> Option<Par
     let least = loss(x);
     let digits = (0..6).map(|digits| format!("{x:.digits$e}").parse().unwrap_or(x));
     let shortest = digits.chain([x]).find(|x| loss(*x) <= 1.2 * least + 1e-4)?;
-    (least <= FITS).then(|| part(shortest))
+    (least <= FITS).then_some(shortest)
 }
