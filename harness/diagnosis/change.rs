@@ -25,6 +25,8 @@ pub(crate) enum Change {
     Rolled(Along, isize),
     /// Moved along an axis, zeros or false coming in.
     Shifted(Along, isize),
+    /// 0 at the first place of an axis, or at the last.
+    Cleared(Along, End),
     /// In the opposite order along an axis.
     Reversed(Along),
     /// Summed up along an axis from its begin, or from its end.
@@ -123,6 +125,9 @@ impl Change {
             }
             Change::Rolled(along, by) => format!("rolled by {by} along {}", along.letter),
             Change::Shifted(along, by) => format!("shifted by {by} along {}", along.letter),
+            Change::Cleared(along, end) => {
+                format!("0 at the {} place along {}", end.told(), along.letter)
+            }
             Change::Reversed(along) => format!("reversed along {}", along.letter),
             Change::Accumulated(along, end) => {
                 format!("summed up along {} from the {} place on", along.letter, end.told())
@@ -180,6 +185,13 @@ impl Change {
             Change::Rolled(along, by) => moved(array, *along, *by, None)?,
             Change::Shifted(along, by) => moved(array, *along, *by, Some(0.0))?,
             Change::Reversed(along) => reversed(array, *along)?,
+            Change::Cleared(along, end) => {
+                let mut cleared = along.within(array)?.clone();
+                let last = cleared.len_of(Axis(along.axis)) - 1;
+                let at = if *end == End::First { 0 } else { last };
+                cleared.index_axis_mut(Axis(along.axis), at).fill(0.0);
+                cleared
+            }
             Change::Accumulated(along, end) => {
                 let mut sums = along.within(array)?.clone();
                 for mut lane in sums.lanes_mut(Axis(along.axis)) {

@@ -30,8 +30,8 @@ pub(crate) const EVERY: &str = "*";
 #[derive(Clone)]
 pub(crate) enum Part {
     /// A fault of the contract, and in how many options these differ from those that it is
-    /// declared to show under.
-    Fault { fault: &'static AnyFault, variant: usize, distance: usize },
+    /// declared to show under; what is said of the options that it goes by, where it is that.
+    Fault { fault: &'static AnyFault, variant: usize, distance: usize, as_if: Option<String> },
     /// Another value of an option, as YAML.
     Option { name: &'static str, value: String, declared: String },
     /// Another input.
@@ -130,10 +130,9 @@ impl Hypothesis {
     /// behind it.
     pub(crate) fn told(&self) -> String {
         let of = |part: &Part| match part {
+            Part::Fault { as_if: Some(told), .. } => told.clone(),
             Part::Fault { fault, .. } => format!("it had the bug `{}`", fault.id),
-            Part::Option { name, value, declared } => {
-                format!("`{name}` were {value} (declared: {declared})")
-            }
+            Part::Option { name, value, declared } => option_told(name, value, declared),
             Part::Input { field, change } => format!("the input `{field}` were {}", change.told()),
             Part::Output { field: EVERY, change } => {
                 format!("every output were {}", change.told())
@@ -225,6 +224,11 @@ impl Hypothesis {
         }
         given
     }
+}
+
+/// What is said of another value of an option.
+pub(crate) fn option_told(name: &str, value: &str, declared: &str) -> String {
+    format!("`{name}` were {value} (declared: {declared})")
 }
 
 /// The field of each cell.

@@ -45,6 +45,10 @@ const AGREEMENT: f64 = 0.6;
 const COVERAGE: f64 = 0.9;
 const LEAST: f64 = 0.3;
 
+/// … and explain one hundredth of all that is wrong, or everything in so many cases: small ones have
+/// few cells.
+const SETTLED: u64 = 3;
+
 /// Diagnoses of one component at the most, and other names that are told beside one.
 const TOLD: usize = 3;
 const BESIDE: usize = 3;
@@ -133,9 +137,9 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
 pub(crate) fn where_wrong(evidence: &Evidence) -> Option<String> {
     let bench = Bench::new(evidence);
     let features = region::features(&bench);
-    let (told, [both, of, found, all]) = region::separating(&features, &bench.wrong)?;
+    let (told, [wrong, of, all]) = region::separating(&features, &bench.wrong)?;
     Some(format!(
-        "where {told}: {both} of {of} such outputs are wrong, {found} of {all} wrong ones"
+        "where {told}: {wrong} of {of} such outputs are wrong, {wrong} of {all} wrong ones"
     ))
 }
 
@@ -261,7 +265,7 @@ fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Op
             || (counted.coverage() >= COVERAGE && counted.agreement() >= LEAST)
             || (counted.acts == 0 && tally.agreement() == 1.0);
         agrees
-            && tally.explained * 100 >= total
+            && (tally.explained * 100 >= total || tally.settled >= SETTLED)
             && tally.explained > 0
             && bench.different(&candidate.fit) >= candidate.needs()
     };
@@ -307,15 +311,6 @@ fn told(
     };
     let mut beside: Vec<&Candidate> = all.iter().filter(equal).collect();
     beside.sort_by_key(|other| other.assumes());
-    // What a known bug changes is told, where that is one option.
-    let plain = |other: &&&Candidate| {
-        matches!(other.hypothesis.parts[..], [Part::Option { .. }])
-            && other.region == candidate.region
-    };
-    let told = match candidate.hypothesis.parts[..] {
-        [Part::Fault { .. }] => beside.iter().find(plain).map(|other| other.told()),
-        _ => None,
-    };
     // Pairs are equal to many others that split the same change in another way.
     beside.retain(|other| other.hypothesis.parts.len() == 1);
     let mut alike: Vec<String> = Vec::new();
@@ -331,7 +326,7 @@ fn told(
         of: counted.cases,
         explains: whole.explained as f64 / total.max(1) as f64,
         summary: fault.map_or(String::new(), |(fault, _)| fault.summary.to_owned()),
-        told: told.unwrap_or_else(|| candidate.told()),
+        told: candidate.told(),
         strength,
         alike,
         by_outcomes: false,

@@ -197,23 +197,49 @@ pub(crate) fn within(fit: &Fit, feature: &Feature) -> Fit {
     Fit { acts: both(&fit.acts), agrees: both(&fit.agrees) }
 }
 
-/// Where a component is wrong, if one feature says so: the words, how many of the cells with the
-/// feature are wrong, and of how many wrong ones it is the feature.
-pub(crate) fn separating(features: &[Feature], wrong: &[bool]) -> Option<(String, [usize; 4])> {
-    let all = wrong.iter().filter(|wrong| **wrong).count();
-    let of = |feature: &Feature| {
-        let of = feature.holds.iter().filter(|holds| **holds).count();
-        let both = feature.holds.iter().zip(wrong).filter(|(a, b)| **a && **b).count();
+/// Features that are looked at together with another one.
+const TOGETHER: usize = 8;
+
+/// Where a component is wrong, if one feature says so, or two together: the words, how many of the
+/// cells with the feature are wrong, and of how many wrong ones it is the feature.
+pub(crate) fn separating(features: &[Feature], wrong: &[bool]) -> Option<(String, [usize; 3])> {
+    let count = |flags: &mut dyn Iterator<Item = bool>| flags.filter(|flag| *flag).count();
+    let all = count(&mut wrong.iter().copied());
+    // How many of some cells are wrong, and how many they are.
+    let of = |holds: &mut dyn Iterator<Item = (bool, &bool)>| {
+        let (mut both, mut of) = (0, 0);
+        for (holds, wrong) in holds {
+            of += usize::from(holds);
+            both += usize::from(holds && *wrong);
+        }
         (both, of)
     };
-    let score = |feature: &Feature| {
-        let (both, of) = of(feature);
-        2.0 * both as f64 / (of + all).max(1) as f64
-    };
+    let score = |(both, of): (usize, usize)| 2.0 * both as f64 / (of + all).max(1) as f64;
+    let mut single: Vec<((usize, usize), String, &Feature)> = features
+        .iter()
+        .map(|one| (of(&mut one.holds.iter().copied().zip(wrong)), one.told.clone(), one))
+        .collect();
+    single.sort_by(|(a, ..), (b, ..)| score(*b).total_cmp(&score(*a)));
+    let pairs = single.iter().take(TOGETHER).flat_map(|(alone, told, one)| {
+        features.iter().filter_map(move |other| {
+            let both = one.holds.iter().zip(&other.holds).map(|(a, b)| *a && *b);
+            let counts = of(&mut both.zip(wrong));
+            // What is said of two features must be worth the words.
+            let told = format!("{told} and {}", other.told);
+            (score(counts) > score(*alone) + 0.05).then_some((counts, told))
+        })
+    });
+    let pairs: Vec<((usize, usize), String)> = pairs.collect();
+    let alone = single.iter().map(|(counts, told, _)| (*counts, told.clone()));
     // Of equal ones the first.
-    let best = features.iter().rev().max_by(|a, b| score(a).total_cmp(&score(b)))?;
-    let base = 2.0 * all as f64 / (wrong.len() + all).max(1) as f64;
-    let (both, of) = of(best);
-    (score(best) > 0.6 && score(best) > base + 0.1)
-        .then(|| (best.told.clone(), [both, of, both, all]))
+    let mut best: Option<((usize, usize), String)> = None;
+    for one in alone.chain(pairs) {
+        if best.as_ref().is_none_or(|(counts, _)| score(one.0) > score(*counts)) {
+            best = Some(one);
+        }
+    }
+    let (counts, told) = best?;
+    let everywhere = score((all, wrong.len()));
+    (score(counts) > 0.6 && score(counts) > everywhere + 0.1)
+        .then_some((told, [counts.0, counts.1, all]))
 }

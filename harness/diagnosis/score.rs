@@ -83,6 +83,8 @@ pub(crate) struct Tally {
     pub(crate) cases: u64,
     /// Those in which the component is the same wherever it is.
     pub(crate) matches: u64,
+    /// Cases with something open, all of which it explains.
+    pub(crate) settled: u64,
 }
 
 impl Tally {
@@ -171,8 +173,10 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How it does on the first wrong cases; it is left after a few on which it is nothing.
+    /// How it does on the first wrong cases. One of many pairs is left after a few cases on which it
+    /// is nothing; what is single may be right in a region.
     pub(crate) fn first_score(&self, hypothesis: &Hypothesis) -> First {
+        let is_pair = hypothesis.parts.len() > 1;
         let mut tally = Tally::default();
         let (mut loss, mut compared) = (0.0, 0);
         for (tried, case) in self.first.iter().enumerate() {
@@ -192,7 +196,7 @@ impl<'a> Bench<'a> {
                     loss += apart(given, planted, &cell.right());
                 }
             }
-            if tried == 3 && tally.explained == 0 {
+            if is_pair && tried == 3 && tally.explained == 0 {
                 break;
             }
         }
@@ -242,6 +246,7 @@ impl<'a> Bench<'a> {
                 continue;
             }
             let (mut acts, mut agrees) = (false, true);
+            let before = (tally.open, tally.explained);
             for at in range.clone() {
                 let explained = fit.agrees[at] && self.wrong[at];
                 tally.open += usize::from(open[at]);
@@ -253,6 +258,8 @@ impl<'a> Bench<'a> {
             }
             tally.cases += u64::from(acts);
             tally.matches += u64::from(acts && agrees);
+            let (open, explained) = (tally.open - before.0, tally.explained - before.1);
+            tally.settled += u64::from(open > 0 && open == explained);
         }
         tally
     }

@@ -1,19 +1,35 @@
 //! Known bugs: the faults of the contract, in all their variants.
 
-use crate::contract::fault::AnyFault;
+use crate::contract::fault::{AnyFault, AnyFunction};
 use crate::diagnosis::evidence::Evidence;
-use crate::diagnosis::hypothesis::Part;
+use crate::diagnosis::hypothesis::{Part, option_told};
 use crate::diagnosis::score::Bench;
-use crate::value::yaml::Document;
+use crate::value::yaml::{self, Document};
 
 pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
     let evidence = bench.evidence;
     let of = |fault: &'static AnyFault| {
         let distance = apart(evidence, fault.options);
-        let variants = 0..fault.variants().len();
-        variants.map(move |variant| Part::Fault { fault, variant, distance })
+        let variants = fault.variants().iter().enumerate();
+        variants.map(move |(variant, function)| {
+            let as_if = told(evidence, function);
+            Part::Fault { fault, variant, distance, as_if }
+        })
     };
     evidence.contract.faults().iter().flat_map(of).collect()
+}
+
+/// What is said of the options that a fault goes by, where it is the reference under other ones.
+fn told(evidence: &Evidence, function: &AnyFunction) -> Option<String> {
+    let others = function.as_if(&*evidence.options)?.json();
+    let mut told = Vec::new();
+    for (name, declared) in evidence.options.json() {
+        let value = others.get(&name)?;
+        if *value != declared {
+            told.push(option_told(&name, &yaml::inline(value), &yaml::inline(&declared)));
+        }
+    }
+    (!told.is_empty()).then(|| told.join(" and "))
 }
 
 /// In how many options these differ from those that some YAML declares.

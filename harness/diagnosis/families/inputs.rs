@@ -57,6 +57,7 @@ fn of(field: &Field, axes: &[Along]) -> Vec<Change> {
         }
         if field.kind == Kind::Float {
             changes.extend([End::First, End::Last].map(|end| Change::Repeated(*along, end)));
+            changes.extend([End::First, End::Last].map(|end| Change::Cleared(*along, end)));
             changes.extend([End::First, End::Last].map(|end| Change::Accumulated(*along, end)));
         }
     }

@@ -1,0 +1,179 @@
+//! What a wrong component is told to be: values, factors, regions, pairs, and each bug once.
+
+use std::sync::Arc;
+
+use shakedown::author::{Call, Component, Place};
+use shakedown::contract::component::{Failure, Gradients, Returned};
+use shakedown::contract::erased::{self, AnyContract};
+use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
+use shakedown::engine::check::run;
+use shakedown::engine::subject::{Budget, Subject};
+use shakedown::files::case_file::CaseFile;
+use shakedown::report::{ComponentReport, Strength};
+use shakedown::value::record::Shared;
+
+/// A component that is a function of a case and of what is right.
+struct Made {
+    contract: &'static dyn AnyContract,
+    of: fn(&Shared, Shared) -> Shared,
+}
+
+impl Component for Made {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        let right = self.contract.reference(&**call.case, &**call.options, call.place.dtype);
+        let output = (self.of)(call.case, right).rounded(call.place.dtype);
+        Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
+    }
+
+    fn gradients(&self, _: Place) -> Gradients {
+        Gradients::Optional
+    }
+}
+
+fn checked(subject: &mut Subject) -> ComponentReport {
+    run(subject, Place::CPU_F32, &Budget::default(), &|_| ()).unwrap()
+}
+
+fn made(contract: &'static dyn AnyContract, of: fn(&Shared, Shared) -> Shared) -> Subject {
+    Subject::new(contract, "made", Box::new(Made { contract, of }))
+}
+
+/// A component that does what the reference of group-advantage does under other options.
+struct Under(&'static [(&'static str, &'static str)]);
+
+impl Component for Under {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        let contract = erased::of::<GroupAdvantage>();
+        let mut options = Arc::clone(call.options);
+        for (name, value) in self.0 {
+            options = options.with(name, value).unwrap();
+        }
+        let output = contract.reference(&**call.case, &*options, call.place.dtype);
+        let output = output.rounded(call.place.dtype);
+        Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
+    }
+
+    fn gradients(&self, _: Place) -> Gradients {
+        Gradients::Optional
+    }
+}
+
+fn under(options: &'static [(&'static str, &'static str)]) -> ComponentReport {
+    let contract = erased::of::<GroupAdvantage>();
+    checked(&mut Subject::new(contract, "under", Box::new(Under(options))))
+}
+
+/// The first diagnosis of the only bug.
+#[track_caller]
+fn told(report: &ComponentReport) -> (Strength, String) {
+    let bugs = report.bugs();
+    assert_eq!(bugs.len(), 1, "{:?}", report.findings);
+    let diagnosis = bugs[0].head.diagnosis.first().expect("a name");
+    (diagnosis.strength, diagnosis.told.clone())
+}
+
+#[test]
+fn another_value_of_an_option_is_told_with_the_value() {
+    let (strength, told) = told(&under(&[("epsilon", "0.05")]));
+    assert_eq!(strength, Strength::Exactly);
+    assert_eq!(told, "`epsilon` were 0.05 (declared: 0.0001)");
+}
+
+#[test]
+fn two_values_are_told_together() {
+    let (strength, told) = told(&under(&[("epsilon", "0.01"), ("ddof", "0")]));
+    assert_eq!(strength, Strength::Exactly);
+    assert!(told.contains("`epsilon` were 0.01") && told.contains("`ddof` were 0"), "{told}");
+}
+
+#[test]
+fn a_factor_is_told_with_its_size() {
+    let times = |_: &Shared, right: Shared| {
+        right.with_floats(&mut |_, floats| floats.iter_mut().for_each(|x| *x *= 1.37))
+    };
+    let report = checked(&mut made(erased::of::<GroupAdvantage>(), times));
+    let expected = "the output `advantages` were 1.37 times what it is";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+#[test]
+fn what_is_wrong_in_one_region_is_told_with_the_region() {
+    let halved = |_: &Shared, right: Shared| {
+        let halve = |x: &mut f64| *x = if *x < 0.0 { *x / 2.0 } else { *x };
+        right.with_floats(&mut |_, floats| floats.iter_mut().for_each(halve))
+    };
+    let report = checked(&mut made(erased::of::<GroupAdvantage>(), halved));
+    let (strength, told) = told(&report);
+    assert_eq!(strength, Strength::Region);
+    assert!(told.contains("0.5 times what it is where `advantages` should be negative"), "{told}");
+}
+
+/// Returns to come without the last reward in rows of three tokens and more, and doubled in others.
+fn two_bugs(case: &Shared, right: Shared) -> Shared {
+    let case: &ReturnsCase = case.typed();
+    if case.mask.ncols() < 3 {
+        return right.with_floats(&mut |_, floats| floats.iter_mut().for_each(|x| *x *= 2.0));
+    }
+    let mut without = case.clone();
+    without.rewards.column_mut(case.mask.ncols() - 1).fill(0.0);
+    let contract = erased::of::<Returns>();
+    contract.reference(&without, &*contract.default_options(), Place::CPU_F32.dtype)
+}
+
+#[test]
+fn two_bugs_are_two_findings_with_their_own_smallest_cases() {
+    let report = checked(&mut made(erased::of::<Returns>(), two_bugs));
+    let bugs = report.bugs();
+    assert_eq!(bugs.len(), 2, "{:?}", report.findings);
+    assert_ne!(bugs[0].head.case, bugs[1].head.case);
+}
+
+/// Nothing that anybody would think of, where a reward is negative.
+fn nameless(case: &Shared, right: Shared) -> Shared {
+    let case: &ReturnsCase = case.typed();
+    let output: &ReturnsOutput = right.typed();
+    let mut returns = output.returns.clone();
+    for ((at, x), reward) in returns.indexed_iter_mut().zip(&case.rewards) {
+        if *reward < 0.0 && case.mask[at] {
+            *x += 3.0 + (17.0 * *x).sin() + reward.cos();
+        }
+    }
+    Arc::new(ReturnsOutput { returns })
+}
+
+#[test]
+fn what_has_no_name_says_where_it_is_wrong() {
+    let report = checked(&mut made(erased::of::<Returns>(), nameless));
+    let bugs = report.bugs();
+    assert_eq!(bugs.len(), 1, "{:?}", report.findings);
+    assert_eq!(bugs[0].head.diagnosis, []);
+    let region = bugs[0].head.region.as_deref().expect("a region");
+    assert!(region.starts_with("where `rewards` is negative and `mask` is true: "), "{region}");
+}
+
+#[test]
+fn one_bug_is_one_finding_and_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let contract = erased::of::<GroupAdvantage>();
+    let ignored = |case: &Shared, _: Shared| {
+        let contract = erased::of::<GroupAdvantage>();
+        let case: &GroupAdvantageCase = case.typed();
+        let mut one = case.clone();
+        one.groups.fill(0);
+        contract.reference(&one, &*contract.default_options(), Place::CPU_F32.dtype)
+    };
+    let mut subject = made(contract, ignored);
+    subject.corpora = Some(folder.path().to_owned());
+    let report = checked(&mut subject);
+    assert!(report.findings.len() > 3, "{:?}", report.findings);
+    assert_eq!(told(&report).0, Strength::Exactly);
+    let found = folder.path().join("group-advantage/found");
+    let mut files: Vec<_> = found.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some());
+    assert_eq!(files.len(), 1, "{files:?}");
+    let file = CaseFile::read(&files[0]).unwrap();
+    assert_eq!(file.also.len(), report.findings.len() - 1);
+    let is_kept = |path: &Option<String>| path.as_deref() == files[0].to_str();
+    assert!(report.findings.iter().all(|finding| is_kept(&finding.case_file)));
+}
