@@ -1,8 +1,8 @@
 //! Diagnosis: what a component does in place of what the definition says.
 //!
 //! ```text
-//! evidence ──▶ families make hypotheses ──▶ tried on a few wrong cases ──▶ scored on all
-//!          ──▶ narrowed (outputs, regions) and paired ──▶ taken, best first, until all is explained
+//! evidence ─▶ families make hypotheses ─▶ tried on a few wrong cases ─▶ scored on all
+//!          ─▶ paired, narrowed to outputs and regions ─▶ taken until all is explained
 //! ```
 //!
 //! A hypothesis is data: parts of which each changes a fault, an option, an input or an output of
