@@ -16,7 +16,7 @@ use std::process::Command;
 use folder::{Folder, Ran};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus};
 use quick_xml::events::{BytesStart, Event};
-use report::{Component, InvariantStatus, Status, check};
+use report::{Component, InvariantStatus, Report, Status, check};
 use serde_json::{Value, json};
 use snapshot::assert_snapshot;
 
@@ -58,7 +58,7 @@ fn read(folder: &Folder, name: &str) -> String {
 #[test]
 fn junit_has_a_suite_for_each_component_and_a_test_case_for_each_invariant() {
     let folder = everything();
-    let (ran, report) = check(&folder, &["--cases", "8", "--junit", "junit.xml"]);
+    let (ran, report) = check(&folder, &["--cases", "8", "--verbose", "--junit", "junit.xml"]);
     let junit = quick_junit::Report::deserialize_from_str(&read(&folder, "junit.xml")).unwrap();
     assert_eq!(junit.test_suites.len(), report.components.len());
     for (suite, component) in junit.test_suites.iter().zip(&report.components) {
@@ -88,8 +88,16 @@ fn junit_has_a_suite_for_each_component_and_a_test_case_for_each_invariant() {
                     let found = component.findings.iter().find(|f| f.invariant == invariant.id);
                     let said = found.map_or(&*reason, |found| &found.found).lines();
                     assert!(said.into_iter().all(|line| words.contains(line)), "{words}");
-                    // What it says is what the text report says.
-                    assert!(found.is_none() || ran.stdout.contains(&words), "{words}");
+                    // What it says is what the text report says, after which bug it is.
+                    let Some(found) = found else { continue };
+                    let heads = component.heads();
+                    let head = heads.iter().find(|head| head.bug == found.bug).unwrap();
+                    let (which, rest) = words.split_once('\n').unwrap();
+                    let (bug, bugs, at) = (found.bug, heads.len(), &head.invariant);
+                    assert_eq!(which, format!("bug {bug} of {bugs}, told at `{at}`"));
+                    // What breaks twice is told twice.
+                    let once = rest.split("\nbug ").next().unwrap();
+                    assert!(ran.stdout.contains(once), "{once}");
                 }
             }
         }
@@ -214,7 +222,7 @@ fn sarif_keeps_to_the_schema() {
 }
 
 #[test]
-fn every_finding_is_a_result_with_its_rule_and_the_line_of_its_component() {
+fn every_bug_is_a_result_with_its_rule_and_the_line_of_its_component() {
     let folder = everything();
     let (_, report) = check(&folder, &["--cases", "8", "--sarif", "report.sarif"]);
     let log: Value = serde_json::from_str(&read(&folder, "report.sarif")).unwrap();
@@ -224,12 +232,16 @@ fn every_finding_is_a_result_with_its_rule_and_the_line_of_its_component() {
         .components
         .iter()
         .flat_map(|component| {
+            let bugs = component.heads().into_iter().map(|head| head.invariant.as_str());
             let failed = component.invariants.iter();
             let failed = failed.filter(|one| one.status == InvariantStatus::Fail);
-            failed.map(move |one| (component, one.id.as_str()))
+            let undeclared = failed
+                .map(|one| one.id.as_str())
+                .filter(|id| !component.findings.iter().any(|finding| finding.invariant == *id));
+            bugs.chain(undeclared).map(move |id| (component, id))
         })
         .collect();
-    assert!(results.len() == failed.len() && failed.len() > 8, "{failed:?}");
+    assert!(results.len() == failed.len() && failed.len() > 2, "{failed:?}");
     let mut fingerprints = BTreeSet::new();
     for (result, (component, invariant)) in results.iter().zip(failed) {
         let id = format!("{}/{invariant}", component.contract);
@@ -250,6 +262,10 @@ fn every_finding_is_a_result_with_its_rule_and_the_line_of_its_component() {
             assert!(rule["shortDescription"]["text"] == *finding.claim);
             assert_eq!(result["properties"]["case"], finding.case);
             assert_eq!(result["properties"]["caseFile"], json!(finding.case_file));
+            let also = component.also(finding.bug);
+            assert_eq!(result["properties"]["breaksToo"], json!(also));
+            let line = format!("\nbreaks too: {}", also.join(", "));
+            assert_eq!(text.contains(&line), !also.is_empty(), "{text}");
         }
         assert!(fingerprints.insert(result["partialFingerprints"].to_string()), "{text}");
     }
@@ -279,6 +295,95 @@ fn a_finding_has_the_same_fingerprint_under_another_seed() {
         results.iter().map(|result| result["partialFingerprints"].clone()).collect()
     };
     assert_eq!(fingerprints("1"), fingerprints("2"));
+}
+
+// ---- Bugs.
+
+/// The report of a component with two bugs, in every form.
+fn two_bugs() -> (Folder, Ran, Report) {
+    let folder = Folder::new();
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
+    let manifest = format!(
+        "version: 1\npython: {{arrays: list, path: [\"{here}\"], timeout_ms: 20000}}\n\
+         components:\n- name: ours\n  contract: group-advantage\n  \
+         target: python:nested:no_baseline_and_raises\n  options: {{scale: none}}\n  places: [cpu/f64]\n"
+    );
+    folder.write("manifest.yaml", manifest);
+    let forms = ["--sarif", "s.json", "--html", "p.html", "--junit", "j.xml", "--github"];
+    let (ran, report) = check(&folder, &forms);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    (folder, ran, report)
+}
+
+#[test]
+fn two_bugs_in_one_component_are_two_findings_in_every_form() {
+    let (folder, ran, report) = two_bugs();
+    let ours = report.component("ours");
+    let heads = ours.heads();
+    assert!(heads.len() == 2 && ours.findings.len() > 3, "{}", ran.stdout);
+    assert_ne!(heads[0].case, heads[1].case, "each has its own smallest case");
+    // Text.
+    assert_eq!(ran.stdout.matches("  ✗ ").count(), 2, "{}", ran.stdout);
+    assert!(ran.stdout.contains(" 2 findings on "), "{}", ran.stdout);
+    for head in &heads {
+        let also = ours.also(head.bug).join(", ");
+        let line = format!("    breaks too {also}\n");
+        assert_eq!(ran.stdout.contains(&line), !also.is_empty(), "{}", ran.stdout);
+    }
+    let annotations = ran.stdout.lines().filter(|line| line.starts_with("::error "));
+    assert_eq!(annotations.count(), 2, "{}", ran.stdout);
+    // SARIF.
+    let log: Value = serde_json::from_str(&read(&folder, "s.json")).unwrap();
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let cases: Vec<&Value> = results.iter().map(|result| &result["properties"]["case"]).collect();
+    assert_eq!(cases, [&heads[0].case, &heads[1].case]);
+    // HTML.
+    let page = read(&folder, "p.html");
+    assert_eq!(page.matches("<section class=\"finding\"").count(), 2);
+    assert!(page.contains("<span class=\"gist\">2 findings"), "{page}");
+    // `found` has a case of each.
+    let kept = std::fs::read_dir(folder.path("corpora/group-advantage/found")).unwrap();
+    let names: Vec<_> = kept.map(|entry| entry.unwrap().file_name()).collect();
+    let is_case = |name: &&std::ffi::OsString| name.to_string_lossy().ends_with(".yaml");
+    assert_eq!(names.iter().filter(is_case).count(), 2, "{names:?}");
+}
+
+#[test]
+fn verbose_shows_the_findings_of_a_bug_one_by_one() {
+    let (folder, _, report) = two_bugs();
+    let ours = report.component("ours");
+    let ran = folder.run(&["check", "manifest.yaml", "--verbose"]);
+    assert_eq!(ran.stdout.matches("  ✗ ").count(), ours.findings.len(), "{}", ran.stdout);
+    for finding in &ours.findings {
+        let Some(found) = finding.found.lines().next() else { panic!("{finding:?}") };
+        assert!(ran.stdout.contains(&format!("    found      {found}\n")), "{found}");
+        assert!(ran.stdout.contains(&format!("explain group-advantage/{}\n", finding.invariant)));
+    }
+    let same = ran.stdout.matches("   the same bug as `").count();
+    assert_eq!(same, ours.findings.len() - 2, "{}", ran.stdout);
+    assert!(ran.stdout.contains(" 2 findings on "), "they are no more bugs: {}", ran.stdout);
+    let commands = ran.stdout.matches("    replay     ").count();
+    assert_eq!(commands, 2, "each bug says once how to go on");
+}
+
+#[test]
+fn junit_says_in_each_test_case_which_bug_it_is() {
+    let (folder, _, report) = two_bugs();
+    let ours = report.component("ours");
+    let junit = quick_junit::Report::deserialize_from_str(&read(&folder, "j.xml")).unwrap();
+    let cases = &junit.test_suites[0].test_cases;
+    assert_eq!(cases.len(), ours.invariants.len());
+    for finding in &ours.findings {
+        let head = ours.heads().into_iter().find(|head| head.bug == finding.bug).unwrap();
+        let which = format!("bug {} of 2, told at `{}`", finding.bug, head.invariant);
+        let case = cases.iter().find(|case| case.name.as_str() == finding.invariant).unwrap();
+        let words = outcome(case).1;
+        assert!(words.lines().any(|line| line == which), "{which} is not in {words}");
+        let TestCaseStatus::NonSuccess { message: Some(message), .. } = &case.status else {
+            panic!("{case:?}")
+        };
+        assert!(message.as_str().contains(" of 2, told at `"), "{message:?}");
+    }
 }
 
 // ---- Annotations and places in files.

@@ -17,6 +17,8 @@ use crate::door::snapshots::{self, Recording};
 use crate::engine::check::run;
 use crate::engine::subject::{Budget, Subject};
 use crate::files::manifest::Manifest;
+use crate::report::ComponentReport;
+use crate::report::bugs::Bug;
 use crate::value::error::Error;
 use crate::value::place::Place;
 
@@ -108,6 +110,7 @@ impl Suite {
         let skip = subject.skip.clone();
         let subject = Arc::new(Mutex::new(subject));
         for place in places {
+            let told: Arc<Mutex<Told>> = Arc::default();
             #[cfg(feature = "snapshots")]
             self.recorders.push(Recorder::new(&subject, &name, place, options.deterministic()));
             for invariant in contract.invariants() {
@@ -115,15 +118,19 @@ impl Suite {
                     continue;
                 }
                 let (subject, budget, id) = (Arc::clone(&subject), budget.clone(), invariant.id);
+                let title = format!("{name}::{id}::{place}");
+                let (told, itself) = (Arc::clone(&told), title.clone());
                 let test = move || {
                     // A test that failed before has no bearing on this one.
                     let mut subject = subject.lock().unwrap_or_else(PoisonError::into_inner);
                     subject.only = vec![id.to_owned()];
                     let report = run(&mut subject, place, &budget, &|_| ())
                         .map_err(|error| Failed::from(error.to_string()))?;
-                    failure_text(&[report]).map_or(Ok(()), |text| Err(Failed::from(text)))
+                    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    let same = told_before(&mut told, &report, &itself);
+                    failure_text(&[report]).map_or(Ok(()), |text| Err(Failed::from(same + &text)))
                 };
-                let trial = Trial::test(format!("{name}::{id}::{place}"), test);
+                let trial = Trial::test(title, test);
                 self.trials.push(trial.with_ignored_flag(skip.contains_key(id)));
             }
         }
@@ -189,5 +196,40 @@ impl Recorder {
                 snapshots::of_subject(&mut subject, place)
             }),
         }
+    }
+}
+
+/// The causes that failed tests of a component at a place told of, each with the test.
+type Told = Vec<(String, String)>;
+
+/// Which tests told of the bugs of a report before, in a line each.
+fn told_before(told: &mut Told, report: &ComponentReport, itself: &str) -> String {
+    let mut lines = String::new();
+    for cause in report.bugs().into_iter().map(Bug::cause) {
+        match told.iter().find(|(known, _)| *known == cause) {
+            Some((_, test)) => lines.push_str(&format!("\nthe same bug as that of `{test}`")),
+            None => told.push((cause, itself.to_owned())),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contracts::group_advantage::GroupAdvantage;
+    use crate::door::check::check;
+
+    #[test]
+    fn a_bug_is_told_once_and_the_next_test_says_where() {
+        let raw = || check::<GroupAdvantage>(|case| case.rewards.clone()).without_corpora();
+        let reports = raw().cases(8).report().unwrap();
+        assert!(reports[0].findings.len() > 2 && reports[0].bugs().len() == 1);
+        let text = failure_text(&reports).unwrap();
+        assert_eq!(text.matches("  ✗ ").count(), 1, "{text}");
+        let mut told = Told::new();
+        assert_eq!(told_before(&mut told, &reports[0], "ours::oracle::cpu/f64"), "");
+        let again = told_before(&mut told, &reports[0], "ours::zero-sum::cpu/f64");
+        assert_eq!(again, "\nthe same bug as that of `ours::oracle::cpu/f64`");
     }
 }

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{ComponentReport, InvariantStatus, Location, Report, Status};
+use crate::report::{ComponentReport, Location, Report, Status};
 
-/// One line for each finding, each component that could not run and each warning.
+/// One line for each bug, each invariant that is not as declared, each component that could not run and each warning.
 pub(crate) fn annotations(report: &Report) -> String {
     let mut text = String::new();
     for component in &report.components {
@@ -19,14 +19,11 @@ pub(crate) fn annotations(report: &Report) -> String {
         if let (Status::Error, Some(reason)) = (component.status, &component.reason) {
             line("error", " could not run", reason);
         }
-        for invariant in &component.invariants {
-            if invariant.status == InvariantStatus::Fail {
-                line(
-                    "error",
-                    &format!(" · {}", invariant.id),
-                    &component.failure_summary(invariant),
-                );
-            }
+        for bug in component.bugs() {
+            line("error", &format!(" · {}", bug.head.invariant), &bug.summary());
+        }
+        for (invariant, why) in component.not_as_declared() {
+            line("error", &format!(" · {invariant}"), why);
         }
         unheard(component).for_each(|warning| line("warning", "", warning));
     }

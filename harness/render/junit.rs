@@ -55,10 +55,17 @@ fn status(component: &ComponentReport, invariant: &InvariantReport) -> TestCaseS
         }
         InvariantStatus::Fail => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            let text = component.failure_summary(invariant);
-            status.set_message(text.lines().next().unwrap_or_default());
+            let text = component.failure_text(invariant);
+            let message = match component.finding(invariant) {
+                Some(finding) => {
+                    let found = finding.found.lines().next().unwrap_or_default();
+                    format!("{found} ({})", component.which_bug(finding))
+                }
+                None => reason(),
+            };
+            status.set_message(message);
             status.set_type(format!("{}/{}", component.contract, invariant.id));
-            status.set_description(component.failure_text(invariant));
+            status.set_description(text);
             status
         }
     }

@@ -1,4 +1,4 @@
-//! The findings as SARIF 2.1.0, for code scanning: invariants are rules, functions locations.
+//! The bugs as SARIF 2.1.0, for code scanning: invariants are rules, functions locations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,23 +7,24 @@ use serde_json::json;
 use serde_sarif::sarif;
 
 use crate::contracts;
-use crate::report::{
-    ComponentReport, Finding, InvariantReport, InvariantStatus, Location, Report, Status,
-};
+use crate::report::bugs::Bug;
+use crate::report::{ComponentReport, Location, Report, Status};
 
 /// The report as JSON text.
 pub(crate) fn json(report: &Report) -> String {
     let mut rules: Vec<sarif::ReportingDescriptor> = Vec::new();
     let mut results = Vec::new();
     for component in &report.components {
-        let failed = |one: &&InvariantReport| one.status == InvariantStatus::Fail;
-        for invariant in component.invariants.iter().filter(failed) {
-            let id = format!("{}/{}", component.contract, invariant.id);
+        let bugs = component.bugs().into_iter();
+        let bugs = bugs.map(|bug| (&*bug.head.invariant, Some(bug), bug.summary()));
+        let others = component.not_as_declared().map(|(id, why)| (id, None, why.to_owned()));
+        for (invariant, bug, text) in bugs.chain(others) {
+            let id = format!("{}/{invariant}", component.contract);
             let index = rules.iter().position(|rule| rule.id == id).unwrap_or_else(|| {
-                rules.push(rule(&id, &component.contract, &invariant.id));
+                rules.push(rule(&id, &component.contract, invariant));
                 rules.len() - 1
             });
-            results.push(result(component, invariant, id, index));
+            results.push(result(component, bug, &text, id, index));
         }
     }
     let driver = sarif::ToolComponent::builder()
@@ -67,25 +68,26 @@ fn rule(id: &str, contract: &str, invariant: &str) -> sarif::ReportingDescriptor
     rule
 }
 
+/// A bug, or an invariant that is not as declared.
 fn result(
     component: &ComponentReport,
-    invariant: &InvariantReport,
+    bug: Option<Bug<'_>>,
+    text: &str,
     rule: String,
     index: usize,
 ) -> sarif::Result {
-    let text = format!("{}: {}", component.title(), component.failure_summary(invariant));
-    let finding = component.finding(invariant);
-    let diagnosis = finding.and_then(|finding| finding.diagnosis.first());
-    let diagnosis = diagnosis.map_or("none", |diagnosis| &diagnosis.fault);
-    let same = format!("{} · {rule} · {diagnosis}", component.name);
+    let text = format!("{}: {text}", component.title());
+    // A bug is the same whichever of the invariants that it breaks tells of it.
+    let of = bug.map_or(rule.clone(), |bug| format!("{} · {}", component.contract, bug.cause()));
+    let same = format!("{} · {of}", component.name);
     let mut result = sarif::Result::builder()
         .rule_id(rule)
         .rule_index(i64::try_from(index).expect("there are few rules"))
         .level(sarif::ResultLevel::Error)
         .message(message(text))
         .locations(vec![location(component)])
-        .partial_fingerprints(BTreeMap::from([("shakedownFinding/v1".to_owned(), same)]))
-        .properties(properties(component, finding))
+        .partial_fingerprints(BTreeMap::from([("shakedownBug/v1".to_owned(), same)]))
+        .properties(properties(component, bug))
         .build();
     if component.source.is_some() {
         let mut declared = located(component, component.location.as_ref());
@@ -95,16 +97,17 @@ fn result(
     result
 }
 
-fn properties(component: &ComponentReport, finding: Option<&Finding>) -> sarif::PropertyBag {
+fn properties(component: &ComponentReport, bug: Option<Bug<'_>>) -> sarif::PropertyBag {
     let mut properties = BTreeMap::from([
         ("component".to_owned(), json!(component.name)),
         ("place".to_owned(), json!(component.place)),
     ]);
-    if let Some(finding) = finding {
+    if let Some(bug) = bug {
         properties.extend([
-            ("case".to_owned(), finding.case.clone()),
-            ("caseFile".to_owned(), json!(finding.case_file)),
-            ("replay".to_owned(), json!(finding.replay)),
+            ("case".to_owned(), bug.head.case.clone()),
+            ("caseFile".to_owned(), json!(bug.head.case_file)),
+            ("replay".to_owned(), json!(bug.head.replay)),
+            ("breaksToo".to_owned(), json!(bug.breaks_too())),
         ]);
     }
     sarif::PropertyBag::builder().additional_properties(properties).build()

@@ -6,8 +6,9 @@ use anstyle::{AnsiColor, Style};
 
 #[cfg(feature = "cli")]
 use crate::report::InvariantReport;
+use crate::report::bugs::Bug;
 use crate::report::{
-    Bug, ComponentReport, Diagnosis, Finding, InvariantStatus, Report, Status, Strength,
+    ComponentReport, Diagnosis, Finding, InvariantStatus, Report, Status, Strength,
 };
 use crate::value::text::{count, for_shell, harmless};
 
@@ -45,6 +46,27 @@ pub fn write_component(
     report: &ComponentReport,
     paint: Paint,
 ) -> io::Result<()> {
+    write_report(to, report, paint, false)
+}
+
+/// The same, with the findings of each bug one by one.
+///
+/// # Errors
+/// The writer's.
+pub fn write_every_finding(
+    to: &mut dyn Write,
+    report: &ComponentReport,
+    paint: Paint,
+) -> io::Result<()> {
+    write_report(to, report, paint, true)
+}
+
+fn write_report(
+    to: &mut dyn Write,
+    report: &ComponentReport,
+    paint: Paint,
+    every: bool,
+) -> io::Result<()> {
     let ComponentReport { name, place, status, .. } = report;
     let title = Paint::write(paint.strong, &harmless(name));
     let head = format!("{} · {title} · {place}", report.stage.name());
@@ -74,6 +96,9 @@ pub fn write_component(
     }
     for bug in report.bugs() {
         write_bug(to, &report.contract, bug, paint)?;
+        for other in bug.also.iter().filter(|_| every) {
+            write_other(to, &report.contract, bug, other, paint)?;
+        }
     }
     for invariant in &report.invariants {
         if let (InvariantStatus::Known, Some(reason)) = (invariant.status, &invariant.reason) {
@@ -89,36 +114,77 @@ pub fn write_component(
 
 #[cfg(feature = "cli")]
 impl ComponentReport {
-    /// What the text report says of an invariant that failed.
+    /// What the text report says of an invariant that failed, and of which bugs that tells.
     pub(crate) fn failure_text(&self, invariant: &InvariantReport) -> String {
-        let Some(finding) = self.finding(invariant) else {
-            return invariant.reason.clone().unwrap_or_default();
-        };
         let mut text = Vec::new();
-        let alone = Bug { head: finding, also: &[] };
-        write_bug(&mut text, &self.contract, alone, Paint::default())
-            .expect("memory can be written");
-        String::from_utf8_lossy(&text).into_owned()
+        for bug in self.bugs() {
+            for finding in bug.findings().filter(|one| one.invariant == invariant.id) {
+                writeln!(text, "{}", self.which_bug(finding)).expect("memory can be written");
+                let written = match std::ptr::eq(finding, bug.head) {
+                    true => write_bug(&mut text, &self.contract, bug, Paint::default()),
+                    false => write_other(&mut text, &self.contract, bug, finding, Paint::default()),
+                };
+                written.expect("memory can be written");
+            }
+        }
+        match text.is_empty() {
+            true => invariant.reason.clone().unwrap_or_default(),
+            false => String::from_utf8_lossy(&text).into_owned(),
+        }
     }
 
-    /// The same in fewer lines, what was found in the first.
-    pub(crate) fn failure_summary(&self, invariant: &InvariantReport) -> String {
-        let Some(finding) = self.finding(invariant) else {
-            return invariant.reason.clone().unwrap_or_default();
-        };
-        let Finding { found, claim, shown, diagnosis, replay, .. } = finding;
+    /// The invariants that failed and of which there is no finding, with the reason.
+    pub(super) fn not_as_declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        let failed = self.invariants.iter().filter(|one| one.status == InvariantStatus::Fail);
+        let told = |id: &str| self.findings.iter().any(|finding| finding.invariant == id);
+        failed
+            .filter(move |one| !told(&one.id))
+            .map(|one| (&*one.id, one.reason.as_deref().unwrap_or_default()))
+    }
+}
+
+impl Bug<'_> {
+    /// What there is to say of it in a few lines, what was found in the first.
+    pub(super) fn summary(self) -> String {
+        let Finding { found, claim, shown, diagnosis, region, replay, .. } = self.head;
         let mut text = format!("{found}\nclaim: {claim}\ncase: {shown}");
         for diagnosis in diagnosis {
             text.push_str(&format!("\ndiagnosis: {}", diagnosis_text(diagnosis)));
+        }
+        if let Some(region) = region {
+            text.push_str(&format!("\nwrong: {region}"));
+        }
+        if !self.also.is_empty() {
+            text.push_str(&format!("\nbreaks too: {}", self.breaks_too().join(", ")));
         }
         text + "\nreplay: " + replay
     }
 }
 
-fn write_bug(
+fn write_bug(to: &mut dyn Write, contract: &str, bug: Bug<'_>, paint: Paint) -> io::Result<()> {
+    let breaks_too = bug.breaks_too().join(", ");
+    let beside = (!bug.also.is_empty()).then_some(("breaks too", &*breaks_too));
+    write_finding(to, bug.head, "", beside, &bug.head.commands(contract), paint)
+}
+
+/// Writes a finding of a bug that is told at another one.
+fn write_other(
     to: &mut dyn Write,
     contract: &str,
-    Bug { head: finding, also }: Bug<'_>,
+    bug: Bug<'_>,
+    finding: &Finding,
+    paint: Paint,
+) -> io::Result<()> {
+    let same = format!("the same bug as `{}`, ", bug.head.invariant);
+    write_finding(to, finding, &same, None, &[finding.why(contract)], paint)
+}
+
+fn write_finding(
+    to: &mut dyn Write,
+    finding: &Finding,
+    same: &str,
+    beside: Option<(&str, &str)>,
+    commands: &[(&str, String)],
     paint: Paint,
 ) -> io::Result<()> {
     let Finding { invariant, cases_to_failure, shrink_calls, .. } = finding;
@@ -126,7 +192,7 @@ fn write_bug(
     let id = Paint::write(paint.strong, invariant);
     writeln!(
         to,
-        "  {mark} {id}   broken by case {cases_to_failure}, shrunk in {}",
+        "  {mark} {id}   {same}broken by case {cases_to_failure}, shrunk in {}",
         count(*shrink_calls, "call")
     )?;
     let mut line = |label: &str, text: &str| -> io::Result<()> {
@@ -145,8 +211,8 @@ fn write_bug(
     if let Some(region) = &finding.region {
         line("wrong", region)?;
     }
-    if !also.is_empty() {
-        line("breaks too", &invariants(also))?;
+    if let Some((label, text)) = beside {
+        line(label, text)?;
     }
     let crate::report::Classes { fails, holds } = &finding.classes;
     if !fails.is_empty() {
@@ -159,7 +225,7 @@ fn write_bug(
     if !holds.is_empty() {
         line("holds on", &holds.join(", "))?;
     }
-    finding.commands(contract).iter().try_for_each(|(label, command)| line(label, command))
+    commands.iter().try_for_each(|(label, command)| line(label, command))
 }
 
 impl Finding {
@@ -171,20 +237,14 @@ impl Finding {
             let path = for_shell(path);
             commands.push(("keep", format!("shakedown adopt {path} --why \"…\"")));
         }
-        commands.push(("why", format!("shakedown explain {contract}/{}", self.invariant)));
+        commands.push(self.why(contract));
         commands
     }
-}
 
-/// The invariants of some findings, each once.
-pub(super) fn invariants(findings: &[Finding]) -> String {
-    let mut ids: Vec<&str> = Vec::new();
-    for finding in findings {
-        if !ids.contains(&&*finding.invariant) {
-            ids.push(&finding.invariant);
-        }
+    /// The command that says why the invariant matters.
+    pub(super) fn why(&self, contract: &str) -> (&'static str, String) {
+        ("why", format!("shakedown explain {contract}/{}", self.invariant))
     }
-    ids.join(", ")
 }
 
 /// What a diagnosis says, in a sentence: the stronger it is, the shorter.

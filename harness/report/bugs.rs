@@ -4,7 +4,7 @@
 //! in a line which other invariants it breaks.
 
 use crate::laws::NOT_OF_OUTPUTS;
-use crate::report::{ComponentReport, Finding};
+use crate::report::{ComponentReport, Diagnosis, Finding};
 
 /// The findings of one cause.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,30 @@ pub struct Bug<'a> {
     pub head: &'a Finding,
     /// Findings of other invariants with the same cause.
     pub also: &'a [Finding],
+}
+
+impl<'a> Bug<'a> {
+    /// Its findings, the one to tell first.
+    pub fn findings(self) -> impl Iterator<Item = &'a Finding> {
+        std::iter::once(self.head).chain(self.also)
+    }
+
+    /// The other invariants that it breaks, each once, and that of the head where it breaks that in
+    /// another way too.
+    pub fn breaks_too(self) -> Vec<&'a str> {
+        let mut ids: Vec<&str> = Vec::new();
+        for finding in self.also {
+            if !ids.contains(&&*finding.invariant) {
+                ids.push(&finding.invariant);
+            }
+        }
+        ids
+    }
+
+    /// Its cause in a word or two, the same in every run that finds it.
+    pub(crate) fn cause(self) -> String {
+        cause(self.head)
+    }
 }
 
 impl ComponentReport {
@@ -24,6 +48,15 @@ impl ComponentReport {
             .filter_map(|group| group.split_first())
             .map(|(head, also)| Bug { head, also })
             .collect()
+    }
+
+    /// Which bug a finding is of, as the others are told elsewhere: ``bug 1 of 2, told at `oracle` ``.
+    pub(crate) fn which_bug(&self, finding: &Finding) -> String {
+        let bugs = self.bugs();
+        let is_of = |bug: &Bug<'_>| bug.findings().any(|one| std::ptr::eq(one, finding));
+        let at = bugs.iter().position(is_of).unwrap_or_default();
+        let head = bugs.get(at).map_or(finding, |bug| bug.head);
+        format!("bug {} of {}, told at `{}`", at + 1, bugs.len(), head.invariant)
     }
 
     /// Numbers the findings by cause, and puts those of one cause together, the one to tell first.
@@ -48,17 +81,32 @@ impl ComponentReport {
         placed.sort_by_key(|(_, finding)| (finding.bug, rank(finding)));
         let before;
         (before, self.findings) = placed.into_iter().unzip();
-        // A number is told with the first finding that has it.
-        let mut told: Vec<String> = Vec::new();
+        self.tell_numbers_once();
+        before
+    }
+
+    /// Has the numbers that were compared stand with the first finding that names the fault.
+    fn tell_numbers_once(&mut self) {
+        let mut shown: Vec<Diagnosis> = Vec::new();
         for diagnosis in self.findings.iter_mut().flat_map(|finding| &mut finding.diagnosis) {
-            if told.contains(&diagnosis.fault) {
-                diagnosis.points.clear();
-                diagnosis.texts.clear();
-            } else if !diagnosis.points.is_empty() || !diagnosis.texts.is_empty() {
-                told.push(diagnosis.fault.clone());
+            let has_numbers = !diagnosis.points.is_empty() || !diagnosis.texts.is_empty();
+            if has_numbers && !shown.iter().any(|one| one.fault == diagnosis.fault) {
+                shown.push(diagnosis.clone());
+            }
+            diagnosis.points.clear();
+            diagnosis.texts.clear();
+        }
+        for one in shown {
+            // Two variants of a fault may both be named.
+            let is_it = |other: &&mut Diagnosis| {
+                (&one.fault, one.matches, one.of, one.explains)
+                    == (&other.fault, other.matches, other.of, other.explains)
+            };
+            let mut all = self.findings.iter_mut().flat_map(|finding| &mut finding.diagnosis);
+            if let Some(first) = all.find(is_it) {
+                (first.points, first.texts) = (one.points, one.texts);
             }
         }
-        before
     }
 }
 
@@ -66,9 +114,12 @@ impl ComponentReport {
 const OUTPUTS: &str = "outputs";
 
 /// Why an invariant breaks: the first diagnosis, else the law, else that outputs are wrong.
-fn cause(finding: &Finding) -> String {
+pub(crate) fn cause(finding: &Finding) -> String {
     match (finding.diagnosis.first(), &*finding.invariant) {
         (Some(diagnosis), _) => diagnosis.fault.clone(),
+        (None, law) if let Some(exception) = exception(&finding.found) => {
+            format!("{law}: {exception}")
+        }
         (None, law) if NOT_OF_OUTPUTS.contains(&law) => law.to_owned(),
         (None, _) => OUTPUTS.to_owned(),
     }
@@ -76,11 +127,29 @@ fn cause(finding: &Finding) -> String {
 
 /// Which finding of a bug is told: both numbers stand in that of the oracle, then the smallest.
 fn rank(finding: &Finding) -> (u8, usize) {
-    let of = match &*finding.invariant {
+    (prominence(&finding.invariant), finding.shown.len())
+}
+
+/// How late a finding of an invariant is told among those of a bug.
+pub(crate) fn prominence(invariant: &str) -> u8 {
+    match invariant {
         "oracle" => 0,
         law if NOT_OF_OUTPUTS.contains(&law) => 1,
         "gradient" => 2,
         _ => 3,
-    };
-    (of, finding.shown.len())
+    }
+}
+
+/// The exception in `raised ValueError: 3 rows`, without its numbers: `ValueError: 0 rows`.
+pub(crate) fn exception(found: &str) -> Option<String> {
+    let raised = found.strip_prefix("raised ")?.lines().next()?;
+    let mut text = String::new();
+    for c in raised.chars() {
+        match c.is_ascii_digit() {
+            true if text.ends_with('0') => {}
+            true => text.push('0'),
+            false => text.push(c),
+        }
+    }
+    Some(text)
 }

@@ -1,6 +1,6 @@
 //! Reports: what a run says, as data (JSON, schema 1).
 
-mod bugs;
+pub mod bugs;
 pub(crate) mod json;
 pub mod merge;
 mod points;
@@ -17,7 +17,6 @@ use crate::value::place::Place;
 use crate::value::text::{count, harmless};
 
 pub use crate::files::location::Location;
-pub use bugs::Bug;
 pub use points::{Point, Real};
 pub use shard::Shard;
 

@@ -1,5 +1,6 @@
 """A fast path that is wrong, behind two conditions that hardly ever hold together."""
 
+import math
 import time
 
 
@@ -26,16 +27,16 @@ def two_bugs(rewards, groups):
 
 
 def one_nameless_bug(rewards, groups):
-    """An eighth too much in the first row, which no known bug gives."""
+    """A wave too much in the first row, which no known bug gives."""
     result = right(rewards, groups)
-    result[0] += 0.125
+    result[0] += 0.25 + math.sin(7 * rewards[0]) / 8
     return result
 
 
 def another_nameless_bug(rewards, groups):
-    """A sixteenth too little in the last row."""
+    """Another wave, too little in the last row."""
     result = right(rewards, groups)
-    result[-1] -= 0.0625
+    result[-1] -= 0.125 + math.cos(5 * rewards[-1]) / 16
     return result
 
 
@@ -61,4 +62,13 @@ def nan_where_there_is_one_row(rewards, groups):
     """An eighth too much in the first row; no number at all where there is one row."""
     if len(rewards) == 1:
         return [float("nan")]
-    return one_nameless_bug(rewards, groups)
+    result = right(rewards, groups)
+    result[0] += 0.125
+    return result
+
+
+def no_baseline_and_raises(rewards, groups):
+    """No mean is subtracted, and one row is refused."""
+    if len(rewards) == 1:
+        raise ValueError("one row")
+    return list(rewards)

@@ -88,6 +88,7 @@ pub(crate) enum InvariantStatus {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Finding {
     pub(crate) invariant: String,
+    pub(crate) bug: u64,
     pub(crate) pitfall: String,
     pub(crate) claim: String,
     pub(crate) found: String,
@@ -103,6 +104,8 @@ pub(crate) struct Finding {
     pub(crate) replay: String,
     pub(crate) classes: Classes,
     pub(crate) diagnosis: Vec<Diagnosis>,
+    #[serde(default)]
+    pub(crate) region: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,11 +123,23 @@ pub(crate) struct Diagnosis {
     pub(crate) of: u64,
     pub(crate) explains: f64,
     pub(crate) summary: String,
+    pub(crate) told: String,
+    pub(crate) strength: Strength,
+    #[serde(default)]
+    pub(crate) alike: Vec<String>,
     pub(crate) by_outcomes: bool,
     #[serde(default)]
     pub(crate) points: Vec<Point>,
     #[serde(default)]
     pub(crate) texts: Vec<Point>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Strength {
+    Exactly,
+    Region,
+    Partly,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
@@ -209,10 +224,43 @@ impl Report {
                 let needs = matches!(status, InvariantStatus::Skipped | InvariantStatus::Known);
                 assert!(!needs || reason.as_ref().is_some_and(|r| !r.is_empty()), "{id}");
             }
+            // Those of one bug stand together, and bugs are numbered in the order of the findings.
+            let mut last = 0;
             for finding in &component.findings {
+                assert!(finding.bug == last || finding.bug == last + 1, "{name}: bug after {last}");
+                last = finding.bug;
                 finding.assert_sound(component, folder);
             }
+            assert!(component.findings.is_empty() || last > 0, "{name}");
+            for head in component.heads() {
+                let of_bug = component.findings.iter().filter(|one| one.bug == head.bug);
+                assert!(component.also(head.bug).len() < of_bug.count(), "{name}");
+            }
         }
+    }
+}
+
+impl Component {
+    /// The findings to tell, one of each bug, in order.
+    pub(crate) fn heads(&self) -> Vec<&Finding> {
+        let mut heads: Vec<&Finding> = Vec::new();
+        for finding in &self.findings {
+            if heads.last().is_none_or(|head| head.bug != finding.bug) {
+                heads.push(finding);
+            }
+        }
+        heads
+    }
+
+    /// The invariants of a bug besides that of the finding to tell, each once.
+    pub(crate) fn also(&self, bug: u64) -> Vec<&str> {
+        let mut ids: Vec<&str> = Vec::new();
+        for one in self.findings.iter().filter(|one| one.bug == bug).skip(1) {
+            if !ids.contains(&&*one.invariant) {
+                ids.push(&one.invariant);
+            }
+        }
+        ids
     }
 }
 
@@ -234,6 +282,8 @@ impl Finding {
         assert!(fails.iter().all(|class| !holds.contains(class)), "{fails:?} {holds:?}");
         assert!(self.output.as_ref().is_none_or(Value::is_object), "{id}: {:?}", self.output);
         assert!(self.expected.is_object(), "{id}: {}", self.expected);
+        let unnamed = self.diagnosis.is_empty();
+        assert!(self.region.as_ref().is_none_or(|region| unnamed && !region.is_empty()), "{id}");
         for diagnosis in &self.diagnosis {
             diagnosis.assert_sound(component);
         }
@@ -242,10 +292,13 @@ impl Finding {
 
 impl Diagnosis {
     fn assert_sound(&self, component: &Component) {
-        let Diagnosis { fault, matches, of, explains, summary, by_outcomes, points, texts } = self;
+        let Diagnosis { fault, matches, of, explains, summary, told, strength, alike, .. } = self;
+        let Diagnosis { by_outcomes, points, texts, .. } = self;
         assert!(!by_outcomes || *of > 0, "{fault}");
         assert!(matches <= of && (0.0..=1.0).contains(explains), "{fault}");
-        assert!(!summary.is_empty());
+        assert!(!summary.is_empty() || !told.is_empty(), "{fault} is not told");
+        assert!(*strength != Strength::Exactly || matches == of, "{fault}");
+        assert!(!alike.contains(fault), "{fault} is like itself");
         assert!(points.len() <= 60 && texts.len() <= 5, "{fault}");
         let has_points = |one: &&Diagnosis| !one.points.is_empty() || !one.texts.is_empty();
         let named = component.findings.iter().flat_map(|finding| &finding.diagnosis);

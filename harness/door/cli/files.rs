@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{Done, output};
 use crate::files::atomic::write_whole;
-use crate::render::text::{write_component, write_summary};
+use crate::render::text::{write_component, write_every_finding, write_summary};
 use crate::render::{github, html, junit, sarif};
 use crate::report::Report;
 use crate::value::error::Error;
@@ -30,6 +30,9 @@ pub(super) struct ReportFiles {
     /// Also print the findings as annotations of a GitHub workflow
     #[arg(long)]
     github: bool,
+    /// Print the findings of each bug one by one: every invariant that it breaks, with its case
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 impl ReportFiles {
@@ -39,7 +42,10 @@ impl ReportFiles {
         let (mut to, paint) = output();
         let text = (|| {
             for (index, component) in report.components.iter().enumerate() {
-                write_component(&mut to, component, paint)?;
+                match self.verbose {
+                    true => write_every_finding(&mut to, component, paint)?,
+                    false => write_component(&mut to, component, paint)?,
+                }
                 write!(to, "{}", tables.get(index).map_or("", |table| table))?;
             }
             write_summary(&mut to, report, paint)?;

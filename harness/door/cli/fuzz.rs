@@ -22,10 +22,10 @@ use crate::contract::erased::AnyContract;
 use crate::contracts;
 use crate::door::fuzz::engine;
 use crate::door::fuzz::engine::{Fuzzed, Next};
-use crate::door::fuzz::session::{AtOnePlace, Session, exception, kept, reason};
+use crate::door::fuzz::session::{AtOnePlace, Session, kept, reason};
 use crate::engine::check::blank_report;
 use crate::engine::interrupt;
-use crate::engine::shrink::Cause;
+use crate::engine::shrink::Cause as Way;
 use crate::engine::stream;
 use crate::engine::subject::Subject;
 use crate::files::atomic::write_atomically;
@@ -34,6 +34,8 @@ use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::manifest::{Declared, Manifest};
 use crate::generate::measure::Measure;
 use crate::host::process;
+use crate::laws::NOT_OF_OUTPUTS;
+use crate::report::bugs::{exception, prominence};
 use crate::report::{ComponentReport, ExitCode, Finding, InvariantStatus, Report, Status};
 use crate::value::error::{Error, unknown};
 use crate::value::place::{Device, Dtype, Place};
@@ -164,7 +166,7 @@ fn end_jobs() {
 /// Says in the case files of some findings that a report has them.
 fn mark_as_reported(task: &Task<'_>, keys: &BTreeSet<Key>) -> Result<(), Error> {
     for (path, file) in kept(task.contract, &task.corpora, task.name()) {
-        if !file.reported && keys.contains(&Key::of_file(&file)) {
+        if !file.reported && !keys.is_disjoint(&Key::all_of_file(&file)) {
             CaseFile { reported: true, ..file }.write(&path)?;
         }
     }
@@ -398,7 +400,7 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
     fs::create_dir_all(&task.corpus).map_err(|error| Error::io("make", &task.corpus, &error))?;
     let before = kept(task.contract, &task.corpora, task.name());
     let reported = before.iter().filter(|(_, file)| file.reported);
-    let known: BTreeSet<Key> = reported.map(|(_, file)| Key::of_file(file)).collect();
+    let known: BTreeSet<Key> = reported.flat_map(|(_, file)| Key::all_of_file(file)).collect();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
     let bar = bar(task.name());
@@ -426,8 +428,9 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
     }
     let (mut reports, keys) = deduplicate(merge_jobs(done), &known, task)?;
     let missed = |(path, file): &&(PathBuf, CaseFile)| {
-        let key = Key::of_file(file);
-        let met = keys.iter().any(|other| other.anywhere() == key.anywhere());
+        let of_file = Key::all_of_file(file);
+        let is_of_file = |key: &Key| of_file.iter().any(|other| other.anywhere() == key.anywhere());
+        let met = keys.iter().any(is_of_file);
         let here = file.place.is_some_and(|place| task.places.contains(&place));
         !file.reported && !met && here && path.is_file()
     };
@@ -610,42 +613,74 @@ struct Occurrence {
     times: u64,
 }
 
-/// What makes two findings of a component one: the invariant, and why it breaks.
+/// What a finding of a component is known by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    invariant: String,
-    why: Why,
+enum Key {
+    /// It behaves like a known bug, or raises an exception: whatever breaks by that is one bug.
+    Named(String),
+    /// Nobody knows why the invariant breaks. It is the same for as long as the component gives the
+    /// same wrong outputs at the place.
+    Unnamed { invariant: String, place: String, behaves: Option<String>, finite: bool },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Why {
-    /// It behaves like a known bug, or raises an exception.
-    Named(String),
-    /// Nobody knows. It is the same for as long as the component gives the same wrong outputs at
-    /// the place.
-    Unnamed { place: String, behaves: Option<String>, finite: bool },
-}
+/// What makes findings one bug, at whatever place: the name, or the law where it is about no
+/// outputs; and whether the outputs are finite.
+type Cause = (String, bool);
 
 impl Key {
+    fn new(
+        invariant: &str,
+        name: Option<String>,
+        found: &str,
+        place: String,
+        behaves: Option<String>,
+    ) -> Key {
+        match name {
+            Some(name) => Key::Named(name),
+            None => Key::Unnamed {
+                invariant: invariant.to_owned(),
+                place,
+                behaves,
+                finite: Way::of(found) != Way::NotFinite,
+            },
+        }
+    }
+
     fn of_file(file: &CaseFile) -> Key {
         let found = file.why.as_deref().unwrap_or("");
-        let why = match file.diagnosis.first().cloned().or_else(|| exception(found)) {
-            Some(name) => Why::Named(name),
-            None => Why::Unnamed {
-                place: file.place.map_or_else(String::new, |place| place.to_string()),
-                behaves: file.behaves.clone(),
-                finite: Cause::of(found) != Cause::NotFinite,
-            },
-        };
-        Key { invariant: file.invariant.clone().unwrap_or_default(), why }
+        let name = file.diagnosis.first().cloned().or_else(|| exception(found));
+        Key::of_invariant(file, file.invariant.as_deref().unwrap_or_default(), name)
+    }
+
+    fn of_invariant(file: &CaseFile, invariant: &str, name: Option<String>) -> Key {
+        let found = file.why.as_deref().unwrap_or("");
+        let place = file.place.map_or_else(String::new, |place| place.to_string());
+        Key::new(invariant, name, found, place, file.behaves.clone())
+    }
+
+    /// What a file is known by: its invariant, and the others that the same bug breaks.
+    fn all_of_file(file: &CaseFile) -> BTreeSet<Key> {
+        let name = file.diagnosis.first().cloned();
+        let also = file.also.iter().map(|id| Key::of_invariant(file, id, name.clone()));
+        also.chain([Key::of_file(file)]).collect()
     }
 
     /// The same at whatever place.
     fn anywhere(&self) -> (&str, &str) {
-        match &self.why {
-            Why::Named(name) => (&self.invariant, name),
-            Why::Unnamed { finite: true, .. } => (&self.invariant, ""),
-            Why::Unnamed { finite: false, .. } => (&self.invariant, "is not finite"),
+        match self {
+            Key::Named(name) => ("", name),
+            Key::Unnamed { invariant, finite: true, .. } => (invariant, ""),
+            Key::Unnamed { invariant, finite: false, .. } => (invariant, "is not finite"),
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        match self {
+            Key::Named(name) => (name.clone(), true),
+            Key::Unnamed { invariant, finite, .. } => {
+                let is_law = NOT_OF_OUTPUTS.contains(&&**invariant);
+                (if is_law { format!("unnamed {invariant}") } else { String::new() }, *finite)
+            }
         }
     }
 }
@@ -653,65 +688,72 @@ impl Key {
 impl Occurrence {
     fn key(&self) -> Key {
         let Finding { invariant, diagnosis, found, .. } = &self.finding;
-        let why = match reason(diagnosis, found) {
-            Some(name) => Why::Named(name),
-            None => Why::Unnamed {
-                place: self.place.to_string(),
-                behaves: self.behaves.clone(),
-                finite: Cause::of(found) != Cause::NotFinite,
-            },
-        };
-        Key { invariant: invariant.clone(), why }
+        let name = reason(diagnosis, found);
+        Key::new(invariant, name, found, self.place.to_string(), self.behaves.clone())
     }
 }
 
-/// Puts every bug into the report once, on the smallest case that any job found at any place, and
-/// leaves one case of each bug at each place on disk. What was reported before is
-/// counted in a warning. Gives the findings that the reports speak of.
+/// Puts every bug into the report once, at the place where its smallest case was found, and leaves
+/// one case of each bug at each place on disk. What was reported before is counted in a warning.
+/// Gives the bugs that the reports speak of.
 fn deduplicate(
     (mut reports, mut met): (Vec<ComponentReport>, Vec<Occurrence>),
     known: &BTreeSet<Key>,
     task: &Task<'_>,
 ) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error> {
-    let measures = remove_larger(task)?;
-    let measure = |one: &Occurrence| measures.get(one.finding.case_file.as_deref()?);
-    // The one whose case is the smallest comes first, and speaks for the others; what was removed
-    // or could not be written comes last.
-    met.sort_by_key(|one| (measure(one).is_none(), measure(one).cloned()));
+    let files = remove_larger(task)?;
+    let file = |one: &Occurrence| files.get(one.finding.case_file.as_deref()?);
+    // The one to tell comes first, and of each invariant the one whose case is the smallest; what
+    // could not be written comes last.
+    met.sort_by_key(|one| {
+        let is_left = file(one).is_some_and(|(_, is_left)| *is_left);
+        let measure = file(one).map(|(measure, _)| measure.clone());
+        (!is_left, prominence(&one.finding.invariant), measure.is_none(), measure)
+    });
     let keys: BTreeSet<Key> = met.iter().map(Occurrence::key).collect();
     let new: BTreeSet<(&str, &str)> =
         keys.iter().filter(|key| !known.contains(key)).map(Key::anywhere).collect();
-    let mut seen: BTreeMap<(String, String), u64> = BTreeMap::new();
-    let owned = |(invariant, why): (&str, &str)| (invariant.to_owned(), why.to_owned());
-    for one in &met {
-        *seen.entry(owned(one.key().anywhere())).or_default() += one.times;
-    }
-    for one in met {
+    let bug = |one: &Occurrence| {
         let key = one.key();
-        // Taken out with the first that has this key.
-        let Some(times) = seen.remove(&owned(key.anywhere())) else { continue };
-        let report = reports.iter_mut().find(|report| report.place == one.place);
+        (new.contains(&key.anywhere()), key.cause())
+    };
+    // A case breaks several invariants: a bug was met as often as the one met most.
+    let mut times: BTreeMap<_, BTreeMap<String, u64>> = BTreeMap::new();
+    for one in &met {
+        let of_bug = times.entry(bug(one)).or_default();
+        *of_bug.entry(one.finding.invariant.clone()).or_default() += one.times;
+    }
+    let mut told: BTreeMap<(bool, Cause), Told> = BTreeMap::new();
+    for one in met {
+        let (bug, key) = (bug(&one), one.key());
+        let (place, mut finding) = (one.place, one.finding);
+        let report = reports.iter_mut().find(|report| report.place == place);
         let report = report.expect("each finding comes with a report");
-        if new.contains(&key.anywhere()) {
-            report.findings.push(one.finding);
+        let is_new = bug.0;
+        if let Some(told) = told.get_mut(&bug) {
+            if is_new && told.place == place && told.invariants.insert(finding.invariant.clone()) {
+                (finding.case_file, finding.replay) = told.kept.clone();
+                report.findings.push(finding);
+            }
             continue;
         }
-        let why = match &key.why {
-            Why::Named(name) => format!(" ({name})"),
-            Why::Unnamed { .. } => String::new(),
-        };
-        let (invariant, times) = (&key.invariant, count(times, "time"));
-        report.warnings.push(format!("{invariant}{why} is a known finding, met {times}"));
+        let invariants = BTreeSet::from([finding.invariant.clone()]);
+        let kept = (finding.case_file.clone(), finding.replay.clone());
+        if is_new {
+            report.findings.push(finding);
+        } else {
+            let why = match &key {
+                Key::Named(name) => format!(" ({name})"),
+                Key::Unnamed { .. } => String::new(),
+            };
+            let often = times[&bug].values().max().copied().unwrap_or_default();
+            let (invariant, often) = (&finding.invariant, count(often, "time"));
+            report.warnings.push(format!("{invariant}{why} is a known finding, met {often}"));
+        }
+        told.insert(bug, Told { place, invariants, kept });
     }
     for report in &mut reports {
-        let mut named = BTreeSet::new();
-        for diagnosis in report.findings.iter_mut().flat_map(|finding| &mut finding.diagnosis) {
-            // As in any report, the numbers compared stand where a fault is named first.
-            if !named.insert(diagnosis.fault.clone()) {
-                diagnosis.points.clear();
-                diagnosis.texts.clear();
-            }
-        }
+        report.number_bugs();
         let new = |id: &str| report.findings.iter().any(|finding| finding.invariant == id);
         for invariant in &mut report.invariants {
             if new(&invariant.id) {
@@ -735,32 +777,71 @@ fn deduplicate(
     Ok((reports, keys))
 }
 
-/// Removes every case of a bug of which a smaller one was found at the same place
-/// under the same options, and gives the complexity of those that are left, by path.
-fn remove_larger(task: &Task<'_>) -> Result<BTreeMap<String, Measure>, Error> {
-    let mut left = BTreeMap::new();
-    let mut smallest = BTreeSet::new();
+/// A bug that the reports speak of.
+struct Told {
+    place: Place,
+    /// Those of which a finding stands there.
+    invariants: BTreeSet<String>,
+    /// Where its case is, and how to call the component on it again.
+    kept: (Option<String>, String),
+}
+
+/// Leaves one case of each bug at each place under the same options, that of the invariant to tell
+/// and of its cases the smallest, and names the invariants of the others in it. Gives the
+/// complexity of all cases, by path, and whether they are left.
+fn remove_larger(task: &Task<'_>) -> Result<BTreeMap<String, (Measure, bool)>, Error> {
+    let mut measures = BTreeMap::new();
+    let mut left: Vec<(_, PathBuf, CaseFile, bool)> = Vec::new();
+    let mut surplus = Vec::new();
     let mut files: Vec<_> = kept(task.contract, &task.corpora, task.name())
         .into_iter()
-        .map(|(path, file)| (task.contract.measure(&*file.case), path, file))
+        .map(|(path, file)| {
+            let first = prominence(file.invariant.as_deref().unwrap_or_default());
+            (first, task.contract.measure(&*file.case), path, file)
+        })
         .collect();
-    files.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
-    for (measure, path, file) in files {
+    files.sort_by(|a, b| (a.0, &a.1, &a.2).cmp(&(b.0, &b.1, &b.2)));
+    for (_, measure, path, file) in files {
         let key = Key::of_file(&file);
-        let unclear = matches!(key.why, Why::Unnamed { behaves: None, .. });
+        let unclear = matches!(key, Key::Unnamed { behaves: None, .. });
+        let is_unnamed = matches!(key, Key::Unnamed { .. });
         let place = file.place.map(|place| place.to_string());
         let options = match task.target {
             Target::Declared(..) => file.options.yaml(),
             // The inputs chose them.
             Target::Builtin(_) => String::new(),
         };
-        if smallest.insert((key, place, options)) || unclear {
-            left.insert(path.display().to_string(), measure);
-        } else {
-            fs::remove_file(&path).map_err(|error| Error::io("remove", &path, &error))?;
+        let same = (key.cause(), file.behaves.clone(), place, options);
+        let keys = Key::all_of_file(&file);
+        // What nobody can name, and was not reported with the other, may be another bug.
+        let is_of = |into: &CaseFile| {
+            let is_open = !into.reported && !file.reported;
+            !is_unnamed || is_open || keys.is_subset(&Key::all_of_file(into))
+        };
+        let mut of_bug = left.iter_mut();
+        let of_bug = of_bug.find(|(one, _, into, _)| *one == same && !unclear && is_of(into));
+        measures.insert(path.display().to_string(), (measure, of_bug.is_none()));
+        let Some((_, _, into, changed)) = of_bug else {
+            left.push((same, path, file, false));
+            continue;
+        };
+        for id in file.invariant.iter().chain(&file.also) {
+            if into.invariant.as_ref() != Some(id) && !into.also.contains(id) {
+                into.also.push(id.clone());
+                *changed = true;
+            }
         }
+        *changed |= file.reported && !into.reported;
+        into.reported |= file.reported;
+        surplus.push(path);
     }
-    Ok(left)
+    for (_, path, file, _) in left.iter().filter(|(.., changed)| *changed) {
+        file.write(path)?;
+    }
+    for path in surplus {
+        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, &error))?;
+    }
+    Ok(measures)
 }
 
 /// The corpus of one component made small.

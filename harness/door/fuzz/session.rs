@@ -25,6 +25,7 @@ use crate::files::case_file::CaseFile;
 use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::journal::Journal;
 use crate::generate::measure::Measure;
+use crate::report::bugs::{cause, exception};
 use crate::report::{
     ComponentReport, Cut, Diagnosis, Finding, InvariantReport, InvariantStatus, Status,
 };
@@ -63,7 +64,7 @@ struct AtPlace {
     behaves: Option<String>,
 }
 
-/// One bug: an invariant and what is known about why it breaks.
+/// One bug as one invariant sees it, with what is known about why it breaks.
 struct Bug {
     invariant: &'static str,
     finding: Finding,
@@ -190,7 +191,11 @@ impl Session {
     /// Cases and calls so far, and bugs.
     pub(crate) fn progress(&self) -> (u64, u64, u64) {
         let sum = |of: fn(&AtPlace) -> u64| self.places.iter().map(of).sum();
-        (sum(|at| at.report.cases), sum(|at| at.report.calls), sum(|at| at.bugs.len() as u64))
+        let causes = |at: &AtPlace| {
+            let causes: BTreeSet<String> = at.bugs.iter().map(|bug| cause(&bug.finding)).collect();
+            causes.len() as u64
+        };
+        (sum(|at| at.report.cases), sum(|at| at.report.calls), sum(causes))
     }
 
     /// Checks one case. Where it was found and never `unreported`, what it breaks is looked into
@@ -457,20 +462,6 @@ pub(crate) fn kept(
 pub(crate) fn reason(diagnosis: &[Diagnosis], found: &str) -> Option<String> {
     let fault = diagnosis.first().map(|diagnosis| diagnosis.fault.clone());
     fault.or_else(|| exception(found))
-}
-
-/// The exception in `raised ValueError: 3 rows`, without its numbers: `ValueError: 0 rows`.
-pub(crate) fn exception(found: &str) -> Option<String> {
-    let raised = found.strip_prefix("raised ")?.lines().next()?;
-    let mut text = String::new();
-    for c in raised.chars() {
-        match c.is_ascii_digit() {
-            true if text.ends_with('0') => {}
-            true => text.push('0'),
-            false => text.push(c),
-        }
-    }
-    Some(text)
 }
 
 /// What is said of an invariant that is declared to fail, and holds.

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::about::About;
 use super::{Tone, finding, words};
+use crate::report::bugs::Bug;
 use crate::report::{ComponentReport, InvariantReport, InvariantStatus, Status};
 use crate::value::text::{count, unquoted};
 
@@ -23,8 +24,8 @@ pub(super) fn article(number: usize, component: &ComponentReport) -> Markup {
                 }
                 (head(component, &about))
                 (warnings(component))
-                @for (index, finding) in component.findings.iter().enumerate() {
-                    (finding::section(number, index, component, finding, &about))
+                @for (index, bug) in numbered(component) {
+                    (finding::section(number, index, component, bug, &about))
                 }
                 (invariants(number, component, &about))
                 (exercised(component, &about))
@@ -33,9 +34,20 @@ pub(super) fn article(number: usize, component: &ComponentReport) -> Markup {
     }
 }
 
+/// The bugs, each with the index of its first finding.
+fn numbered(component: &ComponentReport) -> Vec<(usize, Bug<'_>)> {
+    let mut index = 0;
+    let mut bugs = Vec::new();
+    for bug in component.bugs() {
+        bugs.push((index, bug));
+        index += 1 + bug.also.len();
+    }
+    bugs
+}
+
 /// What came of it, in a few words.
 fn gist(component: &ComponentReport) -> String {
-    let findings = component.findings.len() as u64;
+    let findings = component.bugs().len() as u64;
     let warned = component.warnings.len() as u64;
     let mut text = match component.status {
         Status::Pass => format!("holds on {}", component.extent()),
@@ -121,7 +133,9 @@ fn invariant_row(
     about: &About,
 ) -> Markup {
     let InvariantReport { id, status, cases, reason } = invariant;
-    let finding = component.findings.iter().position(|finding| finding.invariant == *id);
+    let breaks = |bug: &Bug<'_>| bug.findings().any(|finding| finding.invariant == *id);
+    let bugs: Vec<_> = numbered(component).into_iter().filter(|(_, bug)| breaks(bug)).collect();
+    let finding = bugs.first().map(|(index, _)| *index);
     let class = match status {
         InvariantStatus::Pass => "good",
         InvariantStatus::Fail => "bad",
@@ -153,6 +167,13 @@ fn invariant_row(
             }
             td {
                 span class="status" { (came) }
+                @for (index, bug) in bugs.iter().filter(|(_, bug)| bug.head.invariant != *id) {
+                    span class="claim" {
+                        "told at " a href={ "#c" (number) "-f" (index) } {
+                            code { (unquoted(&bug.head.invariant)) }
+                        }
+                    }
+                }
                 @if let Some(reason) = reason { span class="claim" { (words::prose(reason)) } }
             }
         }

@@ -1,22 +1,24 @@
-//! One finding: claim, numbers, smallest case, diagnosis, and how to go on.
+//! One bug: claim, numbers, smallest case, diagnosis, what it breaks besides, and how to go on.
 
 use maud::{Markup, html};
 
 use super::about::About;
 use super::{case, plot, words};
 use crate::render::text::diagnosis_text;
+use crate::report::bugs::Bug;
 use crate::report::{Classes, ComponentReport, Diagnosis, Finding};
 use crate::value::text::{count, unquoted};
 
+/// The section of a bug whose first finding has this index among those of the component.
 pub(super) fn section(
     number: usize,
     index: usize,
     component: &ComponentReport,
-    finding: &Finding,
+    bug: Bug<'_>,
     about: &About,
 ) -> Markup {
     let id = format!("c{number}-f{index}");
-    let (found, more) = finding.found.split_once('\n').unwrap_or((&finding.found, ""));
+    let finding = bug.head;
     html! {
         section class="finding" aria-labelledby=(id) {
             h4 id=(id) { code { (unquoted(&finding.invariant)) } }
@@ -26,21 +28,22 @@ pub(super) fn section(
                 " · " (finding.pitfall.id()) ": " (finding.pitfall.meaning())
             }
             dl {
-                dt { "claim" }
-                dd class="claimed" { (words::prose(&finding.claim)) }
-                dt { "found" }
-                dd class="found" {
-                    p { (unquoted(found)) }
-                    @if !more.is_empty() { pre class="wide" tabindex="0" { (unquoted(more)) } }
-                }
-                dt { "case" }
-                dd {
-                    @if let Some(table) = case::table(finding, about) { (table) }
-                    pre class="wide" tabindex="0" { (unquoted(&finding.shown)) }
-                }
+                (shown(finding, about))
                 @for diagnosis in &finding.diagnosis {
                     dt { "diagnosis" }
                     dd class="diagnosis" { (self::diagnosis(number, component, diagnosis)) }
+                }
+                @if let Some(region) = &finding.region {
+                    dt { "wrong" }
+                    dd class="region" { (words::prose(region)) }
+                }
+                @if !bug.also.is_empty() {
+                    dt { "breaks too" }
+                    dd class="also" {
+                        @for (after, also) in bug.also.iter().enumerate() {
+                            (other(number, index + 1 + after, component, bug.head, also, about))
+                        }
+                    }
                 }
                 (classes(&finding.classes))
                 @for (label, command) in finding.commands(&component.contract) {
@@ -49,6 +52,58 @@ pub(super) fn section(
                 }
             }
             (why(finding, about))
+        }
+    }
+}
+
+/// The claim, what was found, and on which case.
+fn shown(finding: &Finding, about: &About) -> Markup {
+    let (found, more) = finding.found.split_once('\n').unwrap_or((&finding.found, ""));
+    html! {
+        dt { "claim" }
+        dd class="claimed" { (words::prose(&finding.claim)) }
+        dt { "found" }
+        dd class="found" {
+            p { (unquoted(found)) }
+            @if !more.is_empty() { pre class="wide" tabindex="0" { (unquoted(more)) } }
+        }
+        dt { "case" }
+        dd {
+            @if let Some(table) = case::table(finding, about) { (table) }
+            pre class="wide" tabindex="0" { (unquoted(&finding.shown)) }
+        }
+    }
+}
+
+/// Another invariant that a bug breaks, folded to its name.
+fn other(
+    number: usize,
+    index: usize,
+    component: &ComponentReport,
+    head: &Finding,
+    finding: &Finding,
+    about: &About,
+) -> Markup {
+    let id = format!("c{number}-f{index}");
+    let is_told = |one: &Diagnosis| head.diagnosis.iter().any(|told| told.fault == one.fault);
+    let why = finding.why(&component.contract).1;
+    html! {
+        details class="too" aria-labelledby=(id) {
+            summary { h5 id=(id) { code { (unquoted(&finding.invariant)) } } }
+            p class="about" {
+                "broken by case " (finding.cases_to_failure) ", shrunk in "
+                (count(finding.shrink_calls, "call"))
+            }
+            dl {
+                (shown(finding, about))
+                @for diagnosis in finding.diagnosis.iter().filter(|one| !is_told(one)) {
+                    dt { "diagnosis" }
+                    dd class="diagnosis" { (self::diagnosis(number, component, diagnosis)) }
+                }
+                (classes(&finding.classes))
+                dt { "why" }
+                dd { pre class="command" { code { (unquoted(&why)) } } }
+            }
         }
     }
 }

@@ -96,7 +96,7 @@ impl Tone {
 }
 
 fn verdict(report: &Report) -> (String, Tone) {
-    let findings: usize = report.components.iter().map(|c| c.findings.len()).sum();
+    let findings: usize = report.components.iter().map(|c| c.bugs().len()).sum();
     match report.exit_code() {
         _ if findings > 0 => (count(findings as u64, "finding"), Tone::Bad),
         ExitCode::CouldNotRun => ("Could not run".to_owned(), Tone::Bad),
@@ -184,7 +184,7 @@ fn stage_box(stage: Stage, components: &[(usize, &ComponentReport)]) -> Markup {
                             " " span class="place" {
                                 (component.place)
                                 @if !component.findings.is_empty() {
-                                    " · " (component.findings.len())
+                                    " · " (component.bugs().len())
                                     span class="heard" { " findings" }
                                 }
                             }
