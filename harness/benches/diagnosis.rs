@@ -1,8 +1,8 @@
 //! How often a bug is named rightly: composed bugs, of which the truth is known, in families.
 //!
-//! `cargo bench --bench diagnosis [-- CONTRACT]` prints, for each family, how many were found, named
-//! rightly (exactly, in a region, partly), by another name, and by none, how many findings a bug
-//! makes, how large its smallest case is and how long the diagnosis takes. `-v` lists the bugs.
+//! `cargo bench --bench diagnosis [-- CONTRACT]` prints, for each family, how many were found,
+//! named rightly (exactly, in a region, partly), by another name, and by none, how many findings a
+//! bug makes, how large its smallest case is and how long the diagnosis takes. `-v` lists the bugs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -416,8 +416,10 @@ fn line(family: &str, tally: &mut Tally) {
     let median = tally.sizes.get(tally.sizes.len() / 2).copied().unwrap_or(0);
     let largest = tally.sizes.last().copied().unwrap_or(0);
     let found = tally.found.max(1);
+    let size = format!("{median}/{largest}");
     println!(
-        "{family:<22} {:>5} {:>5} {:>7} {:>6} {:>6} {:>5} {:>6} {:>5} {:>7} {:>9.2} {median:>3}/{largest:<3} {:>3}/{:<5} ms",
+        "{family:<22} {:>5} {:>5} {:>7} {:>6} {:>6} {:>5} {:>6} {:>5} {:>7} {:>9.2} {size:>7} \
+         {:>4}/{:<5} ms",
         tally.bugs,
         tally.found,
         tally.exactly,

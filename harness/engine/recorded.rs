@@ -264,7 +264,7 @@ impl RecordedBatch<'_> {
             report.calls = report.calls.max(finding.0.shrink_calls);
             made.push(finding);
         }
-        let record = Answered::new(&self.case, &self.output, self.options);
+        let record = Answered::new(self.case, self.output, self.options);
         let mut subject = Subject::new(self.contract, report.name.clone(), Box::new(record));
         subject.recorded = Some(report.name.clone());
         subject.corpora = Some(corpora.to_owned());

@@ -68,7 +68,7 @@ fn median(mut numbers: Vec<f64>) -> Option<f64> {
 }
 
 /// A number in as few digits as make no difference.
-pub(in crate::diagnosis) fn shortest(number: f64) -> f64 {
+pub(crate) fn shortest(number: f64) -> f64 {
     let digits = (0..6).map(|digits| format!("{number:.digits$e}").parse().unwrap_or(number));
     let same = |x: &f64| (x - number).abs() <= 1e-4 * number.abs();
     digits.chain([number]).find(same).unwrap_or(number)
