@@ -19,12 +19,19 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
     evidence.contract.faults().iter().flat_map(of).collect()
 }
 
+/// Numbers beyond it stand for "no limit".
+const UNTOLD: f64 = 1e30;
+
 /// What is said of the options that a fault goes by, where it is the reference under other ones.
 fn told(evidence: &Evidence, function: &AnyFunction) -> Option<String> {
     let others = function.as_if(&*evidence.options)?.json();
     let mut told = Vec::new();
     for (name, declared) in evidence.options.json() {
         let value = others.get(&name)?;
+        // A limit that is none any more is told by what it does.
+        if value.as_f64().is_some_and(|value| value.abs() > UNTOLD) {
+            return None;
+        }
         if *value != declared {
             told.push(option_told(&name, &yaml::inline(value), &yaml::inline(&declared)));
         }

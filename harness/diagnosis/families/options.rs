@@ -81,7 +81,7 @@ fn related(x: f64) -> impl Iterator<Item = f64> {
 /// How far the best value may be from all of what is wrong.
 const FITS: f64 = 0.02;
 
-/// A hypothesis with the value of its last part that fits best, where that is a number of an option.
+/// A hypothesis with the value of its last part that fits best, where that is an option's number.
 pub(crate) fn fitted_in(bench: &Bench<'_>, pair: &Hypothesis) -> Option<Hypothesis> {
     let Part::Option { name, value, declared } = pair.parts.last()? else { return None };
     let mut all = self::declared(bench).into_iter();
