@@ -47,7 +47,7 @@ fn a_component_that_cannot_be_checked_keeps_no_other_from_its_report() {
     assert_eq!(statuses, [Status::Pass, Status::Error, Status::Fail]);
     let reason = report.component("broken").reason.as_deref().unwrap();
     assert!(reason.contains("old.yaml:1:1: the key `case` is missing"), "{reason}");
-    assert!(ran.stdout.contains("✗ zero-sum"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("✗ oracle"), "{}", ran.stdout);
 }
 
 #[test]

@@ -45,8 +45,8 @@ const AGREEMENT: f64 = 0.6;
 const COVERAGE: f64 = 0.9;
 const LEAST: f64 = 0.3;
 
-/// … and explain one hundredth of all that is wrong, or everything in so many cases: small ones have
-/// few cells.
+/// … and explain one hundredth of all that is wrong, or everything in so many cases: small ones
+/// have few cells.
 const SETTLED: u64 = 3;
 
 /// Diagnoses of one component at the most, and other names that are told beside one.
@@ -312,7 +312,8 @@ fn told(
     let mut beside: Vec<&Candidate> = all.iter().filter(equal).collect();
     beside.sort_by_key(|other| other.assumes());
     // Pairs are equal to many others that split the same change in another way.
-    beside.retain(|other| other.hypothesis.parts.len() == 1);
+    let same = candidate.told();
+    beside.retain(|other| other.hypothesis.parts.len() == 1 && other.told() != same);
     let mut alike: Vec<String> = Vec::new();
     for name in beside.into_iter().map(Candidate::name) {
         if alike.len() < BESIDE && !alike.contains(&name) {

@@ -459,8 +459,9 @@ fn conclude(
     let mut told: Vec<Vec<Diagnosis>> = shrunk.iter().map(|one| diagnoser.faults(one)).collect();
     // The smallest case of an invariant is of one bug; another one may break it elsewhere.
     for besides in diagnoser.overlooked(&told) {
-        let calls = &mut report.calls;
-        let found = diagnoser.shrink_besides(subject, besides, place, calls);
+        // It was met among all of them.
+        let (cases, calls) = (report.cases, &mut report.calls);
+        let found = diagnoser.shrink_besides(subject, besides, place, cases, calls);
         if let Some((besides, diagnosis)) = found {
             shrunk.push(besides);
             told.push(diagnosis);

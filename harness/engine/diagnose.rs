@@ -283,6 +283,7 @@ impl Diagnoser {
         subject: &mut Subject,
         (besides, case): (Besides, Shared),
         place: Place,
+        at_case: u64,
         calls: &mut u64,
     ) -> Option<(Shrunk, Vec<Diagnosis>)> {
         let contract = subject.contract;
@@ -290,7 +291,7 @@ impl Diagnoser {
             let Some(invariant) = contract.invariant(id) else { continue };
             let (outcome, _) = subject.try_case(invariant, &case, place, calls);
             let Err(Stop::Broken(found)) = outcome else { continue };
-            let broken = Broken { case, found, at_case: 0 };
+            let broken = Broken { case, found, at_case };
             let gradient = contract.wants_gradient(&*subject.options)
                 && !matches!(subject.component.gradients(place), Gradients::None(_));
             let shows = |subject: &mut Subject, case: &Shared| {
