@@ -306,7 +306,8 @@ fn two_bugs() -> (Folder, Ran, Report) {
     let manifest = format!(
         "version: 1\npython: {{arrays: list, path: [\"{here}\"], timeout_ms: 20000}}\n\
          components:\n- name: ours\n  contract: group-advantage\n  \
-         target: python:nested:no_baseline_and_raises\n  options: {{scale: none}}\n  places: [cpu/f64]\n"
+         target: python:nested:no_baseline_and_raises\n  options: {{scale: none}}\n  \
+         places: [cpu/f64]\n"
     );
     folder.write("manifest.yaml", manifest);
     let forms = ["--sarif", "s.json", "--html", "p.html", "--junit", "j.xml", "--github"];

@@ -52,7 +52,8 @@ pub(crate) struct Fit {
 pub(crate) struct First {
     /// As [`Tally::score`].
     pub(crate) score: f64,
-    /// How far from the component it is: 0 where it is the same, 1 where the definition is as close.
+    /// How far from the component it is: 0 where it is the same, 1 where the definition is as
+    /// close.
     pub(crate) loss: f64,
 }
 
@@ -173,8 +174,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How it does on the first wrong cases. One of many pairs is left after a few cases on which it
-    /// is nothing; what is single may be right in a region.
+    /// How it does on the first wrong cases. One of many pairs is left after a few cases on which
+    /// it is nothing; what is single may be right in a region.
     pub(crate) fn first_score(&self, hypothesis: &Hypothesis) -> First {
         let is_pair = hypothesis.parts.len() > 1;
         let mut tally = Tally::default();
@@ -209,8 +210,8 @@ impl<'a> Bench<'a> {
         self.first_score(hypothesis).loss
     }
 
-    /// The factor that all that a hypothesis gives on the first wrong cases must be multiplied by to
-    /// be what the component gives, where it is one factor and not 1.
+    /// The factor that all that a hypothesis gives on the first wrong cases must be multiplied by
+    /// to be what the component gives, where it is one factor and not 1.
     pub(crate) fn factor(&self, hypothesis: &Hypothesis) -> Option<f64> {
         let mut factors = Vec::new();
         for case in &self.first {

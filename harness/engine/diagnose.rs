@@ -1,8 +1,9 @@
 //! Diagnosis of a component: it is called on many cases, what it gives is compared with hypotheses,
 //! and findings are told which of them they belong to.
 //!
-//! What breaks decides (`outcomes.rs`) where no number is wrong: where chance or taste has a part in
-//! every output, and where the definition leaves a choice for each number, but not for all together.
+//! What breaks decides (`outcomes.rs`) where no number is wrong: where chance or taste has a part
+//! in every output, and where the definition leaves a choice for each number, but not for all
+//! together.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -331,8 +332,8 @@ impl Diagnoser {
         open.is_some_and(|open| open.contains(&true))
     }
 
-    /// Whether an explanation has to do with a finding: it breaks the invariant on the smallest case
-    /// too, and explains something of what is wrong there, if anything is.
+    /// Whether an explanation has to do with a finding: it breaks the invariant on the smallest
+    /// case too, and explains something of what is wrong there, if anything is.
     fn may_explain(&self, explanation: &Explanation, finding: &Shrunk) -> bool {
         let evidence = &self.evidence;
         let mut planted = Planted { explanation, evidence };

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use crate::report::{ComponentReport, Location, Report, Status};
 
-/// One line for each bug, each invariant that is not as declared, each component that could not run and each warning.
+/// One line for each bug, each invariant that is not as declared, each component that could not run
+/// and each warning.
 pub(crate) fn annotations(report: &Report) -> String {
     let mut text = String::new();
     for component in &report.components {

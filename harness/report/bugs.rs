@@ -50,7 +50,8 @@ impl ComponentReport {
             .collect()
     }
 
-    /// Which bug a finding is of, as the others are told elsewhere: ``bug 1 of 2, told at `oracle` ``.
+    /// Which bug a finding is of, as the others are told elsewhere: ``bug 1 of 2, told at `oracle`
+    /// ``.
     pub(crate) fn which_bug(&self, finding: &Finding) -> String {
         let bugs = self.bugs();
         let is_of = |bug: &Bug<'_>| bug.findings().any(|one| std::ptr::eq(one, finding));
