@@ -15,6 +15,9 @@ use crate::value::record::{Shared, floats, texts};
 /// mistake makes: a wrong formula may amplify rounding, as a division by ε does.
 const AMPLIFIED: f64 = 0.01;
 
+/// So many tolerances away a number is not only near what is right.
+const CLEARLY: f64 = 4.0;
+
 /// What a component gave on many cases.
 pub(crate) struct Evidence {
     pub(crate) contract: &'static dyn AnyContract,
@@ -120,6 +123,17 @@ impl Evidence {
                     || (number.value.is_finite() && !found.is_finite())
             }
             (Given::Text(found), Cell::Text(wanted)) => !wanted.accepts(found.as_deref()),
+            _ => true,
+        }
+    }
+
+    /// Whether it is further off than anything within the tolerance of what it is like.
+    pub(crate) fn clearly_wrong(&self, found: &Given, cell: &Cell<'_>) -> bool {
+        match (found, cell) {
+            (Given::Number(found), Cell::Number(number, terms)) => {
+                let distance = (found - number.value).abs();
+                distance.is_nan() || distance > CLEARLY * self.tolerance.bound(*number, *terms)
+            }
             _ => true,
         }
     }

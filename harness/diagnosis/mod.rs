@@ -261,13 +261,19 @@ fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Op
     let says_enough = |candidate: &Candidate| {
         let tally = bench.tally(&candidate.fit, open, Half::Both);
         let counted = bench.tally(&candidate.fit, open, Half::Counted);
-        let agrees = counted.agreement() >= AGREEMENT
-            || (counted.coverage() >= COVERAGE && counted.agreement() >= LEAST)
-            || (counted.acts == 0 && tally.agreement() == 1.0);
+        // What nobody has seen before must be right nearly everywhere to be told.
+        let agrees = match candidate.hypothesis.fault() {
+            Some(_) => {
+                counted.agreement() >= AGREEMENT
+                    || (counted.coverage() >= COVERAGE && counted.agreement() >= LEAST)
+            }
+            None => counted.agreement() >= COVERAGE && tally.agreement() >= COVERAGE,
+        };
+        let agrees = agrees || (counted.acts == 0 && tally.agreement() == 1.0);
         agrees
             && (tally.explained * 100 >= total || tally.settled >= SETTLED)
             && tally.explained > 0
-            && bench.different(&candidate.fit) >= candidate.needs()
+            && candidate.says_enough(bench)
     };
     let rank = |candidate: &Candidate| {
         let tally = bench.tally(&candidate.fit, open, Half::Chosen);
@@ -347,7 +353,14 @@ impl Candidate {
     /// Whether it is the same as the component on every compared cell.
     fn is_exact(&self, bench: &Bench<'_>, open: &[bool]) -> bool {
         let Tally { acts, agrees, explained, open, .. } = bench.tally(&self.fit, open, Half::Both);
-        acts == agrees && explained == open && bench.different(&self.fit) >= self.needs()
+        acts == agrees && explained == open && self.says_enough(bench)
+    }
+
+    /// Whether it explains enough different wrong outputs.
+    fn says_enough(&self, bench: &Bench<'_>) -> bool {
+        // Errors of rounding are like anything of their size; what is known of them is in the faults.
+        let clearly = self.hypothesis.fault().is_none();
+        bench.different(&self.fit, clearly) >= self.needs()
     }
 
     /// How many different wrong outputs it must explain: what assumes more needs more.

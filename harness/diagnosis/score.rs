@@ -265,13 +265,15 @@ impl<'a> Bench<'a> {
         tally
     }
 
-    /// How many different wrong outputs a fit explains, up to a few: one constant says little.
-    pub(crate) fn different(&self, fit: &Fit) -> usize {
+    /// How many different wrong outputs a fit explains, up to a few: one constant says little. Those
+    /// that are further off than any rounding, where they must be so `clearly`.
+    pub(crate) fn different(&self, fit: &Fit, clearly: bool) -> usize {
         let mut different = BTreeSet::new();
         for (observed, range) in self.cases() {
             let Some(given) = &observed.given else { continue };
             for (at, (cell, given)) in range.zip(cells(&observed.expected).zip(given)) {
-                if fit.agrees[at] && self.wrong[at] && different.len() < 16 {
+                let counts = !clearly || self.evidence.clearly_wrong(given, &cell);
+                if fit.agrees[at] && self.wrong[at] && counts && different.len() < 16 {
                     different.insert(format!("{given:?} {:?}", cell.right()));
                 }
             }

@@ -462,9 +462,17 @@ fn conclude(
         // It was met among all of them.
         let (cases, calls) = (report.cases, &mut report.calls);
         let found = diagnoser.shrink_besides(subject, besides, place, cases, calls);
-        if let Some((besides, diagnosis)) = found {
-            shrunk.push(besides);
-            told.push(diagnosis);
+        let Some((besides, diagnosis)) = found else { continue };
+        let same =
+            |one: &Shrunk| one.invariant.id == besides.invariant.id && *one.case == *besides.case;
+        match shrunk.iter().position(same) {
+            // That case is told already, and may have had no name.
+            Some(at) if told[at].is_empty() => told[at] = diagnosis,
+            Some(_) => {}
+            None => {
+                shrunk.push(besides);
+                told.push(diagnosis);
+            }
         }
     }
     let mut made = Vec::new();

@@ -264,18 +264,18 @@ impl Diagnoser {
         untold.chain(unexplained).filter_map(simplest).collect()
     }
 
-    /// Whether a case shows it.
+    /// Whether a case shows it, and nothing else.
     fn shows(&self, besides: Besides, observed: &Observed) -> bool {
-        let Besides::Explained(at) = besides else { return self.unexplained_in(observed) };
-        let others =
-            self.explanations[..at].iter().filter_map(|one| one.on(&self.evidence, observed));
-        let Some((_, mut open)) = self.explanations[at].on(&self.evidence, observed) else {
-            return false;
-        };
-        for (_, explained) in others {
-            open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
+        let on = |one: &Explanation| one.on(&self.evidence, observed);
+        match besides {
+            Besides::Explained(at) => on(&self.explanations[at])
+                .is_some_and(|(wrong, explained)| explained.contains(&true) && wrong == explained),
+            Besides::Unexplained => self
+                .explanations
+                .iter()
+                .filter_map(on)
+                .all(|(wrong, explained)| wrong.contains(&true) && !explained.contains(&true)),
         }
-        open.contains(&true)
     }
 
     /// Makes its case as small as it gets while it shows it; `None` where no invariant says so.
