@@ -362,8 +362,8 @@ fn five_failures_of_one_component_are_all_found() {
         ("within-time-limit", "did not answer within 300 ms"),
         ("does-not-crash", "exit status 7"),
         ("well-formed", "`advantages` has shape [1], expected [6]"),
-        ("finite", "advantages[0] is NaN"),
         ("oracle", "advantages[0] is NaN"),
+        ("finite", "advantages[0] is NaN"),
         ("constant-group", "advantages[0] is NaN"),
     ];
     assert_found(report.component("bad"), &expected);
