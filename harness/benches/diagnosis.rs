@@ -128,10 +128,7 @@ fn far(a: &Shared, b: &Shared) -> bool {
     let (a, b) = (a.fields(), b.fields());
     a.iter().zip(&b).any(|((_, a), (_, b))| match (a, b) {
         (Some(ValueRef::Float(a)), Some(ValueRef::Float(b))) => {
-            a.shape() != b.shape()
-                || a.iter()
-                    .zip(b)
-                    .any(|(a, b)| !((a - b).abs() <= 0.02 * (1.0 + a.abs() + b.abs())))
+            a.shape() != b.shape() || a.iter().zip(b).any(|(a, b)| apart(*a, *b))
         }
         (Some(a), Some(b)) => !a.same_bits(b),
         (a, b) => a.is_some() != b.is_some(),
@@ -433,4 +430,9 @@ fn line(family: &str, tally: &mut Tally) {
         tally.diagnosis_ms / found,
         tally.slowest_ms,
     );
+}
+
+fn apart(a: f64, b: f64) -> bool {
+    let distance = (a - b).abs();
+    distance.is_nan() || distance > 0.02 * (1.0 + a.abs() + b.abs())
 }
