@@ -358,7 +358,8 @@ impl Candidate {
 
     /// Whether it explains enough different wrong outputs.
     fn says_enough(&self, bench: &Bench<'_>) -> bool {
-        // Errors of rounding are like anything of their size; what is known of them is in the faults.
+        // Errors of rounding are like anything of their size; what is known of them is in the
+        // faults.
         let clearly = self.hypothesis.fault().is_none();
         bench.different(&self.fit, clearly) >= self.needs()
     }

@@ -265,8 +265,8 @@ impl<'a> Bench<'a> {
         tally
     }
 
-    /// How many different wrong outputs a fit explains, up to a few: one constant says little. Those
-    /// that are further off than any rounding, where they must be so `clearly`.
+    /// How many different wrong outputs a fit explains, up to a few: one constant says little.
+    /// Those that are further off than any rounding, where they must be so `clearly`.
     pub(crate) fn different(&self, fit: &Fit, clearly: bool) -> usize {
         let mut different = BTreeSet::new();
         for (observed, range) in self.cases() {
