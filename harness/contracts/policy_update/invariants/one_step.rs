@@ -30,8 +30,8 @@ pub(super) const RULE: Rule<PolicyUpdate> = Rule::new(
 const SEEDS: usize = 8;
 
 /// The learning rate at which steps are compared, at most: with larger ones the ratio of a learner
-/// that goes over its samples several times is clipped.
-const LARGEST_RATE: f64 = 0.05;
+/// that goes over its samples several times is clipped. Exact in every format.
+const LARGEST_RATE: f64 = 0.0625;
 
 /// By how much the learning rate is divided.
 const SLOWER: f64 = 4.0;
