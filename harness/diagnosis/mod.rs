@@ -224,7 +224,9 @@ fn narrow(bench: &Bench<'_>, features: &[Feature], candidates: &mut Vec<Candidat
             (bench.tally(&fit, open, Half::Chosen), feature, fit)
         });
         let right = narrowed.filter(|(tally, ..)| tally.acts > 0 && tally.agreement() == 1.0);
-        let best = right.first_max(|(tally, ..)| tally.score());
+        // Of equal ones the first.
+        let best =
+            right.reduce(|best, one| if one.0.score() > best.0.score() { one } else { best });
         if let Some((tally, Feature { told, .. }, fit)) = best
             && tally.score() > whole
         {
@@ -391,18 +393,6 @@ impl Candidate {
         self.hypothesis.told() + &region.unwrap_or_default()
     }
 }
-
-/// The first of the largest.
-trait FirstMax: Iterator + Sized {
-    fn first_max(self, of: impl Fn(&Self::Item) -> f64) -> Option<Self::Item> {
-        self.fold(None, |best: Option<Self::Item>, one| match best {
-            Some(best) if of(&best) >= of(&one) => Some(best),
-            _ => Some(one),
-        })
-    }
-}
-
-impl<I: Iterator> FirstMax for I {}
 
 fn count(flags: &[bool]) -> usize {
     flags.iter().filter(|flag| **flag).count()

@@ -50,14 +50,11 @@ pub(crate) fn features(bench: &Bench<'_>) -> Vec<Feature> {
             of_place(axes, observed, field, &place, &mut |told| set(told, at));
         }
     }
-    let mut opposites = Vec::new();
-    for Feature { told, holds } in &features {
-        let told = match told.strip_prefix("not ") {
-            Some(other) => other.to_owned(),
-            None => format!("not: {told}"),
-        };
-        opposites.push(Feature { told, holds: holds.iter().map(|holds| !holds).collect() });
-    }
+    let opposite = |Feature { told, holds }: &Feature| Feature {
+        told: format!("not: {told}"),
+        holds: holds.iter().map(|holds| !holds).collect(),
+    };
+    let opposites: Vec<Feature> = features.iter().map(opposite).collect();
     features.extend(opposites);
     features.retain(|feature| feature.holds.contains(&true) && feature.holds.contains(&false));
     features
@@ -81,7 +78,7 @@ fn sizes(case: &dyn AnyRecord, axes: &Axes) -> Vec<String> {
             match length {
                 0 | 1 => say(format!("{letter} is {length}")),
                 _ => {
-                    for least in [2, 3, 4, 8].into_iter().skip(1).filter(|least| length >= least) {
+                    for least in [3, 4, 8].into_iter().filter(|least| length >= least) {
                         say(format!("{letter} is {least} or more"));
                     }
                     if length % 2 == 1 {
