@@ -4,6 +4,8 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/process.rs"]
+mod process;
 #[path = "support/report.rs"]
 mod report;
 
@@ -14,6 +16,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use folder::{Folder, Ran};
+use process::{is_running, wait_until};
 use report::{Component, Report, Status, check};
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 
@@ -954,21 +957,6 @@ fn a_call_in_flight_of_a_living_harness_is_left_alone() {
     harness.wait().unwrap();
     assert_eq!(first, usual);
     assert_ne!(first_call(&folder), usual, "nothing was lost");
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < limit, "waited 30 s until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Whether a process runs; one that only waits for its parent to notice its end does not.
-fn is_running(process: &str) -> bool {
-    let output = Command::new("ps").args(["-o", "stat=", "-p", process]).output();
-    let state = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    state.is_ok_and(|state| !state.is_empty() && !state.starts_with('Z'))
 }
 
 // ---- What the tests share.

@@ -4,15 +4,17 @@
 
 #[path = "support/folder.rs"]
 mod folder;
+#[path = "support/process.rs"]
+mod process;
 #[path = "support/report.rs"]
 mod report;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use folder::Folder;
+use process::{is_running, wait_until};
 use report::{Report, Status, check};
 
 /// The beginning of every module: it notes which process imports it, and whose child that is.
@@ -342,21 +344,6 @@ fn kill_when(folder: &Folder, set: &[(&str, &str)], is_so: impl Fn() -> bool) {
     wait_until("it has begun", is_so);
     child.kill().unwrap();
     child.wait().unwrap();
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < limit, "waited 30 s until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Whether a process runs; one that only waits for its parent to notice its end does not.
-fn is_running(process: &str) -> bool {
-    let output = Command::new("ps").args(["-o", "stat=", "-p", process]).output();
-    let state = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    state.is_ok_and(|state| !state.is_empty() && !state.starts_with('Z'))
 }
 
 /// Whether the interpreter has a module; says what is left out where it has not.
