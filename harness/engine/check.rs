@@ -321,8 +321,8 @@ fn select(subject: &Subject, place: Place, report: &mut ComponentReport) -> Vec<
 /// What was in flight when the last run was killed, then what is handed in, then the regressions.
 pub(crate) fn first_cases(subject: &Subject, place: Place) -> Result<Vec<Shared>, Error> {
     let mut first = Vec::new();
-    if let Some(corpora) = &subject.corpora {
-        let in_flight = journal::left_behind(subject.contract, corpora, &subject.name, place);
+    if let Some(state) = subject.state() {
+        let in_flight = journal::left_behind(subject.contract, state, &subject.name, place);
         first.extend(in_flight.into_iter().map(|file| file.case));
     }
     first.extend(subject.first.iter().cloned());
@@ -333,10 +333,10 @@ pub(crate) fn first_cases(subject: &Subject, place: Place) -> Result<Vec<Shared>
 
 /// Opens the journal of a component, where it has one.
 fn open_journal(subject: &mut Subject, place: Place, report: &mut ComponentReport) {
-    let Subject { contract, corpora, name, options, component, .. } = subject;
-    let Some(corpora) = corpora else { return };
-    match Journal::open(*contract, corpora, name, place, &**options) {
-        Ok(journal) => component.journal = Some(journal),
+    let Some(state) = subject.state() else { return };
+    let Subject { contract, name, options, .. } = &*subject;
+    match Journal::open(*contract, state, name, place, &**options) {
+        Ok(journal) => subject.component.journal = Some(journal),
         Err(error) => report.warnings.push(unjournaled(&error)),
     }
 }

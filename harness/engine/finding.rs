@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use crate::contract::component::Component as _;
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
@@ -51,6 +52,7 @@ pub(crate) fn make(
         outdated: None,
     };
     *calls += 1;
+    subject.component.shows(invariant.id);
     let returned = subject.call(&file.case, place, invariant.needs_gradient);
     let output = returned.ok().map(|returned| returned.output);
     let given = output.as_ref().map(|output| format!("  →  {}", one_line(&**output)));
@@ -104,11 +106,11 @@ pub(crate) fn keep_bugs(
 /// Writes the case of a finding into `found`: where it is, and how to call the component on it
 /// again. One that cannot be written is among the subject's warnings.
 pub(crate) fn keep(subject: &mut Subject, file: &CaseFile) -> (Option<String>, String) {
-    let path = match &subject.corpora {
+    let path = match subject.state() {
         None => None,
         // A batch that could not be made smaller: what cannot be read again is not kept.
         Some(_) if file.text().len() as u64 > yaml::LARGEST_FILE_BYTES => None,
-        Some(corpora) => match file.write_in(&found_folder(corpora, subject.contract.id())) {
+        Some(state) => match file.write_in(&found_folder(state, subject.contract.id())) {
             Ok(path) => Some(path.display().to_string()),
             Err(error) => {
                 subject.warnings.push(format!("the case is not kept: {error}"));
@@ -117,6 +119,9 @@ pub(crate) fn keep(subject: &mut Subject, file: &CaseFile) -> (Option<String>, S
         },
     };
     let replay = match (&path, &subject.manifest) {
+        (Some(path), _) if subject.replay.is_some() => {
+            subject.replay.iter().map(|how| how.replace("{file}", &for_shell(path))).collect()
+        }
         (Some(path), _) if subject.recorded.is_some() => {
             format!("shakedown replay {path} --manifest …")
         }

@@ -1,7 +1,7 @@
 //! A component with all that is declared about it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -61,9 +61,13 @@ pub struct Subject {
     pub known: BTreeMap<String, String>,
     /// Only these invariants, where the list is not empty.
     pub only: Vec<String>,
-    /// The corpora folder, where findings and journals go and regressions are; `None` writes and
-    /// reads nothing.
+    /// The corpora folder, where regressions are; `None` reads none.
     pub corpora: Option<PathBuf>,
+    /// Where findings and journals go, if not into the corpora folder.
+    pub state: Option<PathBuf>,
+    /// The command that calls it again on a kept case, with `{file}` in it, where it is in no
+    /// manifest.
+    pub replay: Option<String>,
     /// The manifest that declares it, for the commands that a report ends with.
     pub manifest: Option<PathBuf>,
     /// What is out of date in its declaration.
@@ -96,6 +100,8 @@ impl Subject {
             known: BTreeMap::new(),
             only: Vec::new(),
             corpora: None,
+            state: None,
+            replay: None,
             manifest: None,
             outdated: Vec::new(),
             first: Vec::new(),
@@ -128,6 +134,11 @@ impl Subject {
         let component = Builtin::named(contract, name)?;
         let options = read_options(contract, component.options()).map_err(|e| e.to_string())?;
         Ok(Subject { options, ..Subject::new(contract, name, Box::new(component)) })
+    }
+
+    /// The folder that findings and journals go into; `None` writes nothing.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        self.state.as_deref().or(self.corpora.as_deref())
     }
 
     /// Patience for what follows a finding.

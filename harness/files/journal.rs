@@ -73,6 +73,10 @@ impl Component for Journaled {
         self.component.source()
     }
 
+    fn shows(&mut self, invariant: &str) {
+        self.component.shows(invariant);
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.component.reads(option)
     }

@@ -43,6 +43,8 @@ pub struct Declared {
     pub signature: Signature,
     /// The columns that get the gold answers besides those that are called like answers.
     pub answer_columns: Vec<String>,
+    /// Inputs and options, each with the name by which a Python function takes it.
+    pub args: BTreeMap<String, String>,
     /// Where to check it; empty for the default.
     pub places: Vec<Place>,
     /// The factor on its tolerances.
@@ -104,6 +106,8 @@ struct ComponentFile {
     signature: Signature,
     #[serde(default)]
     answer_columns: Vec<String>,
+    #[serde(default)]
+    args: BTreeMap<String, String>,
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
@@ -239,6 +243,11 @@ impl Manifest {
         &self.path
     }
 
+    /// How its Python functions are run.
+    pub(crate) fn python(&self) -> &Python {
+        &self.python
+    }
+
     /// The corpora folder.
     pub fn corpora(&self) -> &Path {
         &self.corpora
@@ -284,7 +293,7 @@ impl Manifest {
             }
             Target::Python(target) => {
                 let process = Process::python(contract, target, declared.signature, &self.python);
-                Box::new(process.with_answer_columns(&declared.answer_columns))
+                Box::new(process.taking(&declared.answer_columns, &declared.args))
             }
             Target::Process(command) => Box::new(Process::command(contract, command, &self.python)),
         }
@@ -350,7 +359,7 @@ fn declared(
     earlier: &[Declared],
 ) -> Result<Declared, (&'static str, String)> {
     let ComponentFile {
-        name, contract, target, signature, answer_columns, places, tolerance, ..
+        name, contract, target, signature, answer_columns, args, places, tolerance, ..
     } = component;
     let wrong = |key, why: String| Err((key, format!("component `{name}`: {why}")));
     if name.trim().is_empty() {
@@ -372,6 +381,19 @@ fn declared(
         let why = "answer_columns: only `signature: trl` and `trl-chat` have columns";
         return wrong("answer_columns", why.to_owned());
     }
+    if !args.is_empty() && !matches!(target, Target::Python(_)) {
+        return wrong("args", "args: only a Python function has names for them".to_owned());
+    }
+    let options = contract.option_docs();
+    let known: Vec<&str> = contract
+        .inputs()
+        .iter()
+        .map(|field| field.name)
+        .chain(options.iter().map(|doc| doc.name))
+        .collect();
+    if let Some(name) = args.keys().find(|name| !known.contains(&name.as_str())) {
+        return wrong("args", format!("args: {}", unknown("input or option", name, &known)));
+    }
     if !(tolerance > 0.0 && tolerance.is_finite()) {
         return wrong("tolerance", format!("tolerance: expected a number > 0, found {tolerance}"));
     }
@@ -385,6 +407,7 @@ fn declared(
         target,
         signature,
         answer_columns,
+        args,
         places,
         tolerance,
         options: contract.default_options(),

@@ -1,6 +1,6 @@
 """A component of `group-advantage` on the wire protocol (harness/host/process/PROTOCOL.md).
 
-It shares nothing with worker.py, as a program in another language would not. Its argument says
+It shares nothing with _serve.py, as a program in another language would not. Its argument says
 how it behaves: `right` as it should, anything else badly.
 """
 

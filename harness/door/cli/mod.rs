@@ -3,6 +3,7 @@
 mod adopt;
 mod check;
 mod check_batch;
+mod drive;
 mod explain;
 mod files;
 #[cfg(feature = "fuzz")]
@@ -110,6 +111,9 @@ enum Verb {
         /// A contract
         contract: Option<String>,
     },
+    /// Check a component that the process which started this one runs, for other programs
+    #[command(hide = true)]
+    Drive,
     /// Explain a contract, invariant, fault, option, class of inputs or pitfall
     Explain {
         /// CONTRACT, CONTRACT/ID, or the ID alone
@@ -283,6 +287,7 @@ pub fn main() -> ExitCode {
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
         #[cfg(not(feature = "fuzz"))]
         Verb::Fuzz(_) => left_out("fuzz"),
+        Verb::Drive => drive::run(),
         Verb::CheckBatch(arguments) => check_batch::run(&arguments),
         Verb::List { contract } => explain::list(contract.as_deref()),
         Verb::Explain { ids } => explain::explain(&ids),

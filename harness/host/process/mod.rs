@@ -1,10 +1,12 @@
 //! Components in processes of their own: Python functions, and any program on the wire protocol.
 
+mod line;
 #[cfg(unix)]
 mod nursery;
+pub(crate) mod parent;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
@@ -27,10 +29,12 @@ use crate::value::wire::{self, Message};
 pub use nursery::Nurseries;
 #[cfg(feature = "fuzz")]
 pub(crate) use worker::kill_all;
-use worker::{Lost, Worker};
+use line::{Conversation, Lost};
+use parent::Parent;
+use worker::Worker;
 
 /// The program that serves Python functions; standard library only.
-const WORKER: &str = include_str!("worker.py");
+const WORKER: &str = include_str!("../../python/shakedown/_serve.py");
 
 /// How long a component that ends its process may take to be loaded anew, all times together,
 /// before each one counts as a start that it can have only a few times.
@@ -223,6 +227,7 @@ pub struct Process {
     path: Vec<PathBuf>,
     signature: Signature,
     answer_columns: Vec<String>,
+    args: BTreeMap<String, String>,
     arrays: ArrayLibrary,
     timeout: Duration,
     load_timeout: Duration,
@@ -232,6 +237,10 @@ pub struct Process {
     show_output: bool,
     imports: Imports,
     nurseries: Nurseries,
+    /// Whether the process that drives this one runs it.
+    is_driven: bool,
+    /// The invariant whose smallest case comes next.
+    shows: Option<String>,
     running: Option<Running>,
     /// How long loading took, where it ended its process.
     loaded_in_vain: Duration,
@@ -247,7 +256,7 @@ pub struct Process {
 
 /// A process that has loaded the component.
 struct Running {
-    worker: Worker,
+    conversation: Conversation,
     device: Device,
     /// How long loading took.
     loaded_in: Duration,
@@ -273,6 +282,7 @@ impl Process {
             path: python.path.clone(),
             signature,
             answer_columns: Vec::new(),
+            args: BTreeMap::new(),
             arrays,
             timeout: python.call_timeout(),
             load_timeout: python.load_timeout,
@@ -282,6 +292,8 @@ impl Process {
             show_output: python.show_output,
             imports: python.imports.clone(),
             nurseries: python.nurseries.clone(),
+            is_driven: false,
+            shows: None,
             running: None,
             loaded_in_vain: Duration::ZERO,
             autograd: false,
@@ -291,12 +303,24 @@ impl Process {
         }
     }
 
-    /// The columns that get the gold answers besides those that are called like answers, for a
-    /// function with a signature of TRL.
+    /// The same, for a function that takes some inputs and options by names of its own. Under a
+    /// signature of TRL the columns get the gold answers besides those that are called like answers.
     #[must_use]
-    pub fn with_answer_columns(mut self, columns: &[String]) -> Self {
+    pub fn taking(mut self, columns: &[String], args: &BTreeMap<String, String>) -> Self {
         self.answer_columns = columns.to_vec();
+        self.args = args.clone();
         self
+    }
+
+    /// A Python function that the process which drives this one runs.
+    pub(crate) fn driven(
+        contract: &'static dyn AnyContract,
+        target: &str,
+        signature: Signature,
+        python: &Python,
+    ) -> Self {
+        let process = Process::python(contract, target, signature, python);
+        Process { is_driven: true, fork: false, program: "the driving process".into(), ..process }
     }
 
     /// Any program that speaks the protocol on its standard input and output; folder and time
@@ -316,6 +340,7 @@ impl Process {
             path: Vec::new(),
             signature: Signature::ByName,
             answer_columns: Vec::new(),
+            args: BTreeMap::new(),
             arrays: ArrayLibrary::Torch,
             timeout: python.timeout,
             load_timeout: python.load_timeout,
@@ -325,6 +350,8 @@ impl Process {
             show_output: python.show_output,
             imports: Imports::default(),
             nurseries: Nurseries::default(),
+            is_driven: false,
+            shows: None,
             running: None,
             loaded_in_vain: Duration::ZERO,
             autograd: false,
@@ -355,6 +382,9 @@ impl Process {
         if !self.answer_columns.is_empty() {
             message
                 .text("answer_columns", list(self.answer_columns.iter().map(|c| &**c).collect()));
+        }
+        if !self.args.is_empty() {
+            message.text("args", serde_json::to_string(&self.args).expect("names can be written"));
         }
         message.text("arrays", self.arrays.name());
         message.text("device", device_name(device));
@@ -410,25 +440,34 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
-        if let Some(worker) = self.fork()
-            && let Some(running) = self.load_in(worker, device, import)?
+        if let Some(forked) = self.fork()
+            && let Some(running) = self.load_in(forked, device, import)?
         {
             return Ok(running);
         }
-        let shown_as = self.show_output.then_some(&*self.target);
-        let worker = Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
-            .map_err(|error| Refusal::Error(self.cannot_start(&error)))?;
+        let conversation = self.begin()?;
         let program = self.program.clone();
-        self.load_in(worker, device, import)?.ok_or_else(|| {
+        self.load_in(conversation, device, import)?.ok_or_else(|| {
             let why = format!("{} refused to load it in a process of its own", program.display());
             Refusal::Error(Error::new(why).within(self.target.clone()))
         })
     }
 
+    /// A conversation with the parent process, or with a worker that is started now.
+    fn begin(&self) -> Result<Conversation, Refusal> {
+        if self.is_driven {
+            return Ok(Conversation::over(Parent));
+        }
+        let shown_as = self.show_output.then_some(&*self.target);
+        Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
+            .map(Conversation::over)
+            .map_err(|error| Refusal::Error(self.cannot_start(&error)))
+    }
+
     /// A worker that has imported already what it needs; `None` where it is to be a process of its
     /// own.
     #[cfg(unix)]
-    fn fork(&self) -> Option<Worker> {
+    fn fork(&self) -> Option<Conversation> {
         if !self.fork {
             return None;
         }
@@ -443,7 +482,7 @@ impl Process {
         let name = format!("{:?} {:?} {imports}", self.program, self.folder);
         let (forked, streams) = self.nurseries.fork(name, start, self.load_timeout)?;
         let shown_as = self.show_output.then_some(&*self.target);
-        Some(Worker::forked(forked, streams, shown_as))
+        Some(Conversation::over(Worker::forked(forked, streams, shown_as)))
     }
 
     /// Whether its file imports torch, and sets nothing of the environment that torch may read.
@@ -469,7 +508,7 @@ impl Process {
     }
 
     #[cfg(not(unix))]
-    fn fork(&self) -> Option<Worker> {
+    fn fork(&self) -> Option<Conversation> {
         let Nurseries = self.nurseries; // none here
         None
     }
@@ -477,7 +516,7 @@ impl Process {
     /// Loads the component in a worker; `None` where it cannot do so in one that was forked.
     fn load_in(
         &mut self,
-        mut worker: Worker,
+        mut conversation: Conversation,
         device: Device,
         import: &mut Import,
     ) -> Result<Option<Running>, Refusal> {
@@ -489,7 +528,7 @@ impl Process {
             *import = Import::Failed { target: self.target.clone(), why: why.clone() };
             failed(why)
         };
-        let reply = match worker.ask(self.load_message(device), self.load_timeout) {
+        let reply = match conversation.ask(self.load_message(device), self.load_timeout) {
             Ok(reply) => reply,
             Err(Lost::TimedOut) => {
                 let limit = self.load_timeout.as_millis();
@@ -512,7 +551,7 @@ impl Process {
                 let line = reply.get("line").parse().ok().filter(|line| *line > 0);
                 self.source = line.map(|line| (PathBuf::from(reply.get("file")), line));
                 *import = Import::Possible;
-                Ok(Some(Running { worker, device, loaded_in: started.elapsed() }))
+                Ok(Some(Running { conversation, device, loaded_in: started.elapsed() }))
             }
             ("refused", "not-forked") if self.fork => Ok(None),
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
@@ -545,7 +584,7 @@ impl Process {
                 how: format!("and could not be started again: {}", refusal.why()),
                 restart: true,
             })?;
-            match running.worker.ask(request.to_vec(), timeout) {
+            match running.conversation.ask(request.to_vec(), timeout) {
                 Ok(reply) => return Ok(reply),
                 Err(Lost::Confused(problem)) => {
                     self.running = None;
@@ -670,6 +709,9 @@ impl Component for Process {
                 leaves.filter(|name| is_named(self.contract.leaves(), name)).collect();
             message.text("grad", leaves.join(","));
         }
+        if let Some(invariant) = self.shows.take().filter(|_| self.is_driven) {
+            message.text("final", invariant);
+        }
         if coverage::is_followed() {
             message.text("follow", "true");
         }
@@ -694,6 +736,9 @@ impl Component for Process {
                 let restart = ended.is_some() && self.loaded_in_vain >= CHEAP_LOADS;
                 Err(Failure::Died { how: self.under_limit(how), restart })
             }
+            "timed-out" => {
+                Err(Failure::TimedOut { limit_ms: reply.get("limit_ms").parse().unwrap_or(0) })
+            }
             kind => {
                 let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));
                 Err(Failure::Malformed { problem })
@@ -717,6 +762,10 @@ impl Component for Process {
 
     fn source(&self) -> Option<(PathBuf, usize)> {
         self.source.clone()
+    }
+
+    fn shows(&mut self, invariant: &str) {
+        self.shows = Some(invariant.to_owned());
     }
 
     fn reads(&self, option: &str) -> bool {

@@ -10,30 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::line::{Line, Lost};
 #[cfg(unix)]
 use super::nursery::{Forked, Streams};
 use crate::value::text::harmless;
-use crate::value::wire::{self, Message};
+use crate::value::wire;
 
 /// How much of the end of standard error is kept.
 const STDERR_BYTES: usize = 4096;
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) enum Lost {
-    /// Not within the limit. The process has been killed.
-    TimedOut,
-    /// What came is no reply to this request, or too large for one. The process has been killed,
-    /// as what follows cannot be trusted either.
-    Confused(String),
-    /// The process has ended, or its output is not a message and it was killed.
-    Ended {
-        /// How.
-        how: String,
-        /// The last lines of its standard error.
-        stderr: String,
-    },
-}
 
 /// The process ids of all that run, each with a group of its own.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -111,8 +95,6 @@ impl Leader {
 /// The running process. Dropping it kills the whole process group.
 pub(super) struct Worker {
     leader: Leader,
-    /// How many requests were sent.
-    sent: u64,
     requests: Sender<Vec<u8>>,
     replies: Receiver<io::Result<Option<Vec<u8>>>>,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -194,42 +176,7 @@ impl Worker {
                 tail.drain(..surplus);
             }
         });
-        Worker { leader, sent: 0, requests, replies, stderr }
-    }
-
-    /// Sends a request and waits for the reply to it.
-    pub(super) fn ask(&mut self, request: Vec<u8>, limit: Duration) -> Result<Message, Lost> {
-        let number = self.sent.to_string();
-        self.sent += 1;
-        let reply = self.exchange(request, limit)?;
-        let wrong = match Message::decode(&reply) {
-            Ok(reply) if reply.get("number") == number => return Ok(reply),
-            Ok(reply) => match reply.get("number") {
-                "" => "its reply does not say which request it answers".to_owned(),
-                other => format!("its reply answers request {other}, and this is request {number}"),
-            },
-            Err(why) => format!("its reply is not a message: {why}"),
-        };
-        self.kill();
-        Err(Lost::Confused(wrong))
-    }
-
-    fn exchange(&mut self, request: Vec<u8>, limit: Duration) -> Result<Vec<u8>, Lost> {
-        // Where the thread is gone, so is the process: the reply says so.
-        let _ = self.requests.send(request);
-        match self.replies.recv_timeout(limit) {
-            Ok(Ok(Some(reply))) => Ok(reply),
-            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => Err(self.ended(None)),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
-                self.kill();
-                Err(Lost::Confused(error.to_string()))
-            }
-            Ok(Err(error)) => Err(self.ended(Some(error))),
-            Err(RecvTimeoutError::Timeout) => {
-                self.kill();
-                Err(Lost::TimedOut)
-            }
-        }
+        Worker { leader, requests, replies, stderr }
     }
 
     fn ended(&mut self, error: Option<io::Error>) -> Lost {
@@ -266,6 +213,30 @@ impl Worker {
         self.leader.kill_alone();
         drop(running);
         self.leader.wait();
+    }
+}
+
+impl Line for Worker {
+    fn exchange(&mut self, request: Vec<u8>, limit: Duration) -> Result<Vec<u8>, Lost> {
+        // Where the thread is gone, so is the process: the reply says so.
+        let _ = self.requests.send(request);
+        match self.replies.recv_timeout(limit) {
+            Ok(Ok(Some(reply))) => Ok(reply),
+            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => Err(self.ended(None)),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+                self.kill();
+                Err(Lost::Confused(error.to_string()))
+            }
+            Ok(Err(error)) => Err(self.ended(Some(error))),
+            Err(RecvTimeoutError::Timeout) => {
+                self.kill();
+                Err(Lost::TimedOut)
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.kill();
     }
 }
 

@@ -1,15 +1,21 @@
-"""Imports one Python function and answers the harness's calls to it, as PROTOCOL.md says."""
+"""Answers the engine's calls to one Python function, as PROTOCOL.md says.
+
+As a program it imports the function by itself, in a process that the engine has started. As a
+module of the package it serves a function of the process that it was imported in.
+"""
 
 import os
 import sys
 
-if sys.path[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
-    del sys.path[0]  # this file's own folder is not the user's
-# A file of the user may be named like a standard module: until all that is needed here has been
-# imported, the standard library comes first. `os` itself was imported when Python started.
-STANDARD = [os.path.dirname(os.__file__)]
-STANDARD.append(os.path.join(STANDARD[0], "lib-dynload"))
-sys.path[:0] = STANDARD
+STANDARD = []
+if __name__ == "__main__":
+    if sys.path[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
+        del sys.path[0]  # this file's own folder is not the user's
+    # A file of the user may be named like a standard module: until all that is needed here has
+    # been imported, the standard library comes first. `os` was imported when Python started.
+    STANDARD.append(os.path.dirname(os.__file__))
+    STANDARD.append(os.path.join(STANDARD[0], "lib-dynload"))
+    sys.path[:0] = STANDARD
 
 import ctypes
 import difflib
@@ -437,6 +443,7 @@ class Header:
         self.size = max((end for *_, end in self.tensors), default=0)
         self.reply_limit = max(SMALLEST_LIMIT, REPLY_BYTES_EACH * (8 + len(raw) + self.size))
         self.nested = any("." in name for name, *_ in self.tensors)
+        self.raw = raw
 
     def field(self, name):
         """A metadata value that is JSON."""
@@ -494,39 +501,71 @@ class Wire:
     def send(self, meta, tensors=()):
         """Writes one reply; `tensors` are (name, dtype, shape, raw)."""
         meta["number"] = str(self.requests - 1)
-        header, at = {"__metadata__": meta}, 0
-        # The widest items first, so that every buffer is aligned to its dtype.
-        tensors = sorted(tensors, key=lambda tensor: -DTYPES[tensor[1]][0])
-        for name, dtype, shape, raw in tensors:
-            offsets = (at, at := at + len(raw))
-            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
-        # `replace`: a lone surrogate in a message must not make the reply unreadable.
-        text = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
-        text += b" " * (-len(text) % 8)
-        parts = [struct.pack("<Q", len(text)), text, *(raw for *_, raw in tensors)]
-        rest = memoryview(b"".join(parts))
+        rest = memoryview(message(meta, tensors))
         self.state[0] = TORN
         while rest:
             rest = rest[os.write(self.sink, rest) :]
         self.state[0] = IDLE
 
 
+def message(meta, tensors=()):
+    """The bytes of one message; `tensors` are (name, dtype, shape, raw)."""
+    header, at = {"__metadata__": meta}, 0
+    # The widest items first, so that every buffer is aligned to its dtype.
+    tensors = sorted(tensors, key=lambda tensor: -DTYPES[tensor[1]][0])
+    for name, dtype, shape, raw in tensors:
+        offsets = (at, at := at + len(raw))
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+    # `replace`: a lone surrogate in a message must not make the reply unreadable.
+    text = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
+    text += b" " * (-len(text) % 8)
+    return b"".join([struct.pack("<Q", len(text)), text, *(raw for *_, raw in tensors)])
+
+
 class Component:
     """The user's function, and how to hand it inputs and read what it returns."""
 
-    def __init__(self, load):
+    def __init__(self, load, function=None):
+        """Finds the function that the engine names, or serves the one that is given."""
         if load.kind != "load" or load.meta.get("shakedown") != VERSION:
             got = f"`{load.kind}` of version {load.meta.get('shakedown')}"
             raise Refused("bad-request", f"expected `load` of version {VERSION}, got {got}")
+        self.memory_mb = load.field("memory_mb") if "memory_mb" in load.meta else None
+        self.inputs, self.options = load.field("inputs"), load.field("options")
+        self.outputs = load.field("outputs")
+        optional = load.field("optional") if "optional" in load.meta else []
+        self.required = [name for name in self.outputs if name not in optional]
+        self.texts = load.field("texts") if "texts" in load.meta else []
+        self.compiles, self.compiled = load.meta.get("compile") == "true", []
+        self.shadows, self.passed_on, self.error = {}, (), None
+        if function is None:
+            self.find(load)
+        else:
+            self.function = function
+            self.arrays = array_library(load.meta.get("arrays"), load.meta.get("device", "cpu"))
+        self.source = source_of(self.function)
+        if "args" in load.meta:
+            self.function = with_our_names(self.function, load.field("args"))
+        columns = load.field("answer_columns") if "answer_columns" in load.meta else []
+        signature = load.meta.get("signature", "by-name")
+        known = [*self.inputs, *self.options]
+        self.kept = kept_defaults(self.function, names_given(signature, columns, known))
+        self.function = in_signature(self.function, signature, columns)
+        self.positional, self.keywords = bind(self.function, self.inputs, self.options)
+        self.coverage = None
+        if load.meta.get("coverage") == "true":
+            own = own_folders(self.function, load.meta["target"], load.field("path"))
+            self.coverage = Monitored(own) if hasattr(sys, "monitoring") else Traced(own)
+
+    def find(self, load):
+        """Imports the library of arrays and the function that the engine names."""
         arrays, device = load.meta.get("arrays"), load.meta.get("device", "cpu")
         path = [*load.field("path"), *folder_of(load.meta.get("target", ""))]
-        self.memory_mb = load.field("memory_mb") if "memory_mb" in load.meta else None
         self.shadows = shadows(path)
         if self.shadows:
             import_the_late_ones()
         # The user's own torch, where there is one, comes before that of the interpreter.
         # Compilation takes minutes, and a compiled function is to do what the function does.
-        self.compiles, self.compiled = load.meta.get("compile") == "true", []
         if not self.compiles:
             os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
         is_own = origin_in(path, arrays or "") is not None
@@ -538,11 +577,6 @@ class Component:
         sys.path[:0] = load.field("path")
         self.arrays = self.arrays or array_library(arrays, device)
         self.arrays.note_compiled(self.compiled)
-        self.inputs, self.options = load.field("inputs"), load.field("options")
-        self.outputs = load.field("outputs")
-        optional = load.field("optional") if "optional" in load.meta else []
-        self.required = [name for name in self.outputs if name not in optional]
-        self.texts = load.field("texts") if "texts" in load.meta else []
         try:
             self.function = find_function(load.meta.get("target", ""))
         except Refused as refused:
@@ -551,17 +585,6 @@ class Component:
                 if self.shadows:
                     refused.reply["message"] += f" ({shadowed(self.shadows)})"
             raise
-        self.source = source_of(self.function)
-        columns = load.field("answer_columns") if "answer_columns" in load.meta else []
-        signature = load.meta.get("signature", "by-name")
-        known = [*self.inputs, *self.options]
-        self.kept = kept_defaults(self.function, names_given(signature, columns, known))
-        self.function = in_signature(self.function, signature, columns)
-        self.positional, self.keywords = bind(self.function, self.inputs, self.options)
-        self.coverage = None
-        if load.meta.get("coverage") == "true":
-            own = own_folders(self.function, load.meta["target"], load.field("path"))
-            self.coverage = Monitored(own) if hasattr(sys, "monitoring") else Traced(own)
 
     def loaded(self):
         return {
@@ -603,10 +626,7 @@ class Component:
         """Calls the function once; gives the metadata and the tensors of the reply."""
         if header.kind != "call":
             raise Refused("bad-request", f"expected `call` or `stop`, got `{header.kind}`")
-        tensors, leaves = self.read(header, data)
-        given = nest(tensors) if header.nested else dict(tensors)
-        if "texts" in header.meta:
-            given.update(header.field("texts"))
+        given, tensors, leaves = self.given(header, data)
         options = header.field("options")
         missing = [name for name in self.options if name not in options]
         if missing:
@@ -614,19 +634,22 @@ class Component:
         if "required" in header.meta:
             self.required = header.field("required")
         values = {**options, **given}
-        step = ""
+        self.error, step = None, ""
         try:
             named = self.name(self.run(values))
             meta, replies = encode_all(named, self.texts, header.reply_limit)
             if leaves:
                 step = "in backward: "
                 self.arrays.backward(named.get((self.required or self.outputs)[0]))
+        except self.passed_on:
+            raise
         except Malformed as malformed:
             return ({"kind": "malformed", "message": cut(str(malformed))},)
         except SystemExit as error:  # its code may be a number, a message or nothing
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
             return (died(code & 0xFF),)
         except BaseException as error:
+            self.error = error
             return (raised(error, step, self.arrays.hint(error)),)
         grads = {name: leaf.grad for name, leaf in leaves.items()}
         replies += [(f"grad_{n}", *encode_tensor(g)) for n, g in grads.items() if g is not None]
@@ -643,6 +666,14 @@ class Component:
             **{name: values.get(name) for name in self.keywords},
         )
         return finished(result)
+
+    def given(self, header, data):
+        """The inputs of a call, its tensors by name, and those that shall get a gradient."""
+        tensors, leaves = self.read(header, data)
+        given = nest(tensors) if header.nested else dict(tensors)
+        if "texts" in header.meta:
+            given.update(header.field("texts"))
+        return given, tensors, leaves
 
     def read(self, header, data):
         """The tensors of a call by name, and those of them that shall get a gradient."""
@@ -1075,13 +1106,43 @@ def bind(function, inputs, options):
     return positional, [name for name in keywords if name not in only]
 
 
+def with_our_names(function, names):
+    """A function that takes inputs and options by names of its own, as one that takes ours."""
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):
+        raise Refused("signature", f"`{name_of(function)}` does not say what it takes") from None
+    ours = {theirs: name for name, theirs in names.items()}
+    rest = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    unknown = [theirs for theirs in ours if theirs not in signature.parameters and not rest]
+    if unknown:
+        near = nearest(unknown[0], list(signature.parameters))
+        what = f"`{name_of(function)}` has no parameter `{unknown[0]}`{near}"
+        raise Refused("signature", what)
+
+    @functools.wraps(function)
+    def renamed(*args, **kwargs):
+        return function(*args, **{names.get(name, name): v for name, v in kwargs.items()})
+
+    parameters = [p.replace(name=ours.get(p.name, p.name)) for p in signature.parameters.values()]
+    renamed.__signature__ = signature.replace(parameters=parameters)
+    return renamed
+
+
 def finished(result):
     """What a function gave, also where it is a coroutine."""
-    if type(result) is types.CoroutineType:
-        import asyncio  # slow to import, and few functions need it
+    if type(result) is not types.CoroutineType:
+        return result
+    import asyncio  # slow to import, and few functions need it
 
-        result = asyncio.run(result)
-    return result
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(result)
+    # A loop runs in this thread already, as in a notebook: the coroutine gets one of its own.
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(1).submit(asyncio.run, result).result()
 
 
 # The names under which reward functions of TRL receive the column with the gold answers.
@@ -1125,6 +1186,8 @@ def kept_defaults(function, given):
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
         return []
+    set_by_hand = function.keywords if isinstance(function, functools.partial) else {}
+    given = {*given, *set_by_hand}
     free = [p for p in parameters if p.default is not p.empty and p.name not in given]
     return [(p.name, shown(p.default)) for p in free]
 

@@ -1,0 +1,180 @@
+//! `shakedown drive`: a check whose component runs in the process that started this one. It sends
+//! one `job`, then answers calls, and gets a `report` (`PROTOCOL.md`).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::Done;
+use crate::engine::check;
+use crate::engine::subject::{Budget, Subject};
+use crate::files::case_file::CaseFile;
+use crate::files::journal::Journaled;
+use crate::files::location::Location;
+use crate::files::manifest::{Declared, Manifest, Target};
+use crate::host::process::{Process, parent};
+use crate::render::html;
+use crate::render::text::{Paint, write_component};
+use crate::report::{ExitCode, Report};
+use crate::value::error::Error;
+use crate::value::place::Dtype;
+use crate::value::record::{Shared, Source, Value};
+use crate::value::wire::{self, Message};
+use crate::value::yaml::{self, Document, Step};
+
+/// A job is a manifest and a few examples.
+const LARGEST_JOB: u64 = 1 << 26;
+
+/// What is to be checked, and how.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Job {
+    /// The YAML of a manifest with one component, whose target says where its function is written.
+    manifest: String,
+    /// Random cases after the corners.
+    cases: u64,
+    seed: u64,
+    #[serde(default)]
+    time_ms: Option<u64>,
+    /// Only these invariants, where there are any.
+    #[serde(default)]
+    only: Vec<String>,
+    /// The YAML of a list of cases to begin with.
+    #[serde(default)]
+    examples: Option<String>,
+    /// A case file: this case and no other.
+    #[serde(default)]
+    case: Option<PathBuf>,
+    /// Where findings and journals go; nowhere where it is absent.
+    #[serde(default)]
+    state: Option<PathBuf>,
+    /// How to check a kept case again, with `{file}` in it.
+    replay: String,
+    /// Where the component is declared.
+    #[serde(default)]
+    location: Option<(PathBuf, usize)>,
+}
+
+pub(super) fn run() -> Done {
+    match check() {
+        Ok((report, html)) => {
+            let mut text = Vec::new();
+            for component in &report.components {
+                write_component(&mut text, component, Paint::default())?;
+            }
+            say("report", [
+                ("report", report.json()),
+                ("text", String::from_utf8_lossy(&text).into_owned()),
+                ("html", html),
+            ]);
+            Ok(report.exit_code())
+        }
+        Err(error) => {
+            let [problem, message] = ["bad-job".to_owned(), error.to_string()];
+            say("refused", [("problem", problem), ("message", message)]);
+            Ok(ExitCode::CouldNotRun)
+        }
+    }
+}
+
+fn say<const N: usize>(kind: &str, texts: [(&str, String); N]) {
+    let mut message = Message::new(kind);
+    texts.into_iter().for_each(|(key, text)| message.text(key, text));
+    parent::tell(&wire::encode(&[], message.texts, Dtype::F64));
+}
+
+fn check() -> Result<(Report, String), Error> {
+    let job = hear_job()?;
+    let manifest = Manifest::parse(Path::new(""), &job.manifest).map_err(|error| plain(&error))?;
+    let [declared] = &manifest.components[..] else {
+        return Err(Error::new("expected a manifest with one component"));
+    };
+    let started = Instant::now();
+    let mut subject = subject(&job, &manifest, declared)?;
+    let budget = Budget {
+        cases: job.cases,
+        seed: job.seed,
+        time: job.time_ms.map(Duration::from_millis),
+    };
+    let mut reports = Vec::new();
+    for place in declared.places(None) {
+        let mut report = match &job.case {
+            None => check::run(&mut subject, place, &budget, &|_| ())?,
+            Some(path) => {
+                let file = CaseFile::read_of(declared.contract, path)?;
+                check::run_on(&mut subject, place, &file.case.rounded(place.dtype))?
+            }
+        };
+        report.location = job.location.as_ref().map(|(path, line)| Location::new(path, *line));
+        reports.push(report);
+    }
+    let report = Report::new(job.seed, None, started, reports);
+    let html = html::page(&report);
+    Ok((report, html))
+}
+
+/// The job, which is the first message.
+fn hear_job() -> Result<Job, Error> {
+    let wrong = |why: String| Error::new(format!("a job was not understood: {why}"));
+    let bytes = parent::hear(LARGEST_JOB).map_err(|error| wrong(error.to_string()))?;
+    let message = Message::decode(&bytes).map_err(wrong)?;
+    let version = env!("CARGO_PKG_VERSION");
+    match (message.get("kind"), message.get("version")) {
+        // A package that runs from a checkout has no version.
+        ("job", theirs) if theirs == version || theirs.is_empty() => {}
+        ("job", theirs) => {
+            let why = format!("the command is {version}, the package {theirs}");
+            return Err(Error::new(why));
+        }
+        (kind, _) => return Err(wrong(format!("expected `job`, found `{kind}`"))),
+    }
+    serde_json::from_str(message.get("job")).map_err(|error| wrong(error.to_string()))
+}
+
+/// The component, which the parent process runs.
+fn subject(job: &Job, manifest: &Manifest, declared: &Declared) -> Result<Subject, Error> {
+    let Target::Python(target) = &declared.target else {
+        return Err(Error::new("expected a target `python:…`"));
+    };
+    let contract = declared.contract;
+    let process = Process::driven(contract, target, declared.signature, manifest.python());
+    let component = Box::new(process.taking(&declared.answer_columns, &declared.args));
+    let mut only = Vec::new();
+    for id in &job.only {
+        only.push(contract.invariant_called(id).map_err(Error::new)?.id.to_owned());
+    }
+    let known = Subject::declared(manifest, declared);
+    Ok(Subject {
+        component: Journaled::new(component),
+        manifest: None,
+        state: job.state.clone(),
+        replay: Some(job.replay.clone()),
+        first: examples(job, declared)?,
+        only,
+        ..known
+    })
+}
+
+/// The cases to begin with.
+fn examples(job: &Job, declared: &Declared) -> Result<Vec<Shared>, Error> {
+    let Some(text) = &job.examples else { return Ok(Vec::new()) };
+    let document = Document::new(text);
+    let length = document.read::<Vec<HashMap<String, serde_yaml::Value>>>()?.len();
+    let contract = declared.contract;
+    (0..length)
+        .map(|index| {
+            let make = |get: Source<'_, Value>| contract.case(get);
+            yaml::record_at(&document, &[Step::Item(index)], &contract.inputs(), make)
+                .map_err(|error| error.within(format!("examples[{index}]")))
+        })
+        .collect()
+}
+
+/// An error in what Python made of its arguments, without a place in a text that nobody sees.
+fn plain(error: &Error) -> Error {
+    let text = error.to_string();
+    let rest = text.strip_prefix("component `").and_then(|rest| rest.split_once("`: "));
+    Error::new(rest.map_or(&*text, |(_, rest)| rest))
+}

@@ -1,0 +1,202 @@
+"""Contracts with their options, as checks and as decorators of tests."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import functools
+import inspect
+import typing
+
+from ._errors import Broken, UsageError
+
+# The settings of a check, with their defaults. `Contract.settings` says what they mean.
+SETTINGS = {
+    "places": None,
+    "cases": 256,
+    "seed": 0,
+    "time": None,
+    "tolerance": 1.0,
+    "skip": {},
+    "known": {},
+    "only": [],
+    "arrays": None,
+    "signature": "by-name",
+    "answer_columns": [],
+    "names": {},
+    "examples": [],
+    "timeout": 10.0,
+    "isolate": False,
+    "name": None,
+}
+
+
+class Contract:
+    """A contract with its options: `shakedown.PolicyLoss(clip_low=0.2)`, or by its name,
+    `shakedown.contract("policy-loss", clip_low=0.2)`.
+
+    As a decorator it makes a test of a function that gets the inputs and options that it names and
+    returns the outputs: a value, a tuple in their order, or a dict. Its other parameters are
+    fixtures, set up once for the whole check.
+    """
+
+    id: typing.ClassVar[str]
+    inputs: typing.ClassVar[tuple[str, ...]]
+    options: dict[str, object]
+    """The options as they were written; the others have the contract's defaults."""
+
+    def __new__(cls, *args: object, **options: object) -> Contract:
+        if cls is Contract:
+            raise UsageError("Contract is made by `shakedown.contract(NAME)` or by its own class")
+        if args:
+            raise UsageError(f"{cls.id}: options are keyword arguments, found {args[0]!r}")
+        for name in options:
+            if name not in cls.option_names():
+                raise UsageError(f"{cls.id}: options: {unknown('key', name, cls.option_names())}")
+        self = super().__new__(cls)
+        self.options = options
+        self._settings = {}
+        return self
+
+    @classmethod
+    def option_names(cls) -> list[str]:
+        """The names of all options of the contract."""
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Contract) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str, str]:
+        return self.id, repr(sorted(self.options.items())), repr(sorted(self._settings.items()))
+
+    def __repr__(self) -> str:
+        def written(values: dict[str, object]) -> str:
+            return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+        settings = f".settings({written(self._settings)})" if self._settings else ""
+        return f"shakedown.{type(self).__name__}({written(self.options)}){settings}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.id, self.options, self._settings)
+
+    def settings(self, **settings: object) -> Contract:
+        """The same contract, checked in another way: a copy.
+
+        places: list[str]           where, one test for each: `["cpu/f32", "cuda/bf16"]`; the
+                                    default is `cpu/f32`, or what SHAKEDOWN_PLACES says
+        cases: int = 256            random cases after the corners
+        seed: int = 0               of the random cases
+        time: float | None          seconds for drawing cases; regressions always run
+        tolerance: float = 1.0      a factor on every tolerance, which the report mentions
+        skip, known: dict[str, str] invariant -> why it is left out, or why it is expected to fail
+        only: list[str]             these invariants and no others
+        arrays: "torch" | "numpy" | "list" | None   what the function gets; None: torch where it
+                                    can be imported, else numpy, else lists
+        signature: "by-name" | "trl" | "trl-chat" | "verl"   of a reward function
+        answer_columns: list[str]   the columns with the gold answers, under `trl` and `trl-chat`
+        names: dict[str, str]       an input or option -> the function's own name for it
+        examples: list[dict]        cases to begin with, values by the name of the input
+        timeout: float | None = 10  seconds that a call may take
+        isolate: bool = False       calls in a forked child, which may crash or hang
+        name: str | None            in reports; the default is the test's or the function's
+        """
+        for name in settings:
+            if name not in SETTINGS:
+                raise UsageError(f"{self.id}: settings: {unknown('key', name, list(SETTINGS))}")
+        other = copy.copy(self)
+        other._settings = {**self._settings, **settings}
+        return other
+
+    def _with(self, options: dict[str, object]) -> Contract:
+        """The same with more options, none of which is given already."""
+        twice = [name for name in options if name in self.options]
+        if twice:
+            why = "is parametrised, and given to the contract too"
+            raise UsageError(f"{self.id}: options: `{twice[0]}` {why}")
+        return _again(self.id, {**self.options, **options}, self._settings)
+
+    def check(self, function: typing.Callable[..., object]):
+        """Checks a function and gives the report.
+
+        Raises Broken unless every invariant holds.
+        """
+        __tracebackhide__ = True
+        report = self.report(function)
+        report.verify()
+        return report
+
+    def report(self, function: typing.Callable[..., object]):
+        """Checks a function and gives the report, whatever it says."""
+        from . import _drive
+
+        return _drive.check(self, function)
+
+    def cases(self, n: int = 256, seed: int = 0, place: str = "cpu/f32") -> list[dict]:
+        """Cases by the name of the input: the corners first, then `n` drawn."""
+        from . import _cases
+
+        return _cases.cases(self, n, seed, place)
+
+    def strategy(self, n: int = 256, seed: int = 0, place: str = "cpu/f32"):
+        """A strategy of Hypothesis that gives these cases, and shrinks towards the simplest."""
+        from hypothesis import strategies
+
+        return strategies.sampled_from(self.cases(n, seed, place))
+
+    def __call__(self, function: typing.Callable[..., object]) -> typing.Callable[..., None]:
+        """Makes a test of a function."""
+
+        @functools.wraps(function)
+        def test(*args, **kwargs):
+            __tracebackhide__ = True
+            contract = test.shakedown
+            options = {name: kwargs.pop(name) for name in test.parametrised}
+            if options:
+                contract = contract._with(options)
+            if test.has_places:
+                contract = contract.settings(places=[kwargs.pop("place")])
+            contract.check(functools.partial(function, *args, **kwargs))
+
+        given = {*self.inputs, *self.option_names(), *self._settings.get("names", {}).values()}
+        parameters = inspect.signature(function).parameters.values()
+        wanted = [p for p in parameters if p.name not in given and p.default is p.empty]
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        wanted = [p for p in wanted if p.kind not in kinds]
+        test.__signature__ = inspect.Signature(wanted)
+        test.shakedown = self
+        test.parametrised = []
+        test.has_places = False
+        return test
+
+
+def _again(name, options, settings):
+    contract_ = contract(name, **options)
+    return contract_.settings(**settings) if settings else contract_
+
+
+def contract(name: str, **options: object) -> Contract:
+    """The contract of a name, with options: `contract("policy-loss", clip_low=0.2)`."""
+    from ._contracts import BY_ID
+
+    if name not in BY_ID:
+        raise UsageError(unknown("contract", name, list(BY_ID)))
+    return BY_ID[name](**options)
+
+
+def check(function: typing.Callable[..., object], contract_: Contract | str, **settings: object):
+    """`contract.settings(**settings).check(function)`; the contract may be a name."""
+    __tracebackhide__ = True
+    chosen = contract(contract_) if isinstance(contract_, str) else contract_
+    return chosen.settings(**settings).check(function)
+
+
+def unknown(kind, name, known):
+    """What is said of a name that is not known: the nearest one, or all where they are few."""
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    listed = "`, `".join(known)
+    expected = f", expected one of `{listed}`" if len(known) <= 14 else ""
+    return f"unknown {kind} `{name}`{expected}{hint}"

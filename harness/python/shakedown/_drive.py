@@ -1,0 +1,529 @@
+"""One check: starts the engine, and answers its calls in this process, in this thread."""
+
+import contextlib
+import functools
+import importlib.util
+import json
+import math
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from . import _command, _report, _serve
+from ._contract import SETTINGS
+from ._errors import EngineError, UsageError
+
+STATE = ".shakedown"
+LAST_WORDS = 2000  # bytes of the engine's standard error
+
+
+class Surroundings:
+    """What a check takes from where it runs: the plugin of pytest sets it."""
+
+    folder = None  # holds `.shakedown` and `corpora`; None: the working folder
+    corpora = "corpora"
+    overrides = {}  # settings that come before those in the code
+    defaults = {}  # settings that come after
+    name = None  # of the test
+    replay = None  # how to run the test again on a case, with `{file}` in it
+    case = None  # a case file: this case and no other
+    passes_on = ()  # exceptions that end a check, besides those of Python itself
+    is_debugged = False  # a debugger stands in a call: no limit applies
+    tell = staticmethod(lambda report: None)  # what is done with every report
+
+
+here = Surroundings()
+
+
+def check(contract, function):
+    """Checks a function and gives the report."""
+    settings = {**SETTINGS, **here.defaults, **contract._settings, **here.overrides}
+    arrays = settings["arrays"] or first_library(contract)
+    places = os.environ.get("SHAKEDOWN_PLACES", "").split(",")
+    places = [place for place in places if place] or settings["places"] or ["cpu/f32"]
+    target, location = where(function)
+    name = settings["name"] or here.name or target.rpartition(":")[2]
+    component = {
+        "name": name,
+        "contract": contract.id,
+        "target": target,
+        "signature": settings["signature"],
+        "places": list(places),
+        "tolerance": settings["tolerance"],
+        "options": contract.options,
+        "skip": settings["skip"],
+        "known": settings["known"],
+    }
+    if settings["answer_columns"]:
+        component["answer_columns"] = list(settings["answer_columns"])
+    if settings["names"]:
+        component["args"] = settings["names"]
+    folder = here.folder or os.getcwd()
+    manifest = {
+        "version": 1,
+        "python": {"arrays": arrays},
+        "corpora": os.path.join(folder, here.corpora),
+        "components": [component],
+    }
+    job = {
+        "manifest": yaml(manifest),
+        "cases": settings["cases"],
+        "seed": settings["seed"],
+        "only": list(settings["only"]),
+        "state": state_in(folder),
+        "replay": here.replay or "call `check` again with `examples`",
+        "location": location,
+    }
+    if settings["time"] is not None:
+        job["time_ms"] = round(1000 * settings["time"])
+    if settings["examples"]:
+        job["examples"] = yaml([plain(example) for example in settings["examples"]])
+    if here.case:
+        job["case"] = os.path.abspath(here.case)
+    with Engine() as engine, as_alone(settings["seed"], arrays):
+        host = Isolated if settings["isolate"] else Host
+        with host(function, settings["timeout"]) as served:
+            try:
+                report = _report.parsed(engine.run(job, served), served.finals)
+            except Refused as refused:
+                raise UsageError(f"{contract.id}: {refused}") from None
+    report.warnings += served.warnings
+    here.tell(report)
+    return report
+
+
+def first_library(contract):
+    """The first library of arrays that can be imported."""
+    for name in ("torch", "numpy"):
+        if name in sys.modules or importlib.util.find_spec(name):
+            return name
+    return "list"
+
+
+def where(function):
+    """A function as the target of a manifest, and the file and line of it."""
+    source = _serve.source_of(function)
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
+    name = name.replace("<locals>.", "")
+    file = os.path.relpath(source["file"]) if source else getattr(inner, "__module__", "unknown")
+    location = [source["file"], int(source["line"])] if source else None
+    return f"python:{file}:{name}", location
+
+
+def state_in(folder):
+    """The folder of findings and journals, which git does not see."""
+    state = os.path.join(folder, STATE)
+    ignore = os.path.join(state, ".gitignore")
+    if not os.path.exists(ignore):
+        os.makedirs(state, exist_ok=True)
+        with open(ignore, "w", encoding="utf-8") as file:
+            file.write("*\n")
+    return state
+
+
+def plain(value):
+    """Arrays as lists, inside of what they are in."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def yaml(value):
+    """A value as YAML: JSON, with the numbers that JSON lacks."""
+    if isinstance(value, dict):
+        items = [f"{json.dumps(str(key))}: {yaml(item)}" for key, item in value.items()]
+        return "{" + ", ".join(items) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(yaml, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if hasattr(value, "tolist"):
+        return yaml(value.tolist())
+    try:
+        return json.dumps(value)
+    except TypeError:
+        raise UsageError(f"{value!r} is not a number, a text, a list or a dict") from None
+
+
+class Refused(Exception):
+    """The engine does not take a job."""
+
+
+class Engine:
+    """The command, which asks on its standard output and hears on its standard input."""
+
+    def __enter__(self):
+        self.path = _command.find()
+        self.stderr = tempfile.TemporaryFile()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.stderr}
+        try:
+            self.process = subprocess.Popen([self.path, "drive"], **pipes)
+        except OSError as error:
+            raise EngineError(f"cannot start {self.path}: {error}") from None
+        self.calls = 0
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.stderr.close()
+
+    def run(self, job, served):
+        """Does a job: the texts of the engine's last message."""
+        wire = _serve.Wire(
+            os.dup(self.process.stdout.fileno()), self.process.stdin.fileno()
+        )
+        with contextlib.closing(wire.source):
+            try:
+                first = {"kind": "job", "shakedown": _serve.VERSION, "job": json.dumps(job)}
+                first["version"] = _command.version() or ""
+                os_write(wire.sink, _serve.message(first))
+                return self.answer(wire, served)
+            except (BrokenPipeError, _serve.Refused) as error:
+                raise self.died(error) from None
+
+    def answer(self, wire, served):
+        while True:
+            request = wire.receive()
+            if request is None:
+                raise self.died()
+            kind = request[0].kind
+            if kind == "report":
+                return request[0].meta
+            if kind == "refused":
+                raise Refused(request[0].meta["message"])
+            if kind == "load":
+                wire.requests = 1  # it is counted anew
+                reply = served.load(request[0])
+            else:
+                self.calls += 1
+                reply = served.call(*request)
+            wire.send(*reply)
+
+    def died(self, error=None):
+        """What is known of the end of the engine."""
+        if isinstance(error, _serve.Refused):
+            why = f"said what is no message: {error.reply['message']}"
+        else:
+            code = self.process.wait()
+            why = "ended" if code == 0 else f"ended ({_serve.death(code)})"
+        self.stderr.seek(0, os.SEEK_END)
+        self.stderr.seek(max(0, self.stderr.tell() - LAST_WORDS))
+        words = self.stderr.read().decode("utf-8", "replace").strip()
+        words = f":\n{words}" if words else ""
+        return EngineError(f"the engine {why} after {self.calls} calls{words}")
+
+
+def os_write(sink, data):
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(sink, rest) :]
+
+
+class Final:
+    """The last call on the smallest case of a finding."""
+
+    def __init__(self, component, invariant, request, error):
+        self.component, self.invariant = component, invariant
+        self.request, self.error = request, error
+
+    def inputs(self):
+        """What the function got, made anew."""
+        return self.component.given(*self.request)[0]
+
+    def again(self):
+        """Calls the function."""
+        options = self.request[0].field("options")
+        return self.component.run({**options, **self.inputs()})
+
+
+class Host:
+    """Serves a function in this process."""
+
+    def __init__(self, function, timeout):
+        self.function, self.timeout = function, timeout
+        self.finals, self.warnings = [], []
+        self.component = None
+
+    def __enter__(self):
+        self.alarm = Alarm(self.timeout)
+        self.alarm.__enter__()
+        if self.timeout is not None and not self.alarm.is_possible:
+            what = "calls have no time limit: it needs the main thread, and a POSIX system"
+            self.warnings.append(what)
+        return self
+
+    def __exit__(self, *_):
+        self.alarm.__exit__()
+
+    def load(self, header):
+        """The reply to `load`."""
+        try:
+            self.component = _serve.Component(header, self.function)
+            self.component.passed_on = passed_on()
+            return (self.component.loaded(),)
+        except _serve.Refused as refused:
+            return (refused.reply,)
+
+    def call(self, header, data):
+        """The reply to `call`."""
+        component = self.component
+        if "final" not in header.meta:
+            return self.answer(header, data)
+        reply = self.answer(header, data)
+        self.finals.append(Final(component, header.meta["final"], (header, data), component.error))
+        return reply
+
+    def answer(self, header, data):
+        try:
+            with self.alarm.armed():
+                return self.component.call(header, data)
+        except TimeUp:
+            return (timed_out(self.timeout),)
+
+
+def timed_out(seconds):
+    return {"kind": "timed-out", "limit_ms": str(round(1000 * seconds))}
+
+
+def passed_on():
+    """The exceptions that are not the component's."""
+    return (KeyboardInterrupt, unittest.SkipTest, GeneratorExit, TimeUp, *here.passes_on)
+
+
+class TimeUp(BaseException):
+    """A call takes too long."""
+
+
+class Alarm:
+    """A time limit by SIGALRM, which leaves that of others as it was.
+
+    It interrupts loops, sleeps and regular expressions, also under `except Exception`.
+    """
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        is_main = threading.current_thread() is threading.main_thread()
+        self.is_possible = is_main and hasattr(signal, "setitimer")
+        self.is_armed = False
+
+    def __enter__(self):
+        if not self.is_possible:
+            return self
+        self.theirs = signal.getsignal(signal.SIGALRM)
+        left, self.interval = signal.setitimer(signal.ITIMER_REAL, 0)
+        self.theirs_at = time.monotonic() + left if left else math.inf
+        signal.signal(signal.SIGALRM, self.rings)
+        self.rest()
+        return self
+
+    def __exit__(self, *_):
+        if not self.is_possible:
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.theirs)
+        if self.theirs_at < math.inf:
+            left = max(self.theirs_at - time.monotonic(), 1e-6)
+            signal.setitimer(signal.ITIMER_REAL, left, self.interval)
+
+    @contextlib.contextmanager
+    def armed(self):
+        """Raises TimeUp in what it surrounds, once the time is up."""
+        if not self.is_possible or self.seconds is None or is_debugged():
+            yield
+            return
+        self.is_armed = True
+        left = min(self.seconds, max(self.theirs_at - time.monotonic(), 1e-6))
+        # Again and again, as the first one may fall into a bare `except`.
+        signal.setitimer(signal.ITIMER_REAL, left, 0.2)
+        try:
+            yield
+        finally:
+            self.is_armed = False
+            self.rest()
+
+    def rest(self):
+        """Between two calls only the limit of others applies."""
+        left = self.theirs_at - time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6) if left < math.inf else 0)
+
+    def rings(self, number, frame):
+        if time.monotonic() >= self.theirs_at:
+            self.theirs_at = math.inf
+            if callable(self.theirs):
+                self.theirs(number, frame)
+        elif self.is_armed and not is_debugged():
+            raise TimeUp
+
+
+def is_debugged():
+    """Whether somebody may stand in a call."""
+    debugpy = sys.modules.get("debugpy")
+    return here.is_debugged or bool(debugpy and debugpy.is_client_connected())
+
+
+class Isolated(Host):
+    """Serves a function in forked children of this process, which may crash or hang."""
+
+    def __enter__(self):
+        torch = sys.modules.get("torch")
+        if not hasattr(os, "fork"):
+            raise UsageError("isolate: there is no fork on this system")
+        if torch and torch.cuda.is_initialized():
+            raise UsageError("isolate: CUDA is initialised in this process, and does not fork")
+        self.child = None
+        return self
+
+    def __exit__(self, *_):
+        self.end_child()
+
+    def load(self, header):
+        if header.meta.get("device", "cpu") != "cpu":
+            what = "isolate: a forked child has no CUDA"
+            return ({"kind": "refused", "problem": "device-missing", "message": what},)
+        return super().load(header)
+
+    def answer(self, header, data):
+        if self.child is None:
+            self.child = Child(self.component)
+        reply = self.child.ask(header, data, None if is_debugged() else self.timeout)
+        if self.child.is_over:
+            self.end_child()
+        return reply
+
+    def end_child(self):
+        if self.child is not None:
+            self.child.end()
+            self.child = None
+
+
+class Child:
+    """A forked child that answers calls over two pipes."""
+
+    def __init__(self, component):
+        self.is_over = False
+        requests, ask = os.pipe()
+        answer, replies = os.pipe()
+        _serve.flush()
+        with _serve.warnings.catch_warnings():
+            _serve.warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+            self.process = os.fork()
+        if self.process == 0:
+            os.close(ask)
+            os.close(answer)
+            serve_in_child(component, requests, replies)  # does not come back
+        os.close(requests)
+        os.close(replies)
+        self.ask_at, self.answer_at = ask, open(answer, "rb", buffering=0)
+
+    def ask(self, header, data, seconds):
+        """The reply to a call, also where there is none."""
+        raw = header.raw
+        try:
+            os_write(self.ask_at, struct.pack("<Q", len(raw)) + raw + data)
+        except BrokenPipeError:
+            return self.ended()
+        poll = _serve.select.poll()
+        poll.register(self.answer_at, _serve.select.POLLIN)
+        if not poll.poll(None if seconds is None else 1000 * seconds):
+            self.is_over = True
+            return (timed_out(seconds),)
+        reply = self.receive()
+        return self.ended() if reply is None else reply
+
+    def receive(self):
+        """A reply as `Wire.send` takes it."""
+        prefix = self.read(8)
+        if prefix is None:
+            return None
+        raw = self.read(struct.unpack("<Q", prefix)[0])
+        if raw is None:
+            return None
+        header = _serve.Header(raw)
+        data = self.read(header.size)
+        if data is None:
+            return None
+        tensors = [(n, d, s, data[begin:end]) for n, d, s, begin, end in header.tensors]
+        return header.meta, tensors
+
+    def read(self, size):
+        parts = bytearray()
+        while len(parts) < size:
+            part = self.answer_at.read(size - len(parts))
+            if not part:
+                return None
+            parts += part
+        return bytes(parts)
+
+    def ended(self):
+        self.is_over = True
+        _, status = os.waitpid(self.process, 0)
+        self.process = None
+        return (_serve.died(os.waitstatus_to_exitcode(status)),)
+
+    def end(self):
+        if self.process is not None:
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+        os.close(self.ask_at)
+        self.answer_at.close()
+
+
+def serve_in_child(component, requests, replies):
+    """Answers calls until the parent has gone."""
+    status = 1
+    try:
+        _serve.faulthandler.disable()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        component.passed_on = ()
+        wire = _serve.Wire(requests, replies)
+        while True:
+            request = wire.receive()
+            if request is None:
+                status = 0
+                break
+            wire.send(*component.call(*request))
+    finally:
+        os._exit(status)
+
+
+@contextlib.contextmanager
+def as_alone(seed, arrays):
+    """Seeds what gives random numbers, holds torch to one thread, and puts all back."""
+    if arrays == "torch":
+        with contextlib.suppress(ImportError):
+            importlib.import_module("torch")
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+    states = random.getstate(), numpy and numpy.get_state(), torch and torch.get_rng_state()
+    threads = torch and torch.get_num_threads()
+    random.seed(seed)
+    if numpy:
+        numpy.seed(seed % 2**32)
+    if torch:
+        torch.default_generator.manual_seed(seed)
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        if numpy:
+            numpy.set_state(states[1])
+        if torch:
+            torch.set_rng_state(states[2])
+            torch.set_num_threads(threads)

@@ -1,0 +1,140 @@
+"""What a check says."""
+
+from __future__ import annotations
+
+import html
+import json
+import typing
+
+from ._errors import Broken, UsageError
+
+
+class Finding:
+    """One invariant that does not hold."""
+
+    def __init__(self, entry: dict, final) -> None:
+        self.invariant: str = entry["invariant"]
+        self.bug: int = entry["bug"]
+        self.claim: str = entry["claim"]
+        self.found: str = entry["found"]
+        self.case: dict = entry["case"]
+        """The smallest case, by the name of the input."""
+        self.output: dict | None = entry["output"]
+        self.expected: dict = entry["expected"]
+        self.diagnosis: list[dict] = entry["diagnosis"]
+        self.case_file: str | None = entry["case_file"]
+        self._final = final
+
+    @property
+    def inputs(self) -> dict[str, object]:
+        """What the function got for the smallest case."""
+        return self._needed().inputs()
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the function raised there, if it did."""
+        return self._final.error if self._final else None
+
+    def call(self) -> object:
+        """Calls the function again on the smallest case: for a breakpoint."""
+        return self._needed().again()
+
+    def _needed(self):
+        if self._final is None:
+            raise UsageError(f"{self.invariant}: there was no call on the smallest case")
+        return self._final
+
+    def __repr__(self) -> str:
+        return f"<Finding {self.invariant}: {self.found.splitlines()[0]}>"
+
+
+class Report:
+    """What a check says; true where everything holds."""
+
+    def __init__(self, text: str, page: str, report: dict, finals: list) -> None:
+        self.text = text
+        """For people, as the command prints it."""
+        self.html = page
+        """The same as one page that loads nothing."""
+        self._report = report
+        components = report["components"]
+        self.name: str = components[0]["name"]
+        self.contract: str = components[0]["contract"]
+        self.places: list[str] = [one["place"] for one in components]
+        statuses = [one["status"] for one in components]
+        order = ["fail", "error", "pass", "skipped"]
+        self.status: str = min(statuses, key=order.index)
+        """`pass`, `fail`, `error` or `skipped`."""
+        self.reason: str | None = components[statuses.index(self.status)]["reason"]
+        self.cases: int = sum(one["cases"] for one in components)
+        self.calls: int = sum(one["calls"] for one in components)
+        self.warnings: list[str] = [text for one in components for text in one["warnings"]]
+        self.invariants: list[dict] = [it for one in components for it in one["invariants"]]
+        self.findings: list[Finding] = []
+        rest = list(finals)
+        for entry in [finding for one in components for finding in one["findings"]]:
+            final = next((one for one in rest if one.invariant == entry["invariant"]), None)
+            if final:
+                rest.remove(final)
+            self.findings.append(Finding(entry, final))
+
+    def __bool__(self) -> bool:
+        return self.status == "pass"
+
+    @property
+    def json(self) -> dict:
+        """The report in the schema `shakedown/report/1`."""
+        return self._report
+
+    def verify(self) -> None:
+        """Raises what is wrong: Broken for findings, UsageError where nothing could be checked."""
+        __tracebackhide__ = True
+        if self.status == "fail":
+            broken = Broken(self)
+            error = self.findings[0].error if self.findings else None
+            if error is not None:
+                broken.__cause__ = error.__cause__
+                raise broken.with_traceback(_of_the_user(error.__traceback__))
+            raise broken
+        if self.status == "error":
+            raise UsageError(f"{self.contract}: {self.name}: {self.reason}")
+        if self.status == "skipped":
+            raise Skipped(self)
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.name} at {self.places}: {self.status}>"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html, quote=True)
+        style = "width:100%;height:40em;border:0"
+        return f'<iframe srcdoc="{page}" sandbox style="{style}"></iframe>'
+
+
+class Skipped(UsageError):
+    """The place is not here, or no invariant applies."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(f"{report.contract}: {report.name}: {report.reason}")
+        self.report = report
+
+
+Finding.__module__ = Report.__module__ = "shakedown"
+
+
+def _of_the_user(trace):
+    """The part of a traceback that begins in the function under test."""
+    here = __package__
+    while trace and trace.tb_frame.f_globals.get("__package__") == here:
+        trace = trace.tb_next
+    return trace
+
+
+def parsed(message: dict[str, str], finals: list) -> Report:
+    """The report in the engine's last message."""
+    return Report(message["text"], message["html"], json.loads(message["report"]), finals)
+
+
+__all__: typing.Sequence[str] = ["Finding", "Report"]

@@ -1,0 +1,208 @@
+"""The plugin of pytest. It imports nothing but pytest until a contract or a manifest is met."""
+
+import pytest
+
+# Options of the command line, which are keys of the ini file too.
+OPTIONS = [
+    ("cases", int, "random cases for each check"),
+    ("seed", int, "of the random cases"),
+    ("places", str, "where to check: cpu/f32,cuda/bf16"),
+]
+MINE = pytest.StashKey()
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("shakedown", "contracts of RL post-training components")
+    for name, _, what in OPTIONS:
+        group.addoption(f"--shakedown-{name}", metavar=name.upper(), help=what)
+        parser.addini(f"shakedown_{name}", help=what)
+    what = "call components in forked children, which may crash or hang"
+    group.addoption("--shakedown-isolate", action="store_true", default=None, help=what)
+    parser.addini("shakedown_isolate", type="bool", default=False, help=what)
+    what = "check this case and no other, in the selected tests of its contract"
+    group.addoption("--shakedown-case", metavar="FILE", help=what)
+    what = "write one JSON report of all checks, for `shakedown merge-reports`"
+    group.addoption("--shakedown-report", metavar="FILE", help=what)
+    what = "the folder of kept cases, from the root folder"
+    parser.addini("shakedown_corpora", default="corpora", help=what)
+    what = "collect `shakedown.yaml` files too"
+    parser.addini("shakedown_manifest", type="bool", default=False, help=what)
+
+
+def pytest_configure(config):
+    config.stash[MINE] = Mine(config)
+
+
+class Mine:
+    """What the plugin knows of a session."""
+
+    def __init__(self, config):
+        self.config = config
+        self.folder = str(config.rootpath)
+        self.overrides = {}
+        for name, kind, _ in OPTIONS:
+            text = config.getoption(f"shakedown_{name}") or config.getini(f"shakedown_{name}")
+            if text:
+                self.overrides[name] = self.value(name, kind, text)
+        if config.getoption("shakedown_isolate") or config.getini("shakedown_isolate"):
+            self.overrides["isolate"] = True
+        self.case = config.getoption("shakedown_case")
+        self.contract = contract_of(self.case) if self.case else None
+        # On the command line means before the code, in the ini file after it.
+        given = [name for name in self.overrides if config.getoption(f"shakedown_{name}", None)]
+        self.defaults = {n: v for n, v in self.overrides.items() if n not in given}
+        self.overrides = {n: v for n, v in self.overrides.items() if n in given}
+        self.reports = []
+
+    def value(self, name, kind, text):
+        if name == "places":
+            return text.split(",")
+        try:
+            return kind(text)
+        except ValueError:
+            raise pytest.UsageError(f"shakedown_{name}: expected a number, found `{text}`") from None
+
+    def surround(self, item, drive):
+        """Tells a check where it runs."""
+        here = drive.here
+        here.folder, here.name = self.folder, item.nodeid
+        here.corpora = self.config.getini("shakedown_corpora")
+        here.overrides, here.defaults = self.overrides, self.defaults
+        here.replay = f"pytest {quoted(item.nodeid)} --shakedown-case {{file}}"
+        here.case = self.case
+        outcomes = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
+        here.passes_on = outcomes
+        here.tell = lambda report: item.user_properties.append(("shakedown", report.json))
+
+
+def quoted(text):
+    import shlex
+
+    return shlex.quote(text)
+
+
+def contract_of(path):
+    """The contract of a case file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line for line in file if line.startswith("contract:")]
+    except OSError as error:
+        raise pytest.UsageError(f"--shakedown-case: {error}") from None
+    if not lines:
+        raise pytest.UsageError(f"--shakedown-case: {path} is no case file")
+    return lines[0].partition(":")[2].strip()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector, name, obj):
+    test = getattr(obj, "shakedown", None) and obj
+    if test is None or not hasattr(test, "parametrised"):
+        return
+    # Here all marks are known: of the function, of its class, of its module.
+    marks = [*getattr(test, "pytestmark", ()), *collector.iter_markers("parametrize")]
+    names = []
+    for mark in marks:
+        if mark.name == "parametrize":
+            argnames = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
+            split = argnames.split(",") if isinstance(argnames, str) else argnames
+            names += [one.strip() for one in split]
+    options = test.shakedown.option_names()
+    test.parametrised = [one for one in dict.fromkeys(names) if one in options]
+    twice = [one for one in test.parametrised if one in test.shakedown.options]
+    if twice:
+        why = f"the option `{twice[0]}` is parametrised, and given to the contract too"
+        raise collector.CollectError(f"{name}: {why}")
+    mine = collector.config.stash[MINE]
+    test.has_places = len(places_of(test, mine)) > 1
+    add_parameters(test, [*test.parametrised, *(["place"] if test.has_places else [])])
+
+
+def places_of(test, mine):
+    import os
+
+    asked = [one for one in os.environ.get("SHAKEDOWN_PLACES", "").split(",") if one]
+    asked = asked or mine.overrides.get("places") or test.shakedown._settings.get("places")
+    return asked or mine.defaults.get("places") or []
+
+
+def add_parameters(test, names):
+    import inspect
+
+    signature = test.__signature__
+    missing = [name for name in names if name not in signature.parameters]
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in missing]
+    test.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])
+
+
+def pytest_generate_tests(metafunc):
+    test = metafunc.function
+    if getattr(test, "has_places", False) and "place" in metafunc.fixturenames:
+        metafunc.parametrize("place", places_of(test, metafunc.config.stash[MINE]))
+
+
+def contract_of_item(item):
+    function = getattr(item, "function", None)
+    return getattr(function, "shakedown", None) if hasattr(function, "parametrised") else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    mine = config.stash[MINE]
+    if mine.case is None:
+        return
+    kept = [item for item in items if getattr(contract_of_item(item), "id", None) == mine.contract]
+    if not kept:
+        why = f"no selected test has the contract {mine.contract} of {mine.case}"
+        raise pytest.UsageError(f"--shakedown-case: {why}")
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    import sys
+
+    drive = sys.modules.get("shakedown._drive")
+    if drive is None and "shakedown._contract" in sys.modules:
+        from . import _drive as drive
+    if drive is None:
+        yield
+        return
+    before, drive.here = drive.here, drive.Surroundings()
+    item.config.stash[MINE].surround(item, drive)
+    try:
+        yield
+    finally:
+        drive.here = before
+
+
+def pytest_enter_pdb():
+    import sys
+
+    drive = sys.modules.get("shakedown._drive")
+    if drive is not None:
+        drive.here.is_debugged = True
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    import sys
+
+    outcome = yield
+    if call.excinfo is None or "shakedown._errors" not in sys.modules:
+        return
+    from ._errors import Broken
+    from ._report import Skipped
+
+    report, error = outcome.get_result(), call.excinfo.value
+    if isinstance(error, Broken):
+        text = error.report.text
+        raised = any(finding.error is not None for finding in error.report.findings[:1])
+        shown = f"{report.longreprtext}\n{text}" if raised else text
+        report.longrepr = shown.rstrip("\n")
+    elif isinstance(error, Skipped):
+        report.outcome = "skipped"
+        path, line, _ = item.location
+        report.longrepr = (str(path), (line or 0) + 1, f"Skipped: {error.report.reason}")
+
+
