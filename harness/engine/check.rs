@@ -223,7 +223,7 @@ fn run_over(
             Cut::Interrupted => format!("checked on {cases} of {planned} cases: interrupted"),
         });
     }
-    let all_given = report.cases == report.planned;
+    let all_given = only.is_none() && report.cases == report.planned;
     for (class, count) in classes.iter().zip(counts) {
         if count == 0 && class.is_generated(&*options, place.dtype) && all_given {
             report.warnings.push(never_reached(class.id));

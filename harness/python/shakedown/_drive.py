@@ -65,7 +65,7 @@ def check(contract, function):
         component["answer_columns"] = list(settings["answer_columns"])
     if settings["names"]:
         component["args"] = settings["names"]
-    folder = here.folder or os.getcwd()
+    folder = os.path.relpath(here.folder or os.getcwd())
     manifest = {
         "version": 1,
         "python": {"arrays": arrays},
@@ -94,7 +94,7 @@ def check(contract, function):
                 report = _report.parsed(engine.run(job, served), served.finals)
             except Refused as refused:
                 raise UsageError(f"{contract.id}: {refused}") from None
-    report.warnings += served.warnings
+    report.add_warnings(served.warnings)
     here.tell(report)
     return report
 

@@ -78,6 +78,11 @@ class Report:
                 rest.remove(final)
             self.findings.append(Finding(entry, final))
 
+    def add_warnings(self, warnings: list[str]) -> None:
+        """What is to be known of the check besides."""
+        self.warnings += warnings
+        self._report["components"][0]["warnings"] += warnings
+
     def __bool__(self) -> bool:
         return self.status == "pass"
 

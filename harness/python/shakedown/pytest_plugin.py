@@ -9,6 +9,8 @@ OPTIONS = [
     ("places", str, "where to check: cpu/f32,cuda/bf16"),
 ]
 MINE = pytest.StashKey()
+CHECKED = pytest.StashKey()
+SESSION = []  # the reports of all checks, as JSON
 
 
 def pytest_addoption(parser):
@@ -52,7 +54,6 @@ class Mine:
         given = [name for name in self.overrides if config.getoption(f"shakedown_{name}", None)]
         self.defaults = {n: v for n, v in self.overrides.items() if n not in given}
         self.overrides = {n: v for n, v in self.overrides.items() if n in given}
-        self.reports = []
 
     def value(self, name, kind, text):
         if name == "places":
@@ -72,7 +73,7 @@ class Mine:
         here.case = self.case
         outcomes = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
         here.passes_on = outcomes
-        here.tell = lambda report: item.user_properties.append(("shakedown", report.json))
+        here.tell = item.stash.setdefault(CHECKED, []).append
 
 
 def quoted(text):
@@ -186,23 +187,95 @@ def pytest_enter_pdb():
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call" and CHECKED in item.stash:
+        checked = item.stash[CHECKED]
+        # This goes with the report from a worker of xdist to the session.
+        report.shakedown = [one.json for one in checked]
+        for invariant in [it for one in checked for it in one.invariants]:
+            reason = f": {invariant['reason']}" if invariant.get("reason") else ""
+            said = (f"shakedown {invariant['id']}", invariant["status"] + reason)
+            report.user_properties.append(said)
+    if call.excinfo is not None:
+        show_error(item, call.excinfo.value, report)
+
+
+def show_error(item, error, report):
+    """Says what is wrong in the words of shakedown, where it is shakedown that says it."""
     import sys
 
-    outcome = yield
-    if call.excinfo is None or "shakedown._errors" not in sys.modules:
+    if contract_of_item(item) and type(error).__name__ == "FixtureLookupError":
+        report.sections.append(("shakedown", wrong_name(item, error)))
+    if "shakedown._report" not in sys.modules:
         return
     from ._errors import Broken
     from ._report import Skipped
 
-    report, error = outcome.get_result(), call.excinfo.value
     if isinstance(error, Broken):
-        text = error.report.text
-        raised = any(finding.error is not None for finding in error.report.findings[:1])
-        shown = f"{report.longreprtext}\n{text}" if raised else text
-        report.longrepr = shown.rstrip("\n")
+        raised = [finding.error for finding in error.report.findings[:1]]
+        if raised == [None]:  # else the traceback ends in the user's own line, and in this text
+            report.longrepr = error.report.text.strip("\n")
     elif isinstance(error, Skipped):
         report.outcome = "skipped"
         path, line, _ = item.location
         report.longrepr = (str(path), (line or 0) + 1, f"Skipped: {error.report.reason}")
 
 
+def wrong_name(item, error):
+    """Which inputs there are, for a parameter that is neither one nor a fixture."""
+    import difflib
+
+    contract = contract_of_item(item)
+    text = f"the inputs of {contract.id} are {', '.join(contract.inputs)}"
+    known = [*contract.inputs, *contract.option_names()]
+    near = difflib.get_close_matches(str(error.argname), known, 1)
+    return text + (f"; did you mean `{near[0]}`?" if near else "")
+
+
+def pytest_runtest_logreport(report):
+    SESSION.extend(getattr(report, "shakedown", []))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    path = session.config.getoption("shakedown_report")
+    if path is None or hasattr(session.config, "workerinput"):
+        return
+    import json
+    import os
+
+    components = [one for report in SESSION for one in report["components"]]
+    if not components:
+        return
+    whole = {**SESSION[0], "components": components}
+    whole["elapsed_ms"] = sum(report["elapsed_ms"] for report in SESSION)
+    folder = os.path.dirname(path)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(whole, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+def pytest_terminal_summary(terminalreporter):
+    components = [one for report in SESSION for one in report["components"]]
+    if not components:
+        return
+    bugs = sum(len({finding["bug"] for finding in one["findings"]}) for one in components)
+    known = sum(it["status"] == "known" for one in components for it in one["invariants"])
+    warnings = [(one["name"], text) for one in components for text in one["warnings"]]
+    cases = sum(one["cases"] for one in components)
+    counts = [(len(components), "check"), (cases, "case"), (bugs, "bug")]
+    words = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts]
+    words += [f"{known} known"] if known else []
+    words += [f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}"] if warnings else []
+    terminalreporter.write_sep("-", "shakedown")
+    terminalreporter.write_line(", ".join(words))
+    if "A" in terminalreporter.reportchars:
+        for name, text in warnings:
+            terminalreporter.write_line(f"{name}: {text}")
+
+
+def pytest_unconfigure():
+    SESSION.clear()
