@@ -4,10 +4,17 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Done, output};
 use crate::files::case_file::CaseFile;
+use crate::files::corpora::regressions_folder;
 use crate::report::ExitCode;
 use crate::value::error::Error;
 
-pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>) -> Done {
+pub(super) fn run(
+    path: &Path,
+    why: &str,
+    link: Option<&str>,
+    name: Option<&str>,
+    corpora: Option<&Path>,
+) -> Done {
     if why.trim().is_empty() {
         return Err(Error::new("--why is empty, expected the reason why the case is kept").into());
     }
@@ -23,18 +30,13 @@ pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>
         link: link.map(str::to_owned).or(file.link.clone()),
         ..file
     };
-    let found = path.parent().unwrap_or(Path::new("."));
-    let beside = if found.file_name().is_some_and(|name| name == "found") {
-        found.parent().unwrap_or(Path::new("."))
-    } else {
-        found
-    };
+    let folder = folder_for(path, regression.contract.id(), corpora);
     let name = match (name, path.file_name()) {
         (Some(name), _) => file_name(name)?,
         (None, Some(name)) => PathBuf::from(name),
         (None, None) => PathBuf::from("case.yaml"),
     };
-    let kept = beside.join("regressions").join(name);
+    let kept = folder.join(name);
     if kept.symlink_metadata().is_ok() {
         let message = "a regression of this name exists; choose another with --name";
         return Err(Error::new(message).at(&kept).into());
@@ -44,6 +46,22 @@ pub(super) fn run(path: &Path, why: &str, link: Option<&str>, name: Option<&str>
     let (mut to, _) = output();
     writeln!(to, "kept as {}", kept.display())?;
     Ok(ExitCode::AllHold)
+}
+
+/// The folder of regressions that a case goes into: that of the corpora folder which is named, else
+/// the one beside `found`. The tests of Python find into `.shakedown`, which git does not see, and
+/// what they keep is in `corpora` beside that.
+fn folder_for(path: &Path, contract: &str, corpora: Option<&Path>) -> PathBuf {
+    if let Some(corpora) = corpora {
+        return regressions_folder(corpora, contract);
+    }
+    let state = path.ancestors().find(|folder| folder.ends_with(".shakedown"));
+    if let Some(parent) = state.and_then(Path::parent) {
+        return regressions_folder(&parent.join("corpora"), contract);
+    }
+    let found = path.parent().unwrap_or(Path::new(""));
+    let beside = if found.ends_with("found") { found.parent() } else { Some(found) };
+    beside.unwrap_or(Path::new("")).join("regressions")
 }
 
 /// The file of a name, which stays inside the folder.

@@ -71,11 +71,22 @@ pub(super) fn run() -> Done {
             ]);
             Ok(report.exit_code())
         }
-        Err(error) => {
-            let [problem, message] = ["bad-job".to_owned(), error.to_string()];
-            say("refused", [("problem", problem), ("message", message)]);
+        Err(Refusal { problem, error }) => {
+            say("refused", [("problem", problem.to_owned()), ("message", error.to_string())]);
             Ok(ExitCode::CouldNotRun)
         }
+    }
+}
+
+/// Why a job is not done.
+struct Refusal {
+    problem: &'static str,
+    error: Error,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal { problem: "bad-job", error }
     }
 }
 
@@ -85,11 +96,11 @@ fn say<const N: usize>(kind: &str, texts: [(&str, String); N]) {
     parent::tell(&wire::encode(&[], message.texts, Dtype::F64));
 }
 
-fn check() -> Result<(Report, String), Error> {
+fn check() -> Result<(Report, String), Refusal> {
     let job = hear_job()?;
     let manifest = Manifest::parse(Path::new(""), &job.manifest).map_err(|error| plain(&error))?;
     let [declared] = &manifest.components[..] else {
-        return Err(Error::new("expected a manifest with one component"));
+        return Err(Error::new("expected a manifest with one component").into());
     };
     let started = Instant::now();
     let mut subject = subject(&job, &manifest, declared)?;
@@ -116,7 +127,7 @@ fn check() -> Result<(Report, String), Error> {
 }
 
 /// The job, which is the first message.
-fn hear_job() -> Result<Job, Error> {
+fn hear_job() -> Result<Job, Refusal> {
     let wrong = |why: String| Error::new(format!("a job was not understood: {why}"));
     let bytes = parent::hear(LARGEST_JOB).map_err(|error| wrong(error.to_string()))?;
     let message = Message::decode(&bytes).map_err(wrong)?;
@@ -125,12 +136,12 @@ fn hear_job() -> Result<Job, Error> {
         // A package that runs from a checkout has no version.
         ("job", theirs) if theirs == version || theirs.is_empty() => {}
         ("job", theirs) => {
-            let why = format!("the command is {version}, the package {theirs}");
-            return Err(Error::new(why));
+            let error = Error::new(format!("the command is {version}, the package {theirs}"));
+            return Err(Refusal { problem: "other-version", error });
         }
-        (kind, _) => return Err(wrong(format!("expected `job`, found `{kind}`"))),
+        (kind, _) => return Err(wrong(format!("expected `job`, found `{kind}`")).into()),
     }
-    serde_json::from_str(message.get("job")).map_err(|error| wrong(error.to_string()))
+    Ok(serde_json::from_str(message.get("job")).map_err(|error| wrong(error.to_string()))?)
 }
 
 /// The component, which the parent process runs.

@@ -105,6 +105,9 @@ enum Verb {
         /// A name for the file, instead of its own
         #[arg(long)]
         name: Option<String>,
+        /// The corpora folder, if not the one that the case is in, or is beside
+        #[arg(long, value_name = "DIR")]
+        corpora: Option<PathBuf>,
     },
     /// List the contracts, or one contract's options, invariants and faults
     List {
@@ -302,8 +305,8 @@ pub fn main() -> ExitCode {
             let manifest = manifest.or_else(manifest_here);
             replay::shrink(&case, manifest.as_deref(), output.as_deref())
         }
-        Verb::Adopt { case, why, link, name } => {
-            adopt::run(&case, &why, link.as_deref(), name.as_deref())
+        Verb::Adopt { case, why, link, name, corpora } => {
+            adopt::run(&case, &why, link.as_deref(), name.as_deref(), corpora.as_deref())
         }
     };
     match result {

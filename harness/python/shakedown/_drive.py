@@ -69,7 +69,7 @@ def check(contract, function):
     manifest = {
         "version": 1,
         "python": {"arrays": arrays},
-        "corpora": os.path.join(folder, here.corpora),
+        "corpora": os.path.normpath(os.path.join(folder, here.corpora)),
         "components": [component],
     }
     job = {
@@ -92,8 +92,8 @@ def check(contract, function):
         with host(function, settings["timeout"]) as served:
             try:
                 report = _report.parsed(engine.run(job, served), served.finals)
-            except Refused as refused:
-                raise UsageError(f"{contract.id}: {refused}") from None
+            except UsageError as error:
+                raise UsageError(f"{contract.id}: {error}") from None
     report.add_warnings(served.warnings)
     here.tell(report)
     return report
@@ -122,7 +122,7 @@ def where(function):
 
 def state_in(folder):
     """The folder of findings and journals, which git does not see."""
-    state = os.path.join(folder, STATE)
+    state = os.path.normpath(os.path.join(folder, STATE))
     ignore = os.path.join(state, ".gitignore")
     if not os.path.exists(ignore):
         os.makedirs(state, exist_ok=True)
@@ -157,10 +157,6 @@ def yaml(value):
         return json.dumps(value)
     except TypeError:
         raise UsageError(f"{value!r} is not a number, a text, a list or a dict") from None
-
-
-class Refused(Exception):
-    """The engine does not take a job."""
 
 
 class Engine:
@@ -207,7 +203,8 @@ class Engine:
             if kind == "report":
                 return request[0].meta
             if kind == "refused":
-                raise Refused(request[0].meta["message"])
+                kinds = {"bad-job": UsageError, "other-version": EngineError}
+                raise kinds[request[0].meta["problem"]](request[0].meta["message"])
             if kind == "load":
                 wire.requests = 1  # it is counted anew
                 reply = served.load(request[0])
@@ -296,6 +293,8 @@ class Host:
                 return self.component.call(header, data)
         except TimeUp:
             return (timed_out(self.timeout),)
+        except Foreign as foreign:
+            raise foreign.error.with_traceback(foreign.__traceback__) from None
 
 
 def timed_out(seconds):
@@ -304,11 +303,19 @@ def timed_out(seconds):
 
 def passed_on():
     """The exceptions that are not the component's."""
-    return (KeyboardInterrupt, unittest.SkipTest, GeneratorExit, TimeUp, *here.passes_on)
+    return (KeyboardInterrupt, unittest.SkipTest, TimeUp, Foreign, *here.passes_on)
 
 
 class TimeUp(BaseException):
     """A call takes too long."""
+
+
+class Foreign(BaseException):
+    """What the alarm of somebody else raises in a call."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
 
 
 class Alarm:
@@ -367,9 +374,18 @@ class Alarm:
         if time.monotonic() >= self.theirs_at:
             self.theirs_at = math.inf
             if callable(self.theirs):
-                self.theirs(number, frame)
+                self.call_theirs(number, frame)
         elif self.is_armed and not is_debugged():
             raise TimeUp
+
+
+    def call_theirs(self, number, frame):
+        try:
+            self.theirs(number, frame)
+        except BaseException as error:
+            if not self.is_armed:
+                raise
+            raise Foreign(error) from None
 
 
 def is_debugged():

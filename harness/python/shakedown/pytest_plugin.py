@@ -10,7 +10,6 @@ OPTIONS = [
 ]
 MINE = pytest.StashKey()
 CHECKED = pytest.StashKey()
-SESSION = []  # the reports of all checks, as JSON
 
 
 def pytest_addoption(parser):
@@ -32,11 +31,12 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.stash[MINE] = Mine(config)
+    mine = config.stash[MINE] = Mine(config)
+    config.pluginmanager.register(mine)
 
 
 class Mine:
-    """What the plugin knows of a session."""
+    """What the plugin knows of a session, and what it says at its end."""
 
     def __init__(self, config):
         self.config = config
@@ -52,6 +52,7 @@ class Mine:
         self.contract = contract_of(self.case) if self.case else None
         # On the command line means before the code, in the ini file after it.
         given = [name for name in self.overrides if config.getoption(f"shakedown_{name}", None)]
+        self.reports = []  # of all checks, as JSON, also from the workers of xdist
         self.defaults = {n: v for n, v in self.overrides.items() if n not in given}
         self.overrides = {n: v for n, v in self.overrides.items() if n in given}
 
@@ -74,6 +75,49 @@ class Mine:
         outcomes = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
         here.passes_on = outcomes
         here.tell = item.stash.setdefault(CHECKED, []).append
+
+
+    def pytest_runtest_logreport(self, report):
+        self.reports += getattr(report, "shakedown", [])
+
+    def components(self):
+        return [one for report in self.reports for one in report["components"]]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self):
+        path = self.config.getoption("shakedown_report")
+        if path is None or not self.reports or hasattr(self.config, "workerinput"):
+            return
+        import json
+        import os
+
+        whole = {**self.reports[0], "components": self.components()}
+        whole["elapsed_ms"] = sum(report["elapsed_ms"] for report in self.reports)
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(whole, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+
+    def pytest_terminal_summary(self, terminalreporter):
+        components = self.components()
+        if not components:
+            return
+        bugs = sum(len({finding["bug"] for finding in one["findings"]}) for one in components)
+        known = sum(it["status"] == "known" for one in components for it in one["invariants"])
+        warnings = [(one["name"], text) for one in components for text in one["warnings"]]
+        cases = sum(one["cases"] for one in components)
+        words = [counted(len(components), "check"), counted(cases, "case"), counted(bugs, "bug")]
+        words += [f"{known} known"] if known else []
+        words += [counted(len(warnings), "warning")] if warnings else []
+        terminalreporter.write_sep("-", "shakedown")
+        terminalreporter.write_line(", ".join(words))
+        if "A" in terminalreporter.reportchars:
+            for name, text in warnings:
+                terminalreporter.write_line(f"{name}: {text}")
+
+
+def counted(count, what):
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def quoted(text):
@@ -196,7 +240,7 @@ def pytest_runtest_makereport(item, call):
         for invariant in [it for one in checked for it in one.invariants]:
             reason = f": {invariant['reason']}" if invariant.get("reason") else ""
             said = (f"shakedown {invariant['id']}", invariant["status"] + reason)
-            report.user_properties.append(said)
+            item.user_properties.append(said)  # for JUnit
     if call.excinfo is not None:
         show_error(item, call.excinfo.value, report)
 
@@ -231,51 +275,3 @@ def wrong_name(item, error):
     known = [*contract.inputs, *contract.option_names()]
     near = difflib.get_close_matches(str(error.argname), known, 1)
     return text + (f"; did you mean `{near[0]}`?" if near else "")
-
-
-def pytest_runtest_logreport(report):
-    SESSION.extend(getattr(report, "shakedown", []))
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session):
-    path = session.config.getoption("shakedown_report")
-    if path is None or hasattr(session.config, "workerinput"):
-        return
-    import json
-    import os
-
-    components = [one for report in SESSION for one in report["components"]]
-    if not components:
-        return
-    whole = {**SESSION[0], "components": components}
-    whole["elapsed_ms"] = sum(report["elapsed_ms"] for report in SESSION)
-    folder = os.path.dirname(path)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(whole, file, indent=2, ensure_ascii=False)
-        file.write("\n")
-
-
-def pytest_terminal_summary(terminalreporter):
-    components = [one for report in SESSION for one in report["components"]]
-    if not components:
-        return
-    bugs = sum(len({finding["bug"] for finding in one["findings"]}) for one in components)
-    known = sum(it["status"] == "known" for one in components for it in one["invariants"])
-    warnings = [(one["name"], text) for one in components for text in one["warnings"]]
-    cases = sum(one["cases"] for one in components)
-    counts = [(len(components), "check"), (cases, "case"), (bugs, "bug")]
-    words = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts]
-    words += [f"{known} known"] if known else []
-    words += [f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}"] if warnings else []
-    terminalreporter.write_sep("-", "shakedown")
-    terminalreporter.write_line(", ".join(words))
-    if "A" in terminalreporter.reportchars:
-        for name, text in warnings:
-            terminalreporter.write_line(f"{name}: {text}")
-
-
-def pytest_unconfigure():
-    SESSION.clear()

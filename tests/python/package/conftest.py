@@ -1,0 +1,47 @@
+"""The package from the checkout, and folders of tests that use it."""
+
+import textwrap
+
+import pytest
+
+import shakedown._contracts
+import shakedown._drive
+
+# `pytester` takes away what its sessions import, and torch cannot be imported twice.
+try:
+    import torch  # noqa: F401
+except ImportError:
+    pass
+
+pytest_plugins = ["shakedown.pytest_plugin", "pytester"]
+
+TRAINER = """
+    import torch
+
+    EPSILON = {epsilon}
+
+    def advantages(rewards, groups):
+        out = torch.zeros_like(rewards)
+        for group in groups.unique():
+            rows = groups == group
+            some = rewards[rows]
+            deviation = some.std() if len(some) > 1 else torch.zeros(())
+            out[rows] = (some - some.mean()) / (deviation + EPSILON)
+        return out
+"""
+
+
+@pytest.fixture
+def repository(pytester):
+    """A training repository, to which tests are added: `repository(TEST, epsilon=1.0)`."""
+
+    def make(tests, epsilon=1e-4, **files):
+        pytester.makeconftest('pytest_plugins = ["shakedown.pytest_plugin"]')
+        pytester.makepyfile(
+            test_trainer="import pytest, shakedown, trainer\n" + textwrap.dedent(tests),
+            trainer=textwrap.dedent(TRAINER.format(epsilon=epsilon)),
+            **files,
+        )
+        return pytester
+
+    return make

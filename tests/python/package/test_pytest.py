@@ -1,0 +1,248 @@
+"""Decorated tests in a repository of their own, by the plugin."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PLAIN = """
+    @shakedown.contract("group-advantage", scale="std", epsilon=1e-4)
+    def test_advantages(rewards, groups):
+        return trainer.advantages(rewards, groups)
+"""
+
+
+def test_a_right_function_is_a_test_that_passes(repository):
+    result = repository(PLAIN).runpytest("-W", "error", "--strict-markers")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["1 check, * cases, 0 bugs"])
+
+
+def test_a_finding_is_a_failure_whose_text_is_the_report(repository):
+    result = repository(PLAIN, epsilon=1.0).runpytest()
+    result.assert_outcomes(failed=1)
+    lines = ["✗ advantage · *test_advantages · cpu/f32", "*as if `epsilon` were 1.0*"]
+    replay = "*replay     pytest test_trainer.py::test_advantages --shakedown-case .shakedown/*"
+    result.stdout.fnmatch_lines([*lines, replay])
+    result.stdout.no_fnmatch_line("*_drive.py*")
+
+
+def test_fixtures_are_set_up_once(repository):
+    tests = """
+        COUNT = []
+
+        @pytest.fixture(autouse=True)
+        def everywhere(monkeypatch):
+            monkeypatch.setattr(trainer, "EPSILON", 1e-4)
+
+        @pytest.fixture
+        def model():
+            COUNT.append(1)
+            return trainer
+
+        @shakedown.contract("group-advantage", scale="std", epsilon=1e-4)
+        def test_advantages(model, rewards, groups):
+            assert len(COUNT) == 1
+            return model.advantages(rewards, groups)
+    """
+    repository(tests, epsilon=1.0).runpytest().assert_outcomes(passed=1)
+
+
+def test_methods_and_test_cases_are_tests(repository):
+    tests = """
+        import unittest
+
+        contract = shakedown.contract("group-advantage", scale="std", epsilon=1e-4)
+
+        class TestTrainer:
+            @contract
+            def test_advantages(self, tmp_path, rewards, groups):
+                assert tmp_path.is_dir()
+                return trainer.advantages(rewards, groups)
+
+        class Old(unittest.TestCase):
+            @contract
+            def test_advantages(self, rewards, groups):
+                self.assertTrue(len(rewards) > 0)
+                return trainer.advantages(rewards, groups)
+    """
+    repository(tests).runpytest().assert_outcomes(passed=2)
+
+
+def test_an_option_can_be_parametrised(repository):
+    tests = """
+        @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
+        @shakedown.contract("group-advantage", scale="std")
+        def test_advantages(monkeypatch, rewards, groups, epsilon):
+            monkeypatch.setattr(trainer, "EPSILON", epsilon)
+            return trainer.advantages(rewards, groups)
+    """
+    result = repository(tests).runpytest("-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*test_advantages[[]0.01[]] PASSED*"])
+
+
+def test_an_option_that_is_given_twice_is_an_error_at_collection(repository):
+    tests = """
+        @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
+        @shakedown.contract("group-advantage", epsilon=1e-4)
+        def test_advantages(rewards, groups, epsilon):
+            return trainer.advantages(rewards, groups)
+    """
+    result = repository(tests).runpytest()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*`epsilon` is parametrised, and given to the contract too*"])
+
+
+def test_each_place_is_a_test(repository, monkeypatch):
+    tests = """
+        @shakedown.contract("group-advantage").settings(places=["cpu/f32", "cpu/f64"])
+        def test_advantages(rewards, groups):
+            return trainer.advantages(rewards, groups)
+    """
+    folder = repository(tests)
+    result = folder.runpytest("-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*[[]cpu/f32[]] PASSED*", "*[[]cpu/f64[]] PASSED*"])
+    result = folder.runpytest("-v", "--shakedown-places", "cpu/f64")
+    result.assert_outcomes(passed=1)
+    monkeypatch.setenv("SHAKEDOWN_PLACES", "cuda:7/f32")
+    result = folder.runpytest("-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*cannot use the device `cuda:7`*"])
+
+
+def test_a_misspelt_input_is_named(repository):
+    tests = """
+        @shakedown.contract("group-advantage")
+        def test_advantages(reward, groups):
+            return trainer.advantages(reward, groups)
+    """
+    result = repository(tests).runpytest()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["*fixture 'reward' not found*", "*inputs of group-advantage*did you mean `rewards`?"]
+    )
+
+
+RAISES = """
+    @shakedown.contract("group-advantage")
+    def test_advantages(rewards, groups):
+        if len(rewards) > 2:
+            raise KeyError("too many")
+        return trainer.advantages(rewards, groups)
+"""
+
+
+def test_what_a_component_raises_is_shown_at_its_own_line(repository):
+    result = repository(RAISES).runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["rewards = tensor([[]0., 0., 0.[]]), *", '>*raise KeyError("too many")', "*does-not-raise*"]
+    )
+
+
+def test_the_debugger_stands_in_the_component(repository):
+    folder = repository(RAISES)
+    child = folder.spawn_pytest("--pdb") if has_pexpect() else pytest.skip("pexpect is missing")
+    child.expect("Pdb")
+    child.sendline("p len(rewards)")
+    child.expect("3")
+    child.sendline("q")
+    child.expect("failed")
+
+
+def has_pexpect():
+    try:
+        import pexpect  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def test_a_skip_inside_skips_and_a_failure_is_a_finding(repository):
+    tests = """
+        @shakedown.contract("group-advantage")
+        def test_skips(rewards, groups):
+            pytest.skip("not today")
+
+        @shakedown.contract("group-advantage")
+        def test_fails(rewards, groups):
+            pytest.fail("never")
+    """
+    result = repository(tests).runpytest("-rs")
+    result.assert_outcomes(skipped=1, failed=1)
+    result.stdout.fnmatch_lines(["*raised Failed: never*", "SKIPPED*not today"])
+
+
+def test_a_case_is_checked_alone(repository):
+    folder = repository(PLAIN, epsilon=1.0)
+    folder.runpytest()
+    [case] = (folder.path / ".shakedown" / "group-advantage" / "found").glob("*.yaml")
+    result = folder.runpytest("--shakedown-case", str(case))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["1 check, 1 case, 1 bug"])
+    folder.makepyfile(trainer=(folder.path / "trainer.py").read_text().replace("1.0", "1e-4"))
+    folder.runpytest("--shakedown-case", str(case)).assert_outcomes(passed=1)
+    result = folder.runpytest("-k", "nothing", "--shakedown-case", str(case))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no selected test has the contract group-advantage*"])
+
+
+def test_a_case_can_be_kept_and_is_then_checked(repository, monkeypatch):
+    folder = repository(PLAIN, epsilon=1.0)
+    folder.runpytest()
+    [case] = (folder.path / ".shakedown" / "group-advantage" / "found").glob("*.yaml")
+    import os
+
+    command = [os.environ["SHAKEDOWN_BIN"], "adopt", str(case), "--why", "epsilon was 1"]
+    assert subprocess.run(command, cwd=folder.path).returncode == 0
+    assert list((folder.path / "corpora" / "group-advantage" / "regressions").glob("*.yaml"))
+    result = folder.runpytest("--shakedown-cases", "0")
+    result.assert_outcomes(failed=1)
+
+
+def test_workers_of_xdist_make_one_report(repository):
+    pytest.importorskip("xdist")
+    folder = repository(PLAIN + PLAIN.replace("test_advantages", "test_again"))
+    result = folder.runpytest("-n", "2", "--shakedown-report", "out/report.json")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["2 checks, *"])
+    report = json.loads((folder.path / "out" / "report.json").read_text())
+    names = sorted(one["name"] for one in report["components"])
+    assert names == ["test_trainer.py::test_advantages", "test_trainer.py::test_again"]
+
+
+def test_junit_says_what_came_of_every_invariant(repository):
+    folder = repository(PLAIN, epsilon=1.0)
+    folder.runpytest("--junitxml", "junit.xml")
+    text = (folder.path / "junit.xml").read_text()
+    assert '<property name="shakedown zero-sum" value="pass"' in text
+    assert '<property name="shakedown oracle" value="fail"' in text
+
+
+def test_coverage_sees_the_component(repository):
+    pytest.importorskip("pytest_cov")
+    result = repository(PLAIN).runpytest("--cov=trainer", "--cov-report=term")
+    result.stdout.fnmatch_lines(["trainer.py * 100%"])
+
+
+def test_only_the_state_folder_is_written_and_git_does_not_see_it(repository):
+    folder = repository(PLAIN, epsilon=1.0)
+    before = {path.name for path in folder.path.iterdir()}
+    folder.runpytest_subprocess("-p", "no:cacheprovider")
+    of_pytester = {"stdout", "stderr", "runpytest-current", "__pycache__"}
+    after = {path.name for path in folder.path.iterdir()}
+    assert after - before - of_pytester - {"runpytest-0"} == {".shakedown"}
+    git = ["git", "-C", str(folder.path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    status = subprocess.run([*git, "status", "--porcelain", "-uall"], capture_output=True)
+    assert status.returncode == 0 and b".shakedown" not in status.stdout
+
+
+def test_the_plugin_alone_loads_neither_torch_nor_json():
+    code = "import shakedown.pytest_plugin, sys; print([m for m in ('torch', 'shakedown._drive') "
+    code += "if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == "[]", result.stderr

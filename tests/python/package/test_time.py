@@ -1,0 +1,84 @@
+"""Time limits of calls, and those of others."""
+
+import re
+import signal
+import time
+
+import pytest
+
+import shakedown
+
+
+def hangs(body):
+    def component(rewards, groups):
+        if len(rewards) > 2:
+            body()
+        mean = {group: [r for r, g in zip(rewards, groups) if g == group] for group in groups}
+        return [r - sum(mean[g]) / len(mean[g]) for r, g in zip(rewards, groups)]
+
+    return component
+
+
+def loop():
+    while True:
+        pass
+
+
+def deaf():
+    while True:
+        try:
+            time.sleep(0.01)
+        except Exception:
+            pass
+
+
+def runaway_expression():
+    re.match(r"(a+)+$", "a" * 64 + "b")
+
+
+@pytest.mark.parametrize("body", [loop, deaf, runaway_expression, lambda: time.sleep(60)])
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_call_that_hangs_is_a_finding(body, isolate, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    contract = shakedown.GroupAdvantage(scale="none")
+    settings = {"timeout": 0.3, "arrays": "list", "isolate": isolate}
+    settings["only"] = ["within-time-limit"]
+    report = contract.settings(**settings).report(hangs(body))
+    [finding] = report.findings
+    assert finding.found == "did not answer within 300 ms"
+    assert len(finding.case["rewards"]) == 3
+
+
+def test_the_alarm_of_others_rings_at_its_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    class Theirs(BaseException):
+        pass
+
+    def rings(*_):
+        raise Theirs
+
+    before = signal.signal(signal.SIGALRM, rings)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(Theirs):
+            shakedown.GroupAdvantage().settings(timeout=20.0, arrays="list").check(hangs(loop))
+        assert signal.getsignal(signal.SIGALRM) is rings
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_pytest_timeout_fires_at_its_time(repository):
+    pytest.importorskip("pytest_timeout")
+    tests = """
+        import time
+
+        @pytest.mark.timeout(2, method="signal")
+        @shakedown.contract("group-advantage").settings(timeout=30)
+        def test_advantages(rewards, groups):
+            time.sleep(60)
+    """
+    result = repository(tests).runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*Timeout*2*"])
