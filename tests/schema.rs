@@ -109,6 +109,31 @@ fn what_the_parser_refuses_does_not_fit_the_schema() {
 }
 
 #[test]
+fn an_empty_value_is_to_the_schema_what_it_is_to_the_parser() {
+    let schema = printed(&["schema"]);
+    let validator = validator(&schema);
+    let keys = |of: &Json| of["properties"].as_object().unwrap().keys().cloned().collect();
+    let of_python: Vec<String> = keys(&schema["definitions"]["python"]);
+    let of_component: Vec<String> = keys(&schema["definitions"]["component"]);
+    let folder = Folder::new();
+    let component = "- {name: a, contract: returns, target: 'builtin:returns/reference'";
+    let at_top = ["python", "corpora"].map(|key| format!("{key}:\ncomponents:\n{component}}}\n"));
+    let of_python = of_python.iter().map(|key| format!("python: {{{key}: }}"));
+    let of_python = of_python.map(|python| format!("{python}\ncomponents:\n{component}}}\n"));
+    let mut of_component = of_component;
+    of_component.retain(|key| !component.contains(&format!("{key}: ")));
+    let of_component =
+        of_component.iter().map(|key| format!("components:\n{component}, {key}: }}\n"));
+    for manifest in at_top.into_iter().chain(of_python).chain(of_component) {
+        let manifest = format!("version: 1\n{manifest}");
+        folder.write("manifest.yaml", &manifest);
+        let ran = folder.run(&["list", "--manifest", "manifest.yaml"]);
+        let fits = validator.is_valid(&from_yaml(manifest.as_bytes()).unwrap());
+        assert_eq!(fits, ran.code == 0, "{manifest}{}", ran.stderr);
+    }
+}
+
+#[test]
 fn the_schema_has_the_keys_and_the_words_that_the_parser_knows() {
     let schema = printed(&["schema"]);
     let parser = fs::read_to_string(root().join("harness/files/manifest.rs")).unwrap();

@@ -59,7 +59,7 @@ fn python() -> Json {
     };
     json!({
         "description": "How Python functions are run.",
-        "type": "object",
+        "type": ["object", "null"],
         "additionalProperties": false,
         "properties": {
             "interpreter": {
@@ -110,7 +110,7 @@ fn component() -> Json {
     let columns = json!({
         "if": {
             "required": ["answer_columns"],
-            "properties": {"answer_columns": {"minItems": 1}},
+            "properties": {"answer_columns": {"type": "array", "minItems": 1}},
         },
         "then": {
             "required": ["signature"],
@@ -122,6 +122,7 @@ fn component() -> Json {
     let dtypes = Dtype::ALL.map(|(_, name)| name);
     let places = dtypes.map(|dtype| format!("cpu/{dtype}"));
     let any_place = format!("^(cpu|cuda(:[0-9]+)?)/({})$", dtypes.join("|"));
+    let word = |word: &str, meaning: &str| json!({"const": word, "description": meaning});
     let reason = |what: &str| format!("Invariants that {what}, each with the reason.");
     json!({
         "type": "object",
@@ -131,9 +132,9 @@ fn component() -> Json {
             "name": {"type": "string", "pattern": "\\S", "description": "Its name in reports."},
             "contract": {
                 "description": "What kind of component it is.",
-                "oneOf": contracts::all().map(|contract| json!({
-                    "const": contract.id(), "description": contract.doc().summary(),
-                })).collect::<Json>(),
+                "oneOf": contracts::all()
+                    .map(|contract| word(contract.id(), &contract.doc().summary()))
+                    .collect::<Json>(),
             },
             "target": {
                 "description": "Where it is: `python:FILE.py:FUNCTION`, `python:MODULE:FUNCTION`, \
@@ -155,15 +156,15 @@ fn component() -> Json {
                 "description": "The names by which a Python function takes its inputs.",
                 "default": "by-name",
                 "oneOf": [
-                    {"const": "by-name", "description": "The names of the contract."},
-                    {"const": "trl", "description": "f(prompts, completions, **columns), of texts."},
-                    {"const": "trl-chat", "description": "The same, of lists of messages."},
-                    {"const": "verl", "description": "compute_score(data_source, solution_str, \
-                                                      ground_truth, extra_info), row by row."},
+                    word("by-name", "The names of the contract."),
+                    word("trl", "TRL's, of texts: f(prompts, completions, **columns)."),
+                    word("trl-chat", "TRL's, of lists of messages."),
+                    word("verl", "verl's compute_score(data_source, solution_str, ground_truth, \
+                                  extra_info), row by row."),
                 ],
             },
             "answer_columns": {
-                "type": "array",
+                "type": ["array", "null"],
                 "items": {"type": "string"},
                 "description": "The columns that get the gold answers besides those that are \
                                 called like answers, with `signature: trl` and `trl-chat`.",

@@ -121,7 +121,7 @@ def shape(field: dict) -> str:
     """The kind of a field and its dimensions: `float [N, T]`."""
     dimensions = field["dimensions"]
     if field["kind"] == "list":
-        items = ", ".join(f"{item['name']} {shape(item)}" for item in field["items"])
+        items = "; ".join(f"{item['name']}: {shape(item)}" for item in field["items"])
         text = f"list of ({items})"
     elif dimensions is None and field["ndim"] is None:
         text = f"{field['kind']}, any number of dimensions"

@@ -1260,14 +1260,14 @@ class AccumulatedLoss(Contract):
     cut: the denominators are those of the whole batch. A mean of means weights the tokens of short
     micro-batches more, and is the most repeated bug of this field.
 
-    Inputs.
-        micro_batches: list of (token_losses float, 2 dimensions, mask bool, 2 dimensions)
+    Inputs. `[n, T]` in a micro-batch of `n` rows of `T` tokens, both of its own.
+        micro_batches: list of (token_losses: float, 2 dimensions; mask: bool, 2 dimensions)
             The micro-batches of one step, in order.
 
-    Outputs.
+    Outputs. A single number; `[n, T]` for each micro-batch.
         loss: float
             The loss of the whole batch.
-        grad_micro_batches: list of (token_losses float, 2 dimensions)
+        grad_micro_batches: list of (token_losses: float, 2 dimensions)
             What the step applies; no item where there is no gradient.
 
     Options.
