@@ -81,10 +81,11 @@ def class_name(id: str) -> str:
 def contract_class(contract: dict) -> str:
     """The class of a contract."""
     parameters = "".join(map(parameter, contract["options"]))
+    inputs = literal({"items": {}}, [field["name"] for field in contract["inputs"]])
     return (
         f"class {class_name(contract['id'])}(Contract):\n"
         f'    """{docstring(contract)}    """\n\n'
-        f'    id = "{contract["id"]}"\n\n'
+        f'    id = "{contract["id"]}"\n    inputs = {inputs}\n\n'
         f"    def __init__(\n        self,\n        *,\n{parameters}    ) -> None: ...\n"
     )
 

@@ -72,6 +72,7 @@ class RewardFunction(Contract):
     """
 
     id = "reward-function"
+    inputs = ("prompts", "completions", "answers")
 
     def __init__(
         self,
@@ -125,6 +126,7 @@ class LengthPenalty(Contract):
     """
 
     id = "length-penalty"
+    inputs = ("lengths",)
 
     def __init__(
         self,
@@ -185,6 +187,7 @@ class CompletionDecoder(Contract):
     """
 
     id = "completion-decoder"
+    inputs = ("completions",)
 
     def __init__(
         self,
@@ -235,6 +238,7 @@ class AnswerExtractor(Contract):
     """
 
     id = "answer-extractor"
+    inputs = ("texts",)
 
     def __init__(
         self,
@@ -310,6 +314,7 @@ class TokenDecoder(Contract):
     """
 
     id = "token-decoder"
+    inputs = ("tokens",)
 
     def __init__(
         self,
@@ -390,6 +395,7 @@ class CompletionMask(Contract):
     """
 
     id = "completion-mask"
+    inputs = ("tokens",)
 
     def __init__(
         self,
@@ -447,6 +453,7 @@ class SamplingFilter(Contract):
     """
 
     id = "sampling-filter"
+    inputs = ("logits",)
 
     def __init__(
         self,
@@ -510,6 +517,7 @@ class GroupAdvantage(Contract):
     """
 
     id = "group-advantage"
+    inputs = ("rewards", "groups")
 
     def __init__(
         self,
@@ -588,6 +596,7 @@ class OutcomeAdvantage(Contract):
     """
 
     id = "outcome-advantage"
+    inputs = ("token_rewards", "mask", "groups")
 
     def __init__(
         self,
@@ -657,6 +666,7 @@ class Gae(Contract):
     """
 
     id = "gae"
+    inputs = ("rewards", "values", "mask")
 
     def __init__(
         self,
@@ -716,6 +726,7 @@ class RolloutGae(Contract):
     """
 
     id = "rollout-gae"
+    inputs = ("rewards", "values", "dones", "last_values", "last_dones")
 
     def __init__(
         self,
@@ -764,6 +775,7 @@ class Returns(Contract):
     """
 
     id = "returns"
+    inputs = ("rewards", "mask")
 
     def __init__(
         self,
@@ -821,6 +833,7 @@ class Whiten(Contract):
     """
 
     id = "whiten"
+    inputs = ("values", "mask")
 
     def __init__(
         self,
@@ -873,6 +886,7 @@ class TokenLogProbs(Contract):
     """
 
     id = "token-log-probs"
+    inputs = ("logits", "tokens")
 
     def __init__(
         self,
@@ -917,6 +931,7 @@ class TokenEntropy(Contract):
     """
 
     id = "token-entropy"
+    inputs = ("logits",)
 
     def __init__(
         self,
@@ -973,6 +988,7 @@ class KlEstimate(Contract):
     """
 
     id = "kl-estimate"
+    inputs = ("log_probs", "ref_log_probs")
 
     def __init__(
         self,
@@ -1076,6 +1092,7 @@ class PolicyLoss(Contract):
     """
 
     id = "policy-loss"
+    inputs = ("log_probs", "old_log_probs", "advantages", "mask", "ref_log_probs")
 
     def __init__(
         self,
@@ -1162,6 +1179,7 @@ class ValueLoss(Contract):
     """
 
     id = "value-loss"
+    inputs = ("values", "old_values", "returns", "mask")
 
     def __init__(
         self,
@@ -1237,6 +1255,7 @@ class PreferenceLoss(Contract):
     """
 
     id = "preference-loss"
+    inputs = ("policy_chosen", "policy_rejected", "ref_chosen", "ref_rejected")
 
     def __init__(
         self,
@@ -1291,6 +1310,7 @@ class AccumulatedLoss(Contract):
     """
 
     id = "accumulated-loss"
+    inputs = ("micro_batches",)
 
     def __init__(
         self,
@@ -1351,6 +1371,7 @@ class PolicyUpdate(Contract):
     """
 
     id = "policy-update"
+    inputs = ("logits", "rewards", "steps", "learning_rate", "seed")
 
     def __init__(
         self,
