@@ -120,6 +120,9 @@ pub mod author {
         Answer, AnyProbe, Outcome, Probe, Stop, broken, close, near, only, unchanged,
     };
     pub use crate::contract::rows::{self, Masked, Rows, along_axes};
+    pub use crate::contract::schema::OptionValue;
+    #[doc(hidden)]
+    pub use crate::contract::schema::schema_within;
     pub use crate::contract::stage::{Pitfall, Stage};
     pub use crate::contract::{Contract, Parts};
     pub use crate::door::prove::prove;

@@ -50,6 +50,36 @@ fn assert_fails(ran: &Ran, code: i32, words: &str) {
     assert!(ran.stderr.contains(words), "expected {words:?} in:\n{}", ran.stderr);
 }
 
+// ---- Reports for programs.
+
+#[test]
+fn a_component_is_chosen_by_its_exact_name() {
+    let folder = Folder::new();
+    let [a, ab] = ["a", "ab"].map(|name| component(name, "reference", ""));
+    folder.write("manifest.yaml", format!("version: 1\ncomponents:\n{a}{ab}"));
+    let names = |more: &[&str]| -> Vec<String> {
+        let (_, report) = check(&folder, &[&["--cases", "1"], more].concat());
+        report.components.into_iter().map(|component| component.name).collect()
+    };
+    assert_eq!(names(&["--only", "a"]), ["a", "ab"]);
+    assert_eq!(names(&["--component", "a"]), ["a"]);
+    assert_eq!(names(&["--component", "ab", "--component", "a"]), ["a", "ab"]);
+    assert_eq!(names(&["--component", "a", "--only", "a/zero-sum"]), ["a"]);
+    let ran = folder.run(&["check", "manifest.yaml", "--component", "b"]);
+    let words = "error: --component: unknown component `b`, expected one of `a`, `ab`";
+    assert_fails(&ran, 2, words);
+}
+
+#[test]
+fn a_report_is_printed_where_its_file_is_a_dash() {
+    let folder = two_components();
+    let ran = folder.run(&["check", "manifest.yaml", "--cases", "8", "--json", "-"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("only the report");
+    assert_eq!((&report["schema"], ran.code), (&"shakedown/report/1".into(), 1));
+    assert!(ran.stderr.contains("✗ advantage · wrong · cpu/f32"), "{}", ran.stderr);
+    assert!(!folder.path("-").exists());
+}
+
 // ---- Help and catalogue.
 
 #[test]

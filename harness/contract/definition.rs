@@ -47,6 +47,8 @@ pub trait AnyDefinition: Send + Sync {
     fn inputs(&self) -> Vec<Field>;
     /// The fields of an output.
     fn outputs(&self) -> Vec<Field>;
+    /// The documentation of a case and of an output, with how large each field is.
+    fn record_docs(&self) -> [&'static str; 2];
     /// A case made of its values; the error names the field.
     fn case(&self, get: Source<'_, Value>) -> Result<Shared, Misfit>;
     /// An output made of its values; the error names the field.

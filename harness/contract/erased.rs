@@ -228,6 +228,10 @@ impl<C: Contract> AnyDefinition for Typed<C> {
         C::Output::fields()
     }
 
+    fn record_docs(&self) -> [&'static str; 2] {
+        [C::Case::DOC, C::Output::DOC]
+    }
+
     fn case(&self, get: Source<'_, Value>) -> Result<Shared, Misfit> {
         C::Case::from_values(get).map(|case| Arc::new(case) as Shared)
     }

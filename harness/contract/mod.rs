@@ -14,6 +14,7 @@ pub mod options;
 pub(crate) mod prelude;
 pub mod probe;
 pub mod rows;
+pub mod schema;
 pub mod stage;
 
 use arbitrary::Unstructured;

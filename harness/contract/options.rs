@@ -6,22 +6,22 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use arbitrary::Unstructured;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::generate::draw::{chance, one};
-use crate::value::choice::Choice;
+use crate::value::choice::{Choice, choice};
 use crate::value::error::Error;
 use crate::value::yaml;
 
-/// Whether a row's result may depend on other rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RowInfluence {
-    /// It may not: a batch gives what its rows give one at a time.
-    Independent,
-    /// It may.
-    Batch,
+choice! {
+    /// Whether a row's result may depend on other rows.
+    pub enum RowInfluence {
+        /// It may not: a batch gives what its rows give one at a time.
+        Independent = "independent",
+        /// It may.
+        Batch = "batch",
+    }
 }
 
 /// The options that every contract has, from the `options!` macro.
@@ -141,6 +141,8 @@ pub struct OptionDoc {
     pub default: String,
     /// The values and what they mean.
     pub meaning: String,
+    /// The JSON schema of its values.
+    pub schema: serde_json::Value,
 }
 
 /// How an option is drawn of which nothing else is said.
@@ -293,6 +295,9 @@ macro_rules! __options {
     (@rows) => { $crate::author::RowInfluence::Independent };
     (@rows $rows:ident) => { $crate::author::RowInfluence::$rows };
 
+    (@schema $type:ty) => { <$type as $crate::author::OptionValue>::schema() };
+    (@schema $type:ty, $range:expr) => { $crate::author::schema_within::<$type>($range) };
+
     (@drawn $u:ident, $options:ident, $type:ty) => { <$type as $crate::author::Drawn>::drawn($u)? };
     (@drawn $u:ident, $options:ident, $type:ty, draw $values:expr) => {
         $crate::author::draw::one($u, &$values)?
@@ -366,6 +371,7 @@ macro_rules! __options {
                         name: stringify!($field),
                         default: $crate::author::inline(&defaults.$field),
                         meaning: [$( $doc.trim() ),+].join(" "),
+                        schema: $crate::author::options!(@schema $type $(, $range)?),
                     }, )+
                     $crate::author::OptionDoc {
                         name: "rows",
@@ -373,12 +379,14 @@ macro_rules! __options {
                         meaning: "`independent` or `batch`: whether a row's result may depend on \
                                   other rows."
                             .to_owned(),
+                        schema: $crate::author::options!(@schema $crate::author::RowInfluence),
                     },
                     $crate::author::OptionDoc {
                         name: "deterministic",
                         default: $crate::author::inline(&defaults.deterministic),
                         meaning: "`true` or `false`: whether two equal calls must agree."
                             .to_owned(),
+                        schema: $crate::author::options!(@schema bool),
                     },
                 ]
             }

@@ -345,7 +345,7 @@ impl Manifest {
 }
 
 /// The contract whose functions libraries call in signatures of their own.
-const REWARD_FUNCTION: &str = "reward-function";
+pub(crate) const REWARD_FUNCTION: &str = "reward-function";
 
 fn in_component(index: usize, key: &str) -> [Step<'_>; 3] {
     [Step::Key("components"), Step::Item(index), Step::Key(key)]

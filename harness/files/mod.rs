@@ -9,3 +9,5 @@ pub mod journal;
 pub(crate) mod last_failed;
 pub(crate) mod location;
 pub mod manifest;
+#[cfg(feature = "cli")]
+pub(crate) mod schema;

@@ -81,6 +81,12 @@ impl Axes {
         self.of.iter().find(|(name, _)| *name == field).map(|(_, axes)| *axes)
     }
 
+    /// The letters of the axes of a field, where they are declared.
+    pub fn dimensions(&self, field: &Field) -> Option<Vec<char>> {
+        let letters = self.of_field(field.name)?.chars();
+        Some(letters.take(field.ndim.unwrap_or(usize::MAX)).collect())
+    }
+
     /// The letter of an axis of a field.
     pub fn letter(&self, field: &str, axis: usize) -> Option<char> {
         self.of_field(field)?.chars().nth(axis)

@@ -4,6 +4,8 @@
 pub trait Choice: Copy + 'static {
     /// Every value.
     const ALL: &'static [Self];
+    /// The name of each and what it means.
+    const NAMES: &'static [(&'static str, &'static str)];
 }
 
 /// Declares an option's set of named values: an enum, its names, and how it is read and written.
@@ -29,6 +31,8 @@ macro_rules! __choice {
 
         impl $crate::author::Choice for $name {
             const ALL: &'static [$name] = $name::ALL;
+            const NAMES: &'static [(&'static str, &'static str)] =
+                &[$( ($text, concat!($( $doc ),*).trim_ascii()) ),+];
         }
     };
 }

@@ -73,11 +73,26 @@ pub enum Kind {
     List,
 }
 
+impl Kind {
+    /// The name in the catalogue: `float`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Float => "float",
+            Kind::Int => "int",
+            Kind::Bool => "bool",
+            Kind::Text => "text",
+            Kind::List => "list",
+        }
+    }
+}
+
 /// A field of a record: its name and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The normative name, as in YAML, JSON, Python and on the wire.
     pub name: &'static str,
+    /// What it is, in words.
+    pub meaning: &'static str,
     /// What it holds.
     pub kind: Kind,
     /// The number of dimensions; 0 is one number, `None` any number of them.
@@ -325,7 +340,8 @@ impl<T: Element, D: Dimension> Slot<Host> for ndarray::Array<T, D> {
 
 impl<T: Element, D: Dimension> Typed for ndarray::Array<T, D> {
     fn field(name: &'static str) -> Field {
-        Field { name, kind: T::KIND, ndim: D::NDIM, optional: false, items: Vec::new() }
+        let (kind, ndim) = (T::KIND, D::NDIM);
+        Field { name, meaning: "", kind, ndim, optional: false, items: Vec::new() }
     }
 }
 
@@ -410,7 +426,8 @@ impl<A: Arrays, R: Record<A>> Slot<A> for Vec<R> {
 
 impl<R: Record<Host>> Typed for Vec<R> {
     fn field(name: &'static str) -> Field {
-        Field { name, kind: Kind::List, ndim: Some(1), optional: false, items: R::fields() }
+        let (kind, ndim, items) = (Kind::List, Some(1), R::fields());
+        Field { name, meaning: "", kind, ndim, optional: false, items }
     }
 }
 
@@ -487,6 +504,9 @@ fn graft(branch: &mut Branch, name: &'static str, value: Value) {
 pub trait Record<A: Arrays = Host>: Sized {
     /// The same record over another family.
     type Over<B: Arrays>: Record<B>;
+
+    /// The documentation, whose heading `# Shapes` says how large each field is.
+    const DOC: &'static str;
 
     /// The fields, in the order of declaration.
     fn fields() -> Vec<Field>;
@@ -604,14 +624,14 @@ pub fn shared<R: Send + Sync + 'static>(record: &Shared) -> Arc<R> {
 #[macro_export]
 macro_rules! __record {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $doc:literal])+
         pub struct $name:ident {
-            $( $(#[$field_meta:meta])* pub $field:ident : $type:ty ),+ $(,)?
+            $( $(#[doc = $field_doc:literal])+ pub $field:ident : $type:ty ),+ $(,)?
         }
     ) => {
-        $(#[$meta])*
+        $(#[doc = $doc])+
         pub struct $name<A: $crate::author::Arrays = $crate::author::Host> {
-            $( $(#[$field_meta])* pub $field: $type, )+
+            $( $(#[doc = $field_doc])+ pub $field: $type, )+
         }
 
         impl Clone for $name {
@@ -634,13 +654,17 @@ macro_rules! __record {
 
         impl<A: $crate::author::Arrays> $crate::author::Record<A> for $name<A> {
             type Over<B: $crate::author::Arrays> = $name<B>;
+            const DOC: &'static str = concat!($( $doc, "\n" ),+);
 
             fn fields() -> Vec<$crate::author::Field> {
                 fn of<A: $crate::author::Arrays>() -> Vec<$crate::author::Field>
                 where
                     $( $type: $crate::author::Typed ),+
                 {
-                    vec![$( <$type as $crate::author::Typed>::field(stringify!($field)) ),+]
+                    vec![$( $crate::author::Field {
+                        meaning: concat!($( $field_doc ),+).trim_ascii(),
+                        ..<$type as $crate::author::Typed>::field(stringify!($field))
+                    } ),+]
                 }
                 of::<$crate::author::Host>()
             }

@@ -46,6 +46,9 @@ record! {
 
 record! {
     /// The inputs of `accumulated-loss`.
+    ///
+    /// # Shapes
+    /// `[n, T]` in a micro-batch of `n` rows of `T` tokens, both of its own.
     pub struct AccumulatedLossCase {
         /// The micro-batches of one step, in order.
         pub micro_batches: Vec<MicroBatch<A>>,
@@ -65,6 +68,9 @@ record! {
 
 record! {
     /// The outputs of `accumulated-loss`.
+    ///
+    /// # Shapes
+    /// A single number; `[n, T]` for each micro-batch.
     pub struct AccumulatedLossOutput {
         /// The loss of the whole batch.
         pub loss: A::Float<Ix0>,

@@ -15,7 +15,7 @@ use crate::engine::{check, interrupt};
 use crate::files::last_failed;
 use crate::files::manifest::{Declared, Manifest};
 use crate::report::{ComponentReport, ExitCode, Report, Shard, Status};
-use crate::value::error::{Error, nearest};
+use crate::value::error::{Error, nearest, unknown};
 use crate::value::place::Place;
 
 /// One component with its places and the invariants asked for; all of them where the list is empty.
@@ -39,6 +39,7 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
         None => Place::from_env()?,
     };
     let mut tasks = select(&manifest, asked.as_deref(), &arguments.only)?;
+    keep_named(&manifest, &arguments.component, &mut tasks)?;
     if arguments.last_failed {
         keep_failed(&arguments.manifest, &mut tasks)?;
     }
@@ -57,6 +58,20 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
     let report = Report::new(arguments.seed, arguments.shard, started, reports);
     remember(&arguments.manifest, &tasks, &report);
     arguments.files.conclude(&report, &tables)
+}
+
+/// Leaves the components of these names; all where there are none.
+fn keep_named(
+    manifest: &Manifest,
+    names: &[String],
+    tasks: &mut Vec<Task<'_>>,
+) -> Result<(), Error> {
+    let known: Vec<&str> = manifest.components.iter().map(|one| one.name.as_str()).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Error::new(unknown("component", name, &known)).within("--component"));
+    }
+    tasks.retain(|task| names.is_empty() || names.contains(&task.declared.name));
+    Ok(())
 }
 
 /// Leaves the components and places that failed last; all where none did.

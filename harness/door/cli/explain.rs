@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Done, output};
+use super::{Done, catalogue, output};
 use crate::contract::erased::AnyContract;
 use crate::contract::fault::{AnyFault, AnyFunction};
 use crate::contract::stage::Pitfall;
@@ -15,13 +15,17 @@ use crate::value::text::count;
 use crate::value::yaml::inline;
 
 /// The contract of this name.
-fn find(id: &str) -> Result<&'static dyn AnyContract, Error> {
+pub(super) fn find(id: &str) -> Result<&'static dyn AnyContract, Error> {
     contracts::find(id).ok_or_else(|| Error::new(contracts::unknown(id)))
 }
 
-pub(super) fn list(contract: Option<&str>) -> Done {
+pub(super) fn list(contract: Option<&str>, as_json: bool) -> Done {
     let (mut to, _) = output();
     match contract {
+        None if as_json => return catalogue::print(&catalogue::contracts(contracts::all())),
+        Some(id) if as_json => {
+            return catalogue::print(&catalogue::contracts([find(id)?].into_iter()));
+        }
         None => {
             for contract in contracts::all() {
                 let (id, stage) = (contract.id(), contract.stage().name());
@@ -29,7 +33,7 @@ pub(super) fn list(contract: Option<&str>) -> Done {
             }
             writeln!(to, "\nshakedown list CONTRACT says more about one.")?;
         }
-        Some(id) => write!(to, "{}", catalogue(find(id)?))?,
+        Some(id) => write!(to, "{}", all_of(find(id)?))?,
     }
     Ok(ExitCode::AllHold)
 }
@@ -52,7 +56,7 @@ fn explanation(id: &str) -> Result<String, Error> {
     if contract.is_none()
         && let Some(contract) = contracts::find(id)
     {
-        return Ok(catalogue(contract));
+        return Ok(all_of(contract));
     }
     let asked: Vec<&dyn AnyContract> = match contract {
         Some(contract) => vec![contract],
@@ -72,7 +76,7 @@ fn explanation(id: &str) -> Result<String, Error> {
 }
 
 /// All that there is to a contract.
-fn catalogue(contract: &dyn AnyContract) -> String {
+fn all_of(contract: &dyn AnyContract) -> String {
     let (id, doc) = (contract.id(), contract.doc());
     let mut text = format!("{id} · {} stage\n\n", contract.stage().name());
     let _ = writeln!(text, "{}", doc.body());
@@ -110,7 +114,7 @@ fn field_text(field: &Field) -> String {
             let items: Vec<String> = field.items.iter().map(field_text).collect();
             return format!("{} (list of {})", field.name, items.join(" and "));
         }
-        kind => format!("{kind:?}").to_lowercase(),
+        kind => kind.name(),
     };
     let dimensions = match field.ndim {
         Some(0) => String::new(),

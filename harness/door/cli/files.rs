@@ -1,11 +1,11 @@
 //! Where a report goes besides the text on standard output.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Done, output};
+use super::{Done, errors, output};
 use crate::files::atomic::write_whole;
 use crate::render::text::{write_component, write_every_finding, write_summary};
 use crate::render::{github, html, junit, sarif};
@@ -15,7 +15,7 @@ use crate::value::error::Error;
 /// The forms in which a report can be had.
 #[derive(Args)]
 pub(super) struct ReportFiles {
-    /// Write the report as JSON
+    /// Write the report as JSON; `-` for standard output, and the text goes to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the report as JUnit XML: a suite for each component and place
@@ -39,7 +39,11 @@ impl ReportFiles {
     /// Ends a run: its report as text, each component followed by its table where there is one, and
     /// in every form that was asked for. What cannot be written keeps nothing else from being.
     pub(super) fn conclude(&self, report: &Report, tables: &[String]) -> Done {
-        let (mut to, paint) = output();
+        let is_printed = |path: &Path| path == Path::new("-");
+        let (mut to, paint) = match &self.json {
+            Some(path) if is_printed(path) => errors(),
+            _ => output(),
+        };
         let text = (|| {
             for (index, component) in report.components.iter().enumerate() {
                 match self.verbose {
@@ -62,8 +66,12 @@ impl ReportFiles {
             (&self.html, html::page),
         ];
         let asked = forms.iter().filter_map(|(path, form)| Some((path.as_ref()?, form)));
+        let write = |path: &PathBuf, text: String| match is_printed(path) {
+            true => output().0.write_all(text.as_bytes()).map_err(|e| Error::io("write", path, &e)),
+            false => write_whole(path, text.as_bytes()),
+        };
         let written: Vec<Result<(), Error>> =
-            asked.map(|(path, form)| write_whole(path, form(report).as_bytes())).collect();
+            asked.map(|(path, form)| write(path, form(report))).collect();
         written.into_iter().collect::<Result<(), Error>>()?;
         text?;
         Ok(report.exit_code())

@@ -1,6 +1,8 @@
 //! The command.
 
 mod adopt;
+mod cases;
+mod catalogue;
 mod check;
 mod check_batch;
 mod drive;
@@ -113,10 +115,20 @@ enum Verb {
     List {
         /// A contract
         contract: Option<String>,
+        /// List the components of a manifest instead, with their contracts and places
+        #[arg(long, short, value_name = "FILE", conflicts_with = "contract")]
+        manifest: Option<PathBuf>,
+        /// Print JSON, for programs
+        #[arg(long)]
+        json: bool,
     },
     /// Check a component that the process which started this one runs, for other programs
     #[command(hide = true)]
     Drive,
+    /// Print the cases on which components of a contract are checked
+    Cases(CasesArguments),
+    /// Print the JSON Schema of shakedown.yaml, for editors
+    Schema,
     /// Explain a contract, invariant, fault, option, class of inputs or pitfall
     Explain {
         /// CONTRACT, CONTRACT/ID, or the ID alone
@@ -147,6 +159,9 @@ struct CheckArguments {
     /// Only components, or COMPONENT/INVARIANT, that contain this text
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
+    /// Only components of exactly this name
+    #[arg(long, value_name = "NAME")]
+    component: Vec<String>,
     /// Only components and places that failed when they were checked last
     #[arg(long)]
     last_failed: bool,
@@ -207,6 +222,29 @@ struct CheckBatchArguments {
     files: ReportFiles,
 }
 
+#[derive(Args)]
+struct CasesArguments {
+    /// The contract
+    contract: String,
+    /// Random cases, after the corners
+    #[arg(long, value_name = "N", default_value_t = crate::engine::subject::DEFAULT_CASES)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
+    cases: u64,
+    /// The seed of the random cases
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
+    seed: u64,
+    /// The place whose dtype the cases are rounded to
+    #[arg(long, value_name = "PLACE", default_value_t = Place::CPU_F32)]
+    place: Place,
+    /// An option, instead of its default; the value in YAML
+    #[arg(long, value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
 /// A list in one argument; clap takes a `Vec` for repeated arguments.
 #[derive(Clone, Debug)]
 struct Places(Vec<Place>);
@@ -256,9 +294,20 @@ fn left_out(verb: &str) -> Done {
 /// Standard output, colours taken out where it is no terminal or `NO_COLOR` is set. A reader that
 /// leaves, as `head` does, stops nothing.
 fn output() -> (Box<dyn Write>, Paint) {
-    let stdout = anstream::stdout();
-    let colours = stdout.current_choice() != anstream::ColorChoice::Never;
-    (Box::new(Heedless(stdout)), if colours { Paint::colours() } else { Paint::default() })
+    painted(anstream::stdout())
+}
+
+/// Standard error, in the same way.
+fn errors() -> (Box<dyn Write>, Paint) {
+    painted(anstream::stderr())
+}
+
+fn painted<S>(to: anstream::AutoStream<S>) -> (Box<dyn Write>, Paint)
+where
+    S: anstream::stream::RawStream + anstream::stream::AsLockedWrite + 'static,
+{
+    let colours = to.current_choice() != anstream::ColorChoice::Never;
+    (Box::new(Heedless(to)), if colours { Paint::colours() } else { Paint::default() })
 }
 
 /// A writer to which it is all the same whether anybody reads.
@@ -292,7 +341,10 @@ pub fn main() -> ExitCode {
         Verb::Fuzz(_) => left_out("fuzz"),
         Verb::Drive => drive::run(),
         Verb::CheckBatch(arguments) => check_batch::run(&arguments),
-        Verb::List { contract } => explain::list(contract.as_deref()),
+        Verb::List { manifest: Some(manifest), json, .. } => catalogue::components(&manifest, json),
+        Verb::List { contract, json, .. } => explain::list(contract.as_deref(), json),
+        Verb::Cases(arguments) => cases::run(&arguments),
+        Verb::Schema => catalogue::schema(),
         Verb::Explain { ids } => explain::explain(&ids),
         #[cfg(feature = "init")]
         Verb::Init(arguments) => init::run(&arguments),

@@ -12,6 +12,7 @@ use super::workflow;
 use super::{MANIFEST_FILE, Plan, repository};
 use crate::contracts;
 use crate::files::manifest::Manifest;
+use crate::files::schema;
 use crate::value::error::Error;
 use crate::value::yaml;
 use component::Component;
@@ -86,6 +87,7 @@ fn manifest_text(filled: &Component, others: &[Component]) -> String {
     fill(
         MANIFEST,
         &[
+            ("SCHEMA", &schema::address()),
             ("INPUTS", &inputs.join(", ")),
             ("OPTION_NAMES", &wrapped(&options)),
             ("PATH", &yaml::inline(&filled.path)),

@@ -1,0 +1,241 @@
+//! The JSON schema of manifests, with which editors complete and check `shakedown.yaml`.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::contract::erased::{AnyContract, RENAMED, renamed};
+use crate::contracts;
+use crate::files::manifest::REWARD_FUNCTION;
+use crate::value::place::Dtype;
+
+/// Where the schema of this version is kept.
+pub(crate) fn address() -> String {
+    let repository = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://github.com/");
+    let version = env!("CARGO_PKG_VERSION");
+    let file = "snapshots/shakedown.schema.json";
+    format!("https://raw.githubusercontent.com/{repository}/v{version}/{file}")
+}
+
+/// The schema, draft 7: every key that a manifest may have, and every name that may stand there.
+/// What options say of each other is left to the parser.
+pub(crate) fn manifest() -> Json {
+    let of_each = |say: fn(&dyn AnyContract) -> Json| -> Map<String, Json> {
+        contracts::all().map(|contract| (contract.id().to_owned(), say(contract))).collect()
+    };
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": address(),
+        "title": "shakedown.yaml",
+        "description": "The components of a training repository and what is declared about them.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["version", "components"],
+        "properties": {
+            "version": {"const": 1},
+            "python": {"$ref": "#/definitions/python"},
+            "corpora": {
+                "type": ["string", "null"],
+                "description": "The folder of regressions and findings, relative to this file.",
+                "default": "corpora",
+            },
+            "components": {
+                "type": "array",
+                "minItems": 1,
+                "items": {"$ref": "#/definitions/component"},
+            },
+        },
+        "definitions": {
+            "python": python(),
+            "component": component(),
+            "options": of_each(options),
+            "invariants": of_each(reasons),
+        },
+    })
+}
+
+/// How Python functions are run.
+fn python() -> Json {
+    let whole = |meaning: &str| -> Json {
+        json!({"type": ["integer", "null"], "minimum": 1, "description": meaning})
+    };
+    json!({
+        "description": "How Python functions are run.",
+        "type": ["object", "null"],
+        "additionalProperties": false,
+        "properties": {
+            "interpreter": {
+                "type": ["string", "null"],
+                "description": "The interpreter; that of the active environment, else python3.",
+            },
+            "path": {
+                "type": ["array", "null"],
+                "items": {"type": "string"},
+                "default": ["."],
+                "description": "Put in front of sys.path, relative to this file.",
+            },
+            "arrays": {
+                "enum": ["torch", "numpy", "list"],
+                "default": "torch",
+                "description": "What functions on numbers take.",
+            },
+            "timeout_ms": whole("How long a call may take."),
+            "load_timeout_ms": whole("How long an import may take."),
+            "memory_mb": whole("How much more memory calls may take than the import took (Linux)."),
+            "compile": {
+                "type": "boolean",
+                "default": false,
+                "description": "Whether `torch.compile` compiles; else it leaves functions as \
+                                they are written.",
+            },
+            "fork": {
+                "type": ["boolean", "null"],
+                "description": "Whether torch or numpy is imported once and a process forked for \
+                                each component.",
+            },
+        },
+    })
+}
+
+/// A component of any contract, then what its contract says of it.
+fn component() -> Json {
+    let signature = json!({
+        "if": {
+            "required": ["signature"],
+            "properties": {"signature": {"not": {"const": "by-name"}}},
+        },
+        "then": {"properties": {
+            "contract": {"const": REWARD_FUNCTION},
+            "target": {"type": "string", "pattern": "^python:"},
+        }},
+    });
+    let columns = json!({
+        "if": {
+            "required": ["answer_columns"],
+            "properties": {"answer_columns": {"type": "array", "minItems": 1}},
+        },
+        "then": {
+            "required": ["signature"],
+            "properties": {"signature": {"enum": ["trl", "trl-chat"]}},
+        },
+    });
+    let by_contract = contracts::all().map(by_contract);
+    let all_of: Vec<Json> = by_contract.chain([signature, columns]).collect();
+    let dtypes = Dtype::ALL.map(|(_, name)| name);
+    let places = dtypes.map(|dtype| format!("cpu/{dtype}"));
+    let any_place = format!("^(cpu|cuda(:[0-9]+)?)/({})$", dtypes.join("|"));
+    let word = |word: &str, meaning: &str| json!({"const": word, "description": meaning});
+    let reason = |what: &str| format!("Invariants that {what}, each with the reason.");
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["name", "contract", "target"],
+        "properties": {
+            "name": {"type": "string", "pattern": "\\S", "description": "Its name in reports."},
+            "contract": {
+                "description": "What kind of component it is.",
+                "oneOf": contracts::all()
+                    .map(|contract| word(contract.id(), &contract.doc().summary()))
+                    .collect::<Json>(),
+            },
+            "target": {
+                "description": "Where it is: `python:FILE.py:FUNCTION`, `python:MODULE:FUNCTION`, \
+                                `builtin:CONTRACT/reference`, `builtin:CONTRACT/fault/ID` or \
+                                `{process: [command, argument, …]}`.",
+                "anyOf": [
+                    {"type": "string", "pattern": "^(python:.*:|builtin:)"},
+                    {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["process"],
+                        "properties": {"process": {
+                            "type": "array", "minItems": 1, "items": {"type": "string"},
+                        }},
+                    },
+                ],
+            },
+            "signature": {
+                "description": "The names by which a Python function takes its inputs.",
+                "default": "by-name",
+                "oneOf": [
+                    word("by-name", "The names of the contract."),
+                    word("trl", "TRL's, of texts: f(prompts, completions, **columns)."),
+                    word("trl-chat", "TRL's, of lists of messages."),
+                    word("verl", "verl's compute_score(data_source, solution_str, ground_truth, \
+                                  extra_info), row by row."),
+                ],
+            },
+            "answer_columns": {
+                "type": ["array", "null"],
+                "items": {"type": "string"},
+                "description": "The columns that get the gold answers besides those that are \
+                                called like answers, with `signature: trl` and `trl-chat`.",
+            },
+            "options": {"description": "The conventions that it follows."},
+            "places": {
+                "type": ["array", "null"],
+                "minItems": 1,
+                "description": "Where to check it: cpu/f32, cuda/bf16, cuda:1/f64.",
+                "default": ["cpu/f32"],
+                "items": {"anyOf": [{"enum": places}, {"type": "string", "pattern": any_place}]},
+            },
+            "tolerance": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "default": 1,
+                "description": "The factor on its tolerances.",
+            },
+            "skip": {"description": reason("are left out")},
+            "known": {"description": reason("are expected to fail")},
+        },
+        "allOf": all_of,
+    })
+}
+
+/// What a contract says of its components.
+fn by_contract(contract: &dyn AnyContract) -> Json {
+    let id = contract.id();
+    let faults = contract.faults().iter().map(|fault| format!("builtin:{id}/fault/{}", fault.id));
+    let reference = [format!("builtin:{id}/reference")];
+    let builtin: Vec<String> = reference.into_iter().chain(faults).collect();
+    let then = json!({
+        "options": {"$ref": format!("#/definitions/options/{id}")},
+        "target": {
+            "anyOf": [{"enum": builtin}, {"not": {"type": "string", "pattern": "^builtin:"}}],
+        },
+        "skip": {"$ref": format!("#/definitions/invariants/{id}")},
+        "known": {"$ref": format!("#/definitions/invariants/{id}")},
+    });
+    json!({
+        "if": {"required": ["contract"], "properties": {"contract": {"const": id}}},
+        "then": {"properties": then},
+    })
+}
+
+/// The options of a contract.
+fn options(contract: &dyn AnyContract) -> Json {
+    let defaults = contract.default_options().json();
+    let mut properties = Map::new();
+    for mut option in contract.option_docs() {
+        option.schema["description"] = option.meaning.into();
+        option.schema["default"] = defaults[option.name].clone();
+        properties.insert(option.name.to_owned(), option.schema);
+    }
+    json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
+}
+
+/// Invariants of a contract, each with a reason.
+fn reasons(contract: &dyn AnyContract) -> Json {
+    let reason = json!({"type": "string", "pattern": "\\S"});
+    let mut properties = Map::new();
+    for invariant in contract.invariants() {
+        let mut reason = reason.clone();
+        reason["description"] = invariant.doc.claim().into();
+        properties.insert(invariant.id.to_owned(), reason);
+    }
+    for (before, _) in RENAMED.iter().filter(|(_, now)| contract.invariant(now).is_some()) {
+        let mut reason = reason.clone();
+        reason["deprecationMessage"] = renamed(before).into();
+        reason["doNotSuggest"] = true.into();
+        properties.insert((*before).to_owned(), reason);
+    }
+    json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
+}
