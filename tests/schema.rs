@@ -125,11 +125,48 @@ fn an_empty_value_is_to_the_schema_what_it_is_to_the_parser() {
     let of_component =
         of_component.iter().map(|key| format!("components:\n{component}, {key}: }}\n"));
     for manifest in at_top.into_iter().chain(of_python).chain(of_component) {
-        let manifest = format!("version: 1\n{manifest}");
-        folder.write("manifest.yaml", &manifest);
-        let ran = folder.run(&["list", "--manifest", "manifest.yaml"]);
-        let fits = validator.is_valid(&from_yaml(manifest.as_bytes()).unwrap());
-        assert_eq!(fits, ran.code == 0, "{manifest}{}", ran.stderr);
+        is_accepted(&folder, &validator, &format!("version: 1\n{manifest}"));
+    }
+}
+
+/// Whether the parser and the schema accept a manifest, of which they must think alike.
+#[track_caller]
+fn is_accepted(folder: &Folder, validator: &jsonschema::Validator, manifest: &str) -> bool {
+    folder.write("manifest.yaml", manifest);
+    let ran = folder.run(&["list", "--manifest", "manifest.yaml"]);
+    let fits = validator.is_valid(&from_yaml(manifest.as_bytes()).unwrap());
+    assert_eq!(fits, ran.code == 0, "{manifest}{}", ran.stderr);
+    fits
+}
+
+#[test]
+fn what_only_some_components_may_have_is_so_to_the_schema_too() {
+    let (folder, validator) = (Folder::new(), validator(&printed(&["schema"])));
+    let is_accepted = |contract: &str, target: &str, more: &str| {
+        let component = format!("{{name: a, contract: {contract}, target: {target}, {more}}}");
+        is_accepted(&folder, &validator, &format!("version: 1\ncomponents: [{component}]\n"))
+    };
+    let [python, process] = ["'python:a.py:f'", "{process: [a]}"];
+    for (contract, target, more, expected) in [
+        ("returns", python, "args: {mask: m, gamma: discount}", true),
+        ("returns", python, "args: {masks: m}", false),
+        ("returns", process, "args: {mask: m}", false),
+        ("returns", process, "args: {}", true),
+        ("returns", "'builtin:returns/reference'", "args: {mask: m}", false),
+        ("returns", python, "signature: by-name", true),
+        ("returns", python, "signature: trl", false),
+        ("reward-function", python, "signature: trl", true),
+        ("reward-function", process, "signature: trl", false),
+        ("reward-function", python, "signature: trl-chat, answer_columns: [gold]", true),
+        ("reward-function", python, "signature: verl, answer_columns: [gold]", false),
+        ("reward-function", python, "answer_columns: [gold]", false),
+        ("reward-function", python, "answer_columns: []", true),
+        ("returns", python, "skip: {total: why}", true),
+        ("returns", python, "skip: {totals: why}", false),
+        ("returns", python, "places: ['cuda:1/bf16']", true),
+        ("returns", python, "places: ['cuda:x/bf16']", false),
+    ] {
+        assert_eq!(is_accepted(contract, target, more), expected, "{contract} {target} {more}");
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn manifest() -> Json {
             "component": component(),
             "options": of_each(options),
             "invariants": of_each(reasons),
+            "args": of_each(args),
         },
     })
 }
@@ -117,8 +118,15 @@ fn component() -> Json {
             "properties": {"signature": {"enum": ["trl", "trl-chat"]}},
         },
     });
+    let args = json!({
+        "if": {
+            "required": ["args"],
+            "properties": {"args": {"type": "object", "minProperties": 1}},
+        },
+        "then": {"properties": {"target": {"type": "string", "pattern": "^python:"}}},
+    });
     let by_contract = contracts::all().map(by_contract);
-    let all_of: Vec<Json> = by_contract.chain([signature, columns]).collect();
+    let all_of: Vec<Json> = by_contract.chain([signature, columns, args]).collect();
     let dtypes = Dtype::ALL.map(|(_, name)| name);
     let places = dtypes.map(|dtype| format!("cpu/{dtype}"));
     let any_place = format!("^(cpu|cuda(:[0-9]+)?)/({})$", dtypes.join("|"));
@@ -169,6 +177,10 @@ fn component() -> Json {
                 "description": "The columns that get the gold answers besides those that are \
                                 called like answers, with `signature: trl` and `trl-chat`.",
             },
+            "args": {
+                "description": "Inputs and options, each with the name by which the Python \
+                                function takes it.",
+            },
             "options": {"description": "The conventions that it follows."},
             "places": {
                 "type": ["array", "null"],
@@ -197,6 +209,7 @@ fn by_contract(contract: &dyn AnyContract) -> Json {
     let reference = [format!("builtin:{id}/reference")];
     let builtin: Vec<String> = reference.into_iter().chain(faults).collect();
     let then = json!({
+        "args": {"$ref": format!("#/definitions/args/{id}")},
         "options": {"$ref": format!("#/definitions/options/{id}")},
         "target": {
             "anyOf": [{"enum": builtin}, {"not": {"type": "string", "pattern": "^builtin:"}}],
@@ -219,6 +232,17 @@ fn options(contract: &dyn AnyContract) -> Json {
         option.schema["default"] = defaults[option.name].clone();
         properties.insert(option.name.to_owned(), option.schema);
     }
+    json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
+}
+
+/// Inputs and options of a contract, each with a name of the function's own.
+fn args(contract: &dyn AnyContract) -> Json {
+    let inputs = contract.inputs().into_iter().map(|field| (field.name, field.meaning.to_owned()));
+    let options = contract.option_docs().into_iter().map(|option| (option.name, option.meaning));
+    let named = |(name, meaning): (&str, String)| {
+        (name.to_owned(), json!({"type": "string", "description": meaning}))
+    };
+    let properties: Map<String, Json> = inputs.chain(options).map(named).collect();
     json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
 }
 
