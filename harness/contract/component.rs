@@ -89,8 +89,8 @@ pub trait Component<D: Definition = Erased>: Send {
         None
     }
 
-    /// The next call is on the smallest case that breaks an invariant: whoever runs it may keep what
-    /// it was given.
+    /// The next call is on the smallest case that breaks an invariant: whoever runs it may keep
+    /// what it was given.
     fn shows(&mut self, _: &str) {}
 
     /// Whether it asks for the value of an option, and so follows another one.

@@ -45,7 +45,7 @@ class Contract:
     options: dict[str, object]
     """The options as they were written; the others have the contract's defaults."""
 
-    def __new__(cls, *args: object, **options: object) -> Contract:
+    def __new__(cls, *args: object, **options: object) -> typing.Self:
         if cls is Contract:
             raise UsageError("Contract is made by `shakedown.contract(NAME)` or by its own class")
         if args:
@@ -144,7 +144,9 @@ class Contract:
         """A strategy of Hypothesis that gives these cases, and shrinks towards the simplest."""
         from hypothesis import strategies
 
-        return strategies.sampled_from(self.cases(n, seed, place))
+        from . import _cases
+
+        return strategies.sampled_from(_cases.cases(self, n, seed, place, simplest_first=True))
 
     def __call__(self, function: typing.Callable[..., object]) -> typing.Callable[..., None]:
         """Makes a test of a function."""

@@ -78,6 +78,12 @@ class Report:
                 rest.remove(final)
             self.findings.append(Finding(entry, final))
 
+    @classmethod
+    def read(cls, path: str, text: str) -> Report:
+        """The report in a file of the command, which printed the text."""
+        with open(path, encoding="utf-8") as file:
+            return cls(text, "", json.load(file), [])
+
     def add_warnings(self, warnings: list[str]) -> None:
         """What is to be known of the check besides."""
         self.warnings += warnings

@@ -179,6 +179,68 @@ def add_parameters(test, names):
     test.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])
 
 
+def pytest_collect_file(file_path, parent):
+    if file_path.name != "shakedown.yaml":
+        return None
+    config = parent.config
+    named = [config.invocation_params.dir / one.partition("::")[0] for one in config.args]
+    if config.getini("shakedown_manifest") or file_path in named:
+        return ManifestFile.from_parent(parent, path=file_path)
+    return None
+
+
+class ManifestFile(pytest.File):
+    """A manifest: an item for each component and place."""
+
+    def collect(self):
+        from . import _cases
+        from ._errors import EngineError, UsageError
+
+        try:
+            listed = _cases.ask("list", "--manifest", str(self.path), "--json")
+        except (UsageError, EngineError) as error:
+            raise self.CollectError(str(error)) from None
+        asked = self.config.stash[MINE].overrides.get("places")
+        for component in listed["components"]:
+            for place in asked or component["places"]:
+                name = f"{component['name']}[{place}]"
+                yield Component.from_parent(self, name=name, component=component, place=place)
+
+
+class Component(pytest.Item):
+    """A component of a manifest at a place, checked by the command in a process of its own."""
+
+    def __init__(self, *, component, place, **kwargs):
+        super().__init__(**kwargs)
+        self.component, self.place = component, place
+
+    def runtest(self):
+        import os
+        import subprocess
+        import tempfile
+
+        from . import _command
+        from ._errors import UsageError
+        from ._report import Report
+
+        settings = self.config.stash[MINE].overrides
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            command = [_command.find(), "check", str(self.path), "--json", path]
+            command += [f"--component={self.component['name']}", f"--places={self.place}"]
+            command += [f"--{name}={settings[name]}" for name in ("cases", "seed") if name in settings]
+            environment = {n: v for n, v in os.environ.items() if n != "SHAKEDOWN_PLACES"}
+            ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+            if not os.path.exists(path):
+                raise UsageError(ran.stderr.strip().replace("error: ", "", 1))
+            report = Report.read(path, ran.stdout)
+        self.stash.setdefault(CHECKED, []).append(report)
+        report.verify()
+
+    def reportinfo(self):
+        return self.path, self.component["line"] - 1, self.name
+
+
 def pytest_generate_tests(metafunc):
     test = metafunc.function
     if getattr(test, "has_places", False) and "place" in metafunc.fixturenames:

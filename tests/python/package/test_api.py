@@ -39,7 +39,6 @@ def swallowing(rewards, groups):
 @pytest.fixture
 def contract(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("shakedown._drive.here", shakedown._drive.Surroundings())
     return shakedown.GroupAdvantage(**RIGHT).settings(arrays="list")
 
 
@@ -69,7 +68,7 @@ def test_a_report_does_not_raise_and_is_the_schema_of_the_command(contract):
     assert json.loads(json.dumps(report.json)) == report.json
 
 
-def test_the_findings_are_those_of_the_command(contract, tmp_path):
+def test_the_findings_are_those_of_the_command(contract, tmp_path, monkeypatch):
     source = inspect.getsource(right) + "\n\n" + inspect.getsource(swallowing)
     (tmp_path / "mine.py").write_text(source)
     (tmp_path / "shakedown.yaml").write_text(
@@ -80,6 +79,7 @@ def test_the_findings_are_those_of_the_command(contract, tmp_path):
     command = [os.environ["SHAKEDOWN_BIN"], "check", "--json", "report.json"]
     assert subprocess.run(command, capture_output=True).returncode == 1
     theirs = json.loads((tmp_path / "report.json").read_text())["components"][0]
+    monkeypatch.setattr(shakedown._drive.here, "folder", str(tmp_path))
     ours = contract.report(swallowing).json["components"][0]
     for report in (theirs, ours):
         for finding in report["findings"]:
@@ -274,3 +274,79 @@ def test_another_version_is_an_error(contract, monkeypatch):
     monkeypatch.setattr("shakedown._command.version", lambda: "0.0.1")
     with pytest.raises(shakedown.EngineError, match="the command is .*, the package 0.0.1"):
         contract.check(right)
+
+
+# ---- Cases.
+
+
+def test_cases_are_those_of_the_contract_as_arrays():
+    contract = shakedown.GroupAdvantage(scale="none")
+    plain = contract.settings(arrays="list").cases(8, seed=1)
+    assert plain[0] == {"rewards": [0.0, 1.0], "groups": [0, 0]}
+    assert plain == contract.settings(arrays="list").cases(8, seed=1) != plain[:-1]
+    numpy = pytest.importorskip("numpy")
+    arrays = contract.settings(arrays="numpy").cases(8, seed=1)
+    assert arrays[0]["rewards"].dtype == numpy.float32 and arrays[0]["groups"].dtype == numpy.int64
+    torch = pytest.importorskip("torch")
+    tensors = contract.settings(arrays="torch").cases(8, seed=1, place="cpu/bf16")
+    assert tensors[0]["rewards"].dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("name", [c.id for c in shakedown._contracts.BY_ID.values()])
+def test_every_contract_has_cases(name):
+    pytest.importorskip("numpy")
+    found = shakedown.contract(name).settings(arrays="numpy").cases(4)
+    assert len(found) > 10 and all(set(case) <= set(shakedown.contract(name).inputs) for case in found)
+
+
+def test_hypothesis_finds_with_these_cases_and_shows_the_simplest():
+    hypothesis = pytest.importorskip("hypothesis")
+    contract = shakedown.GroupAdvantage(scale="none").settings(arrays="list")
+    seen = []
+
+    @hypothesis.settings(database=None, deadline=None, derandomize=True)
+    @hypothesis.given(contract.strategy(64))
+    def has_few(case):
+        seen.append(len(case["rewards"]))
+        assert len(case["rewards"]) < 4
+
+    with pytest.raises(AssertionError):
+        has_few()
+    assert seen[-1] == 4
+
+
+# ---- Classes.
+
+
+def test_the_classes_are_what_the_command_says():
+    import sys
+
+    script = os.path.join(os.path.dirname(shakedown.__file__), "..", "generate.py")
+    ran = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_type_checkers_name_the_nearest_option(tmp_path):
+    import sys
+
+    pytest.importorskip("mypy")
+    uses = tmp_path / "uses.py"
+    uses.write_text(
+        "import shakedown\n"
+        "right: shakedown.PolicyLoss = shakedown.PolicyLoss(clip_low=0.2)\n"
+        "shakedown.PolicyLoss(clip_lo=0.2)\n"
+        "shakedown.GroupAdvantage(scale='sd')\n"
+    )
+    folder = os.path.dirname(os.path.dirname(shakedown.__file__))
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary", str(uses)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": folder},
+    )
+    lines = [line for line in ran.stdout.splitlines() if "uses.py" in line and "error" in line]
+    assert len(lines) == 2, ran.stdout + ran.stderr
+    words = 'uses.py:3: error: Unexpected keyword argument "clip_lo" for "PolicyLoss"; did you mean'
+    assert words in lines[0] and '"clip_low"' in lines[0]
+    assert 'uses.py:4: error: Argument "scale"' in lines[1]

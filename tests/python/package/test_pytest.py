@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -220,6 +221,33 @@ def test_junit_says_what_came_of_every_invariant(repository):
     text = (folder.path / "junit.xml").read_text()
     assert '<property name="shakedown zero-sum" value="pass"' in text
     assert '<property name="shakedown oracle" value="fail"' in text
+
+
+MANIFEST = """
+    version: 1
+    components:
+      - name: grpo
+        contract: group-advantage
+        target: python:trainer.py:advantages
+        options: {scale: std, epsilon: 1.0e-4}
+        places: [cpu/f32, cpu/f64]
+"""
+
+
+def test_components_of_a_manifest_are_items(repository):
+    folder = repository("", epsilon=1.0)
+    folder.path.joinpath("shakedown.yaml").write_text(textwrap.dedent(MANIFEST))
+    folder.runpytest().assert_outcomes()
+    result = folder.runpytest("-v", "shakedown.yaml")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["shakedown.yaml::grpo[[]cpu/f32[]] FAILED*"])
+    result.stdout.fnmatch_lines(["*as if `epsilon` were 1.0*", "2 checks, *"])
+    folder.makeini("[pytest]\nshakedown_manifest = true\nshakedown_places = cpu/f32\n")
+    folder.runpytest("--shakedown-places", "cpu/f64").assert_outcomes(failed=1)
+    folder.path.joinpath("shakedown.yaml").write_text("version: 1\ncomponent: []\n")
+    result = folder.runpytest()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*shakedown.yaml:2:1: *`component`*"])
 
 
 def test_coverage_sees_the_component(repository):

@@ -1,0 +1,80 @@
+"""The cases of a contract, as a component gets them."""
+
+import functools
+import json
+import subprocess
+
+from . import _command, _drive
+from ._contract import SETTINGS
+from ._errors import UsageError
+
+FLOATS = {"f64": "float64", "f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+
+
+def cases(contract, n, seed, place, simplest_first=False):
+    """The corners of a contract under its options, then `n` drawn cases, each by input."""
+    arguments = ["--json", f"--cases={n}", f"--seed={seed}", f"--place={place}"]
+    for name, given in contract.options.items():
+        arguments.append(f"--option={name}={_drive.yaml(given)}")
+    found = ask("cases", contract.id, *arguments)
+    records = found["cases"]
+    if simplest_first:
+        records = [records[index] for index in found["simplest_first"]]
+    settings = {**SETTINGS, **contract._settings}
+    arrays = settings["arrays"] or _drive.first_library(contract)
+    make = functools.partial(value, arrays=arrays, place=place)
+    fields = inputs(contract.id)
+    return [{name: make(fields[name], it) for name, it in one.items()} for one in records]
+
+
+def ask(*arguments):
+    """What the command prints, as JSON."""
+    ran = subprocess.run([_command.find(), *arguments], capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise UsageError(ran.stderr.strip().replace("error: ", "", 1))
+    return json.loads(ran.stdout)
+
+
+@functools.lru_cache(maxsize=None)
+def inputs(contract):
+    """The inputs of a contract by name."""
+    [found] = ask("list", contract, "--json")["contracts"]
+    return {field["name"]: field for field in found["inputs"]}
+
+
+def value(field, found, arrays, place):
+    """A value of a record as an array of the library, a text or a number."""
+    if field["kind"] == "text":
+        return found
+    if field["kind"] == "list":
+        items = {item["name"]: item for item in field["items"]}
+        return [{k: value(items[k], v, arrays, place) for k, v in one.items()} for one in found]
+    plain = numbers(found)
+    if not isinstance(plain, list) or arrays == "list":
+        return plain
+    device, dtype = place.split("/")
+    name = {"int": "int64", "bool": "bool"}.get(field["kind"]) or FLOATS[dtype]
+    if arrays == "numpy":
+        import numpy
+
+        return numpy.array(plain, dtype=name).reshape(shape(plain, field))
+    import torch
+
+    made = torch.tensor(plain, dtype=getattr(torch, name), device=device)
+    return made.reshape(shape(plain, field))
+
+
+def numbers(found):
+    """A nested list whose texts are the numbers that JSON lacks."""
+    if isinstance(found, list):
+        return [numbers(item) for item in found]
+    return float(found) if isinstance(found, str) else found
+
+
+def shape(plain, field):
+    """The shape of a nested list, also where a dimension has nothing in it."""
+    sizes = []
+    while isinstance(plain, list):
+        sizes.append(len(plain))
+        plain = plain[0] if plain else None
+    return sizes + [0] * ((field["ndim"] or len(sizes)) - len(sizes))
