@@ -38,6 +38,9 @@ struct Job {
     seed: u64,
     #[serde(default)]
     time_ms: Option<u64>,
+    /// Search for so long, guided by what the component does, in place of a number of cases.
+    #[serde(default)]
+    fuzz_ms: Option<u64>,
     /// Only these invariants, where there are any.
     #[serde(default)]
     only: Vec<String>,
@@ -59,16 +62,8 @@ struct Job {
 
 pub(super) fn run() -> Done {
     match check() {
-        Ok((report, html)) => {
-            let mut text = Vec::new();
-            for component in &report.components {
-                write_component(&mut text, component, Paint::default())?;
-            }
-            say("report", [
-                ("report", report.json()),
-                ("text", String::from_utf8_lossy(&text).into_owned()),
-                ("html", html),
-            ]);
+        Ok(report) => {
+            say_report(&report);
             Ok(report.exit_code())
         }
         Err(Refusal { problem, error }) => {
@@ -90,13 +85,22 @@ impl From<Error> for Refusal {
     }
 }
 
+fn say_report(report: &Report) {
+    let mut text = Vec::new();
+    for component in &report.components {
+        write_component(&mut text, component, Paint::default()).expect("memory can be written");
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
+    say("report", [("report", report.json()), ("text", text), ("html", html::page(report))]);
+}
+
 fn say<const N: usize>(kind: &str, texts: [(&str, String); N]) {
     let mut message = Message::new(kind);
     texts.into_iter().for_each(|(key, text)| message.text(key, text));
     parent::tell(&wire::encode(&[], message.texts, Dtype::F64));
 }
 
-fn check() -> Result<(Report, String), Refusal> {
+fn check() -> Result<Report, Refusal> {
     let job = hear_job()?;
     let manifest = Manifest::parse(Path::new(""), &job.manifest).map_err(|error| plain(&error))?;
     let [declared] = &manifest.components[..] else {
@@ -104,6 +108,9 @@ fn check() -> Result<(Report, String), Refusal> {
     };
     let started = Instant::now();
     let mut subject = subject(&job, &manifest, declared)?;
+    if let Some(time) = job.fuzz_ms {
+        return Err(fuzz(&job, subject, declared, Duration::from_millis(time)).into());
+    }
     let budget = Budget {
         cases: job.cases,
         seed: job.seed,
@@ -121,9 +128,58 @@ fn check() -> Result<(Report, String), Refusal> {
         report.location = job.location.as_ref().map(|(path, line)| Location::new(path, *line));
         reports.push(report);
     }
-    let report = Report::new(job.seed, None, started, reports);
-    let html = html::page(&report);
-    Ok((report, html))
+    Ok(Report::new(job.seed, None, started, reports))
+}
+
+/// Searches until the time is over, says what was found, and ends the process.
+#[cfg(feature = "fuzz")]
+fn fuzz(job: &Job, subject: Subject, declared: &Declared, time: Duration) -> Error {
+    use crate::contract::coverage;
+    use crate::door::fuzz::engine::Next;
+    use crate::door::fuzz::job::{self, Limits};
+    use crate::door::fuzz::session::Session;
+
+    let Some(state) = &job.state else { return Error::new("a search needs a folder `state`") };
+    let corpus = state.join(declared.contract.id()).join("fuzz").join(slug(&declared.name));
+    if let Err(error) = std::fs::create_dir_all(&corpus) {
+        return Error::io("make", &corpus, &error);
+    }
+    let scratch = match tempfile::tempdir() {
+        Ok(scratch) => scratch,
+        Err(error) => return Error::new(format!("cannot make a temporary folder: {error}")),
+    };
+    coverage::start();
+    let session = match Session::start(subject, false, &declared.places(None), job.seed) {
+        Ok(session) => session,
+        Err(error) => return error,
+    };
+    let beginnings = scratch.path().join("beginnings");
+    let limits = Limits { seed: job.seed, time, runs: u64::MAX, corpus, beginnings };
+    let (seed, location, started) = (job.seed, job.location.clone(), Instant::now());
+    let done = move |places: Vec<crate::door::fuzz::session::AtOnePlace>| {
+        drop(scratch);
+        let reports = places.into_iter().map(|at| {
+            let mut report = at.report;
+            report.number_bugs();
+            report.location = location.as_ref().map(|(path, line)| Location::new(path, *line));
+            report
+        });
+        let report = Report::new(seed, None, started, reports.collect());
+        say_report(&report);
+        Next::Exit(report.exit_code() as u8)
+    };
+    job::run(session, limits, |_| (), done)
+}
+
+#[cfg(not(feature = "fuzz"))]
+fn fuzz(_: &Job, _: Subject, _: &Declared, _: Duration) -> Error {
+    Error::new("this shakedown was built without `fuzz`")
+}
+
+/// A name as a folder may have it.
+#[cfg(feature = "fuzz")]
+fn slug(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
 
 /// The job, which is the first message.

@@ -20,13 +20,12 @@ use super::{Done, MANIFEST, Places, duration, is_terminal, manifest_here, output
 use crate::contract::coverage;
 use crate::contract::erased::AnyContract;
 use crate::contracts;
-use crate::door::fuzz::engine;
-use crate::door::fuzz::engine::{Fuzzed, Next};
+use crate::door::fuzz::engine::{self, Next};
+use crate::door::fuzz::job::{self, Limits};
 use crate::door::fuzz::session::{AtOnePlace, Session, kept, reason};
 use crate::engine::check::blank_report;
 use crate::engine::interrupt;
 use crate::engine::shrink::Cause as Way;
-use crate::engine::stream;
 use crate::engine::subject::Subject;
 use crate::files::atomic::write_atomically;
 use crate::files::case_file::CaseFile;
@@ -43,12 +42,6 @@ use crate::value::text::count;
 
 /// Set for the jobs: where a job leaves what it says.
 const RESULT: &str = "SHAKEDOWN_FUZZ_RESULT";
-
-/// Random inputs that a job begins with, besides the corpus.
-const BEGINNINGS: usize = 64;
-
-/// The longest input.
-const LONGEST: usize = 1024;
 
 #[derive(Args)]
 pub(super) struct FuzzArguments {
@@ -287,36 +280,28 @@ impl Task<'_> {
 
 /// One job, in a process of its own.
 fn run_as_job(task: &Task<'_>, result: PathBuf) -> Done {
-    let started = Instant::now();
-    let (time, runs) = (task.arguments.time, task.arguments.runs.unwrap_or(u64::MAX));
     // The parent says when to stop, and is told what was found.
     let _ = ctrlc::set_handler(|| {
         interrupt::ask();
     });
     end_with_parent(result.parent().map(Path::to_owned));
-    let session = Some(task.start()?);
-    // Beside the result, in the folder that the parent takes away: this process just ends.
-    let beginnings = result.with_file_name("beginnings");
-    write_beginnings(&beginnings, task.seed, task.contract.id())
-        .map_err(|error| Error::io("write", &beginnings, &error))?;
-    let folders = [&task.corpus, &beginnings].map(|path| path.display().to_string());
-    let mut arguments: Vec<String> = [
-        &format!("-seed={}", task.seed),
-        &format!("-max_len={LONGEST}"),
-        // Long inputs at once: a component from Python runs some hundred cases a second.
-        "-len_control=0",
-        "-mutate_depth=2",
-        "-verbosity=0",
-        "-timeout=0",
-        "-rss_limit_mb=0",
-        "-handle_int=0",
-        "-handle_term=0",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    arguments.extend(folders);
-    let running = Running { session, started, time, runs, tried: 0, told: started, result };
-    engine::drive(&arguments, Box::new(running))
+    let limits = Limits {
+        seed: task.seed,
+        time: task.arguments.time,
+        runs: task.arguments.runs.unwrap_or(u64::MAX),
+        corpus: task.corpus.clone(),
+        // Beside the result, in the folder that the parent takes away: this process just ends.
+        beginnings: result.with_file_name("beginnings"),
+    };
+    let tell = |(cases, calls, bugs)| println!("{cases} {calls} {bugs}");
+    let done = move |results: JobResult| {
+        let text = serde_json::to_string(&results).expect("a report can be written");
+        match write_atomically(&result, text.as_bytes()) {
+            Ok(()) => Next::Exit(0),
+            Err(error) => job::failed(&error),
+        }
+    };
+    Err(job::run(task.start()?, limits, tell, done).into())
 }
 
 /// Ends this job once the run that started it is gone: then its standard input is at its end. The
@@ -331,66 +316,6 @@ fn end_with_parent(folder: Option<PathBuf>) {
         }
         engine::exit(2)
     });
-}
-
-/// The session of a job, until its time is over.
-struct Running {
-    /// `None` once it has concluded; the process ends then.
-    session: Option<Session>,
-    started: Instant,
-    time: Duration,
-    runs: u64,
-    tried: u64,
-    told: Instant,
-    result: PathBuf,
-}
-
-impl Fuzzed for Running {
-    fn input(&mut self, bytes: &[u8]) -> Next {
-        let Some(session) = &mut self.session else { return Next::Exit(2) };
-        if self.tried >= self.runs || self.started.elapsed() >= self.time || session.is_over() {
-            let results: Option<JobResult> = self.session.take().map(Session::conclude);
-            let text = serde_json::to_string(&results).expect("a report can be written");
-            return match write_atomically(&self.result, text.as_bytes()) {
-                Ok(()) => Next::Exit(0),
-                Err(error) => failed(&error),
-            };
-        }
-        self.tried += 1;
-        if self.told.elapsed() > Duration::from_millis(500) {
-            self.told = Instant::now();
-            let (cases, calls, bugs) = session.progress();
-            println!("{cases} {calls} {bugs}");
-        }
-        match session.input(bytes) {
-            Ok(true) => Next::Input,
-            Ok(false) => Next::Reject,
-            Err(error) => failed(&error),
-        }
-    }
-
-    fn read(&self, bytes: &[u8]) -> usize {
-        self.session.as_ref().map_or(0, |session| session.read(bytes))
-    }
-}
-
-fn failed(error: &Error) -> Next {
-    eprintln!("error: {error}");
-    Next::Exit(2)
-}
-
-/// Fills a folder with random inputs: from nothing libFuzzer would begin with inputs of one byte.
-fn write_beginnings(folder: &Path, seed: u64, contract: &str) -> std::io::Result<()> {
-    use proptest::prelude::Rng as _;
-
-    fs::create_dir(folder)?;
-    let mut rng = stream::rng(seed, contract);
-    for index in 0..BEGINNINGS {
-        let mut bytes = vec![0; LONGEST / 2];
-        rng.fill_bytes(&mut bytes);
-        fs::write(folder.join(index.to_string()), bytes)?;
-    }
-    Ok(())
 }
 
 /// The jobs of one component, seen from outside.

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "fuzz")]
 pub(crate) mod engine;
+#[cfg(feature = "fuzz")]
+pub(crate) mod job;
 pub mod parsers;
 #[cfg(feature = "fuzz")]
 pub(crate) mod session;

@@ -98,9 +98,9 @@ impl Session {
                 for file in unreported(&subject, *place) {
                     first.push((at.len(), file.case, Some(file.options)));
                 }
-                if let Some(corpora) = &subject.corpora {
+                if let Some(state) = subject.state() {
                     let (name, options) = (&subject.name, &*subject.options);
-                    let opened = Journal::open(subject.contract, corpora, name, *place, options);
+                    let opened = Journal::open(subject.contract, state, name, *place, options);
                     journal = Some(opened?);
                 }
             }
@@ -137,6 +137,11 @@ impl Session {
         }
         session.subject.options = declared;
         Ok(session)
+    }
+
+    /// The contract's name.
+    pub(crate) fn contract(&self) -> &'static str {
+        self.subject.contract.id()
     }
 
     /// The same, for the sake of what happens alone: nothing that breaks is looked into.
@@ -436,8 +441,8 @@ impl Bug {
 
 /// The cases of a component at a place that earlier runs found and no report of the fuzzer has.
 fn unreported(subject: &Subject, place: Place) -> Vec<CaseFile> {
-    let Some(corpora) = &subject.corpora else { return Vec::new() };
-    let files = kept(subject.contract, corpora, &subject.name).into_iter();
+    let Some(state) = subject.state() else { return Vec::new() };
+    let files = kept(subject.contract, state, &subject.name).into_iter();
     let files = files.map(|(_, file)| file);
     files.filter(|file| !file.reported && file.place == Some(place)).collect()
 }

@@ -34,6 +34,7 @@ class Surroundings:
     name = None  # of the test
     replay = None  # how to run the test again on a case, with `{file}` in it
     case = None  # a case file: this case and no other
+    fuzz = None  # seconds to search for, in place of a number of cases
     passes_on = ()  # exceptions that end a check, besides those of Python itself
     is_debugged = False  # a debugger stands in a call: no limit applies
     tell = staticmethod(lambda report: None)  # what is done with every report
@@ -83,6 +84,8 @@ def check(contract, function):
     }
     if settings["time"] is not None:
         job["time_ms"] = round(1000 * settings["time"])
+    if here.fuzz:
+        job["fuzz_ms"] = round(1000 * here.fuzz)
     if settings["examples"]:
         job["examples"] = yaml([plain(example) for example in settings["examples"]])
     if here.case:

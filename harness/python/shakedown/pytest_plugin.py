@@ -22,6 +22,8 @@ def pytest_addoption(parser):
     parser.addini("shakedown_isolate", type="bool", default=False, help=what)
     what = "check this case and no other, in the selected tests of its contract"
     group.addoption("--shakedown-case", metavar="FILE", help=what)
+    what = "search for so long in each check, guided by what the component does: 30s, 10m"
+    group.addoption("--shakedown-fuzz", metavar="TIME", help=what)
     what = "write one JSON report of all checks, for `shakedown merge-reports`"
     group.addoption("--shakedown-report", metavar="FILE", help=what)
     what = "the folder of kept cases, from the root folder"
@@ -52,6 +54,7 @@ class Mine:
         self.contract = contract_of(self.case) if self.case else None
         # On the command line means before the code, in the ini file after it.
         given = [name for name in self.overrides if config.getoption(f"shakedown_{name}", None)]
+        self.fuzz = seconds(config.getoption("shakedown_fuzz"))
         self.reports = []  # of all checks, as JSON, also from the workers of xdist
         self.defaults = {n: v for n, v in self.overrides.items() if n not in given}
         self.overrides = {n: v for n, v in self.overrides.items() if n in given}
@@ -71,7 +74,7 @@ class Mine:
         here.corpora = self.config.getini("shakedown_corpora")
         here.overrides, here.defaults = self.overrides, self.defaults
         here.replay = f"pytest {quoted(item.nodeid)} --shakedown-case {{file}}"
-        here.case = self.case
+        here.case, here.fuzz = self.case, self.fuzz
         outcomes = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
         here.passes_on = outcomes
         here.tell = item.stash.setdefault(CHECKED, []).append
@@ -114,6 +117,17 @@ class Mine:
         if "A" in terminalreporter.reportchars:
             for name, text in warnings:
                 terminalreporter.write_line(f"{name}: {text}")
+
+
+def seconds(text):
+    """A time such as 30s, 10m or 1h in seconds."""
+    units = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+    number = (text or "").rstrip("msh")
+    try:
+        return float(number) * units[text[len(number) :] or "s"] if text else None
+    except (KeyError, ValueError):
+        why = f"expected a time such as 30s, 10m or 1h, found `{text}`"
+        raise pytest.UsageError(f"--shakedown-fuzz: {why}") from None
 
 
 def counted(count, what):

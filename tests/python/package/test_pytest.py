@@ -274,3 +274,27 @@ def test_the_plugin_alone_loads_neither_torch_nor_json():
     code += "if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_a_search_is_guided_by_what_the_component_does(repository):
+    tests = """
+        def hidden(rewards, groups):
+            out = trainer.advantages(rewards, groups)
+            if len(rewards) == 5:
+                if groups[0] == groups[4] != groups[2]:
+                    if rewards[1] == rewards[3] != rewards[0]:
+                        out[0] += 1
+            return out
+
+        @shakedown.contract("group-advantage", scale="std", epsilon=1e-4)
+        def test_hidden(rewards, groups):
+            return hidden(rewards, groups)
+    """
+    folder = repository(tests)
+    folder.runpytest("--shakedown-cases", "32").assert_outcomes(passed=1)
+    result = folder.runpytest("--shakedown-fuzz", "20s")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*broken by case*"])
+    assert list((folder.path / ".shakedown" / "group-advantage" / "fuzz").iterdir())
+    result = folder.runpytest("--shakedown-fuzz", "soon")
+    result.stderr.fnmatch_lines(["*--shakedown-fuzz: expected a time such as 30s*found `soon`"])
