@@ -291,9 +291,13 @@ class Host:
         return reply
 
     def answer(self, header, data):
+        own = os.getpid()
         try:
             with self.alarm.armed():
-                return self.component.call(header, data)
+                reply = self.component.call(header, data)
+            if os.getpid() != own:  # the component forked, and both halves came back
+                os._exit(0)
+            return reply
         except TimeUp:
             return (timed_out(self.timeout),)
         except Foreign as foreign:
@@ -359,6 +363,8 @@ class Alarm:
             yield
             return
         self.is_armed = True
+        if signal.getsignal(signal.SIGALRM) != self.rings:  # the component has set its own
+            signal.signal(signal.SIGALRM, self.rings)
         left = min(self.seconds, max(self.theirs_at - time.monotonic(), 1e-6))
         # Again and again, as the first one may fall into a bare `except`.
         signal.setitimer(signal.ITIMER_REAL, left, 0.2)
@@ -531,6 +537,7 @@ def as_alone(seed, arrays):
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     states = random.getstate(), numpy and numpy.get_state(), torch and torch.get_rng_state()
     threads = torch and torch.get_num_threads()
+    folder = os.getcwd()
     random.seed(seed)
     if numpy:
         numpy.seed(seed % 2**32)
@@ -540,6 +547,7 @@ def as_alone(seed, arrays):
     try:
         yield
     finally:
+        os.chdir(folder)
         random.setstate(states[0])
         if numpy:
             numpy.set_state(states[1])
