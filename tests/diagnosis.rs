@@ -10,7 +10,7 @@ use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::files::case_file::CaseFile;
-use shakedown::report::{ComponentReport, Strength};
+use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::Shared;
 
 /// A component that is a function of a case and of what is right.
@@ -150,6 +150,46 @@ fn what_has_no_name_says_where_it_is_wrong() {
     assert_eq!(bugs[0].head.diagnosis, []);
     let region = bugs[0].head.region.as_deref().expect("a region");
     assert!(region.starts_with("where `rewards` is negative and `mask` is true: "), "{region}");
+}
+
+/// Twice what is right in rows of three tokens and more, and nothing that anybody would think of
+/// in a shorter row that stands alone.
+fn doubled_and_alone(case: &Shared, right: Shared) -> Shared {
+    let case: &ReturnsCase = case.typed();
+    let output: &ReturnsOutput = right.typed();
+    let odd = |x: f64| x + 3.0 + (17.0 * x).sin();
+    let returns = match case.mask.dim() {
+        (_, 3..) => 2.0 * &output.returns,
+        (1, _) => output.returns.mapv(|x| if x == 0.0 { x } else { odd(x) }),
+        _ => output.returns.clone(),
+    };
+    Arc::new(ReturnsOutput { returns })
+}
+
+#[test]
+fn a_finding_that_no_name_fits_has_none_though_another_bug_has_one() {
+    let report = checked(&mut made(erased::of::<Returns>(), doubled_and_alone));
+    let named = |finding: &Finding| !finding.diagnosis.is_empty();
+    let names: Vec<&str> = report
+        .findings
+        .iter()
+        .flat_map(|finding| &finding.diagnosis)
+        .map(|diagnosis| &*diagnosis.told)
+        .collect();
+    assert!(names.iter().any(|told| told.contains("2 times what it is")), "{names:?}");
+    // Two rows are right together, and each is wrong alone.
+    let split = report.findings.iter().find(|finding| finding.invariant == "row-split");
+    let split = split.expect("a finding");
+    assert!(!named(split), "{:?}", split.diagnosis);
+    assert!(split.region.as_deref().is_some_and(|told| told.contains("`one-row`")), "{split:?}");
+}
+
+#[test]
+fn neighbours_of_a_value_are_not_told_beside_it() {
+    let report = under(&[("epsilon", "0.05")]);
+    let diagnoses = report.findings.iter().flat_map(|finding| &finding.diagnosis);
+    let alike: Vec<&String> = diagnoses.flat_map(|diagnosis| &diagnosis.alike).collect();
+    assert!(alike.iter().all(|name| !name.starts_with("epsilon: ")), "{alike:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! bug makes, how large its smallest case is and how long the diagnosis takes. `-v` lists the bugs.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -74,7 +75,12 @@ impl Wrong {
 
 impl Component for Composed {
     fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
-        let output = self.wrong.of(self.contract, call).rounded(call.place.dtype);
+        let given = || self.wrong.of(self.contract, call).rounded(call.place.dtype);
+        // A fault may raise, as may the reference where the options refuse a case.
+        let output = catch_unwind(AssertUnwindSafe(given)).map_err(|_| Failure::Raised {
+            message: "panicked".to_owned(),
+            traceback: String::new(),
+        })?;
         Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
     }
 
@@ -115,7 +121,7 @@ fn shows(
             let right = contract.reference(&**case, &**options, place.dtype).rounded(place.dtype);
             far(&given, &right)
         };
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(asked)).unwrap_or(true)
+        catch_unwind(AssertUnwindSafe(asked)).unwrap_or(true)
     };
     cases(contract, options).iter().filter(|case| differs(case)).count()
 }

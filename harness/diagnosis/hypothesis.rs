@@ -96,6 +96,20 @@ impl Hypothesis {
         })
     }
 
+    /// The options of which it tells another value.
+    pub(crate) fn options_told(&self) -> Vec<String> {
+        let of = |part: &Part| match part {
+            Part::Option { name, .. } => vec![(*name).to_owned()],
+            Part::Fault { as_if: Some(told), .. } => {
+                let named = told.split(" and `").map(|one| one.trim_start_matches('`'));
+                let named = named.filter_map(|one| Some(one.split_once("` were ")?.0.to_owned()));
+                named.collect()
+            }
+            _ => Vec::new(),
+        };
+        self.parts.iter().flat_map(of).collect()
+    }
+
     /// How much it assumes: of hypotheses that explain as much, the one that assumes least is told.
     pub(crate) fn assumes(&self) -> usize {
         let of = |part: &Part| match part {

@@ -18,13 +18,19 @@ mod points;
 mod region;
 mod score;
 
+use std::collections::BTreeSet;
+
+use ndarray::{ArrayD, Dimension as _};
+
+use crate::contract::erased::AnyContract;
 use crate::diagnosis::change::Change;
-use crate::diagnosis::evidence::{Evidence, Observed, cells};
+use crate::diagnosis::evidence::{Evidence, ExpectedCells, Observed, cells, places};
 use crate::diagnosis::families::Family;
 use crate::diagnosis::hypothesis::{EVERY, Hypothesis, Part, fields};
 use crate::diagnosis::region::Feature;
 use crate::diagnosis::score::{Bench, First, Fit, Half, Tally};
 use crate::report::{Diagnosis, Strength};
+use crate::value::record::{Shared, Value};
 
 /// Hypotheses that are compared on all cases, and those that are tried in pairs.
 const COMPARED: usize = 40;
@@ -56,6 +62,8 @@ const BESIDE: usize = 3;
 /// A hypothesis that explains some of what a component does wrong.
 pub(crate) struct Explanation {
     pub(crate) hypothesis: Hypothesis,
+    /// Where it acts, if not everywhere.
+    region: Option<String>,
     pub(crate) diagnosis: Diagnosis,
     /// Whether it explains all that is wrong, and agrees everywhere.
     pub(crate) is_exact: bool,
@@ -70,14 +78,83 @@ impl Explanation {
     ) -> Option<(Vec<bool>, Vec<bool>)> {
         let (expected, given) = observed.answered()?;
         let planted = self.hypothesis.cells(evidence, observed);
-        let compared = cells(expected).zip(given.iter().zip(&planted));
-        let both = compared.map(|(cell, (given, planted))| {
+        let within = self.within(evidence, &observed.case, expected);
+        let compared = cells(expected).zip(given.iter().zip(&planted)).zip(within);
+        let both = compared.map(|((cell, (given, planted)), within)| {
             let wrong = evidence.wrong(given, &cell);
-            let acts = evidence.wrong(planted, &cell);
+            let acts = within && evidence.wrong(planted, &cell);
             (wrong, wrong && acts && evidence.alike(given, planted, &cell))
         });
         Some(both.unzip())
     }
+
+    /// Whether it acts in a region only.
+    pub(crate) fn is_of_a_region(&self) -> bool {
+        self.region.is_some()
+    }
+
+    /// For each cell of a case, whether it may act there.
+    fn within(&self, evidence: &Evidence, case: &Shared, expected: &ExpectedCells) -> Vec<bool> {
+        match &self.region {
+            Some(region) => region::holds(region, evidence, case, expected),
+            None => vec![true; cells(expected).count()],
+        }
+    }
+
+    /// What a component gives that does this, where that is not what the hypothesis gives
+    /// everywhere: `right` where it does not act.
+    pub(crate) fn acting(
+        &self,
+        evidence: &Evidence,
+        case: &Shared,
+        right: &Shared,
+        planted: &Shared,
+    ) -> Shared {
+        if self.region.is_none() && self.hypothesis.only.is_none() {
+            return Shared::clone(planted);
+        }
+        let expected = evidence.expected(case, true);
+        let within = self.within(evidence, case, &expected);
+        let only = self.hypothesis.only.as_ref();
+        let acting = places(&expected)
+            .into_iter()
+            .zip(within)
+            .filter(|((field, _), within)| *within && only.is_none_or(|only| only.contains(field)));
+        let acting: BTreeSet<(&str, Vec<usize>)> = acting.map(|(place, _)| place).collect();
+        merged(evidence.contract, right, planted, &acting)
+    }
+}
+
+/// A record with some of the numbers and texts of another one.
+fn merged(
+    contract: &dyn AnyContract,
+    to: &Shared,
+    from: &Shared,
+    meant: &BTreeSet<(&str, Vec<usize>)>,
+) -> Shared {
+    fn mix<T: Clone>(to: &mut ArrayD<T>, from: &ArrayD<T>, is_meant: impl Fn(&[usize]) -> bool) {
+        if to.shape() == from.shape() {
+            for ((at, to), from) in to.indexed_iter_mut().zip(from) {
+                if is_meant(at.slice()) {
+                    *to = from.clone();
+                }
+            }
+        }
+    }
+    let (mut values, from) = (to.values(), from.values());
+    for ((name, value), (_, other)) in values.iter_mut().zip(&from) {
+        let is_meant = |at: &[usize]| meant.contains(&(*name, at.to_vec()));
+        match (value, other) {
+            (Some(Value::Float(to)), Some(Value::Float(from))) => mix(to, from, is_meant),
+            (Some(Value::Int(to)), Some(Value::Int(from))) => mix(to, from, is_meant),
+            (Some(Value::Bool(to)), Some(Value::Bool(from))) => mix(to, from, is_meant),
+            (Some(Value::Text(to)), Some(Value::Text(from))) => mix(to, from, is_meant),
+            _ => {}
+        }
+    }
+    let made =
+        contract.output(&mut |name| values.iter_mut().find(|(other, _)| *other == name)?.1.take());
+    made.unwrap_or_else(|_| Shared::clone(to))
 }
 
 /// A hypothesis with how it does.
@@ -122,24 +199,41 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
         let Some(best) = best(&bench, &candidates, &open, total) else { break };
         let diagnosis = told(&bench, &candidates, best, &open, total);
         let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
-        let Candidate { hypothesis, fit, .. } = candidates.remove(best);
+        let Candidate { hypothesis, region, fit } = candidates.remove(best);
         let explained =
             fit.agrees.iter().zip(&bench.wrong).map(|(agrees, wrong)| *agrees && *wrong);
         open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
         // What is told beside it is not told again.
         candidates.retain(|other| !diagnosis.alike.contains(&other.name()));
-        explanations.push(Explanation { hypothesis, diagnosis, is_exact });
+        explanations.push(Explanation { hypothesis, region, diagnosis, is_exact });
     }
     explanations
 }
 
 /// Where a component is wrong that nothing explains: in words, with the counts.
-pub(crate) fn where_wrong(evidence: &Evidence) -> Option<String> {
+pub(crate) fn where_wrong(evidence: &Evidence, explanations: &[Explanation]) -> Option<String> {
     let bench = Bench::new(evidence);
+    let mut open = bench.wrong.clone();
+    for (observed, range) in bench.cases() {
+        for (_, explained) in explanations.iter().filter_map(|one| one.on(evidence, observed)) {
+            open[range.clone()].iter_mut().zip(explained).for_each(|(open, told)| *open &= !told);
+        }
+    }
     let features = region::features(&bench);
-    let (told, [wrong, of, all]) = region::separating(&features, &bench.wrong)?;
+    let (told, [wrong, of, all]) = region::separating(&features, &open)?;
     Some(format!(
         "where {told}: {wrong} of {of} such outputs are wrong, {wrong} of {all} wrong ones"
+    ))
+}
+
+/// On which cases an invariant is broken, of those on which it says something: in words, with the
+/// counts.
+pub(crate) fn where_broken(evidence: &Evidence, outcomes: &[(&Shared, bool)]) -> Option<String> {
+    let (cases, broken): (Vec<&Shared>, Vec<bool>) = outcomes.iter().copied().unzip();
+    let features = region::features_of_cases(evidence, &cases);
+    let (told, [wrong, of, all]) = region::separating(&features, &broken)?;
+    Some(format!(
+        "where {told}: it breaks on {wrong} of {of} such cases, {wrong} of {all} that break it"
     ))
 }
 
@@ -323,9 +417,13 @@ fn told(
     let same = candidate.told();
     beside.retain(|other| other.hypothesis.parts.len() == 1 && other.told() != same);
     let mut alike: Vec<String> = Vec::new();
-    for name in beside.into_iter().map(Candidate::name) {
-        if alike.len() < BESIDE && !alike.contains(&name) {
+    // Of one option one value is told: its neighbours do the same on what was compared.
+    let mut options = candidate.hypothesis.options_told();
+    for other in beside {
+        let (name, of_other) = (other.name(), other.hypothesis.options_told());
+        if alike.len() < BESIDE && !of_other.iter().any(|option| options.contains(option)) {
             alike.push(name);
+            options.extend(of_other);
         }
     }
     let fault = candidate.hypothesis.fault();

@@ -476,19 +476,17 @@ fn conclude(
             }
         }
     }
-    let mut made = Vec::new();
+    let (mut made, mut where_wrong) = (Vec::new(), None);
     for (shrunk, diagnosis) in shrunk.into_iter().zip(told) {
-        let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
-        made.push(finding::make(subject, shrunk, place, classes, diagnosis, &mut report.calls));
-    }
-    if made.iter().any(|(finding, _)| finding.diagnosis.is_empty()) {
-        let region = diagnoser.where_wrong();
-        for (finding, _) in &mut made {
-            let unnamed = finding.diagnosis.is_empty();
-            if unnamed && !NOT_OF_OUTPUTS.contains(&&*finding.invariant) {
-                finding.region = region.clone();
-            }
+        let (classes, where_broken) =
+            diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
+        let calls = &mut report.calls;
+        let (mut finding, file) = finding::make(subject, shrunk, place, classes, diagnosis, calls);
+        if finding.diagnosis.is_empty() && !NOT_OF_OUTPUTS.contains(&&*finding.invariant) {
+            let where_wrong = where_wrong.get_or_insert_with(|| diagnoser.where_wrong());
+            finding.region = where_wrong.clone().or(where_broken);
         }
+        made.push((finding, file));
     }
     finding::keep_bugs(subject, report, made);
     report.times.diagnosis_ms = milliseconds(begun);
