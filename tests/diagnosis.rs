@@ -5,7 +5,9 @@ use std::sync::Arc;
 use shakedown::author::{Call, Component, Place};
 use shakedown::contract::component::{Failure, Gradients, Returned};
 use shakedown::contract::erased::{self, AnyContract};
-use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+use shakedown::contracts::group_advantage::{
+    GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput,
+};
 use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
@@ -190,6 +192,24 @@ fn neighbours_of_a_value_are_not_told_beside_it() {
     let diagnoses = report.findings.iter().flat_map(|finding| &finding.diagnosis);
     let alike: Vec<&String> = diagnoses.flat_map(|diagnosis| &diagnosis.alike).collect();
     assert!(alike.iter().all(|name| !name.starts_with("epsilon: ")), "{alike:?}");
+}
+
+/// Large numbers where nearly all should be 0.
+fn large(case: &Shared, _: Shared) -> Shared {
+    let case: &GroupAdvantageCase = case.typed();
+    let advantages: Vec<f64> = case.rewards.iter().map(|reward| 2e4 + 10.0 * reward).collect();
+    let output: GroupAdvantageOutput = advantages.into();
+    Arc::new(output)
+}
+
+#[test]
+fn where_0_is_expected_a_relation_allows_for_the_rounding_of_what_was_given() {
+    let report = checked(&mut made(erased::of::<GroupAdvantage>(), large));
+    let sum = report.findings.iter().find(|finding| finding.invariant == "zero-sum");
+    let found = &sum.expect("a finding").found;
+    let (_, allowed) = found.rsplit_once("± ").unwrap_or_else(|| panic!("{found}"));
+    // Two numbers of 2e4, in f32: each is as exact as 1e-3.
+    assert!(allowed.parse::<f64>().unwrap() < 4.0, "{found}");
 }
 
 #[test]

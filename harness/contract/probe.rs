@@ -372,10 +372,13 @@ impl AnyProbe<'_> {
         if times == 1.0 {
             return bounds;
         }
+        // What is made of nothing but rounding errors is as much larger than they are as it wants:
+        // that much of its own rounding is all that is allowed.
+        let own = self.tolerance.bound(Number::new(given, given), expected.terms);
+        let most = (AMPLIFIED * own).min(given / PARTS);
         let mut wider = bounds;
         wider.zip_mut_with(&expected.numbers, |bound, number| {
-            // Of nothing but rounding errors nobody knows the scale: a part is all that is allowed.
-            let rounding = (times * (*bound - number.slack)).min(given / PARTS);
+            let rounding = (times * (*bound - number.slack)).min(most);
             // What the contract allows besides rounding is as much larger, whatever it is.
             *bound = bound.max(rounding + times * number.slack);
         });
@@ -443,8 +446,11 @@ const FEW_CALLS: u64 = 4;
 /// A longer line of inputs and outputs is not shown with a message.
 const LONGEST_CALL: usize = 400;
 
-/// However far off it is, what a component gives is not allowed to differ by more than so small a
-/// part of its largest number.
+/// However far off it is, what a component gives is not allowed to differ by more than so many
+/// times the rounding of its largest number, …
+const AMPLIFIED: f64 = 16.0;
+
+/// … nor, in formats of few digits, by more than so small a part of it.
 const PARTS: f64 = 64.0;
 
 /// What a typed call gave: as [`Returned`], shared with the other invariants.
