@@ -186,6 +186,24 @@ fn a_finding_that_no_name_fits_has_none_though_another_bug_has_one() {
     assert!(split.region.as_deref().is_some_and(|told| told.contains("`one-row`")), "{split:?}");
 }
 
+/// A statistic of the whole batch in each row.
+fn with_the_batch(case: &Shared, right: Shared) -> Shared {
+    let case: &GroupAdvantageCase = case.typed();
+    let squares: f64 = case.rewards.iter().filter(|x| x.is_finite()).map(|x| x * x).sum();
+    right.with_floats(&mut |_, floats| {
+        floats.iter_mut().for_each(|x| *x += (1.0 + squares).ln() / 3.0);
+    })
+}
+
+#[test]
+fn what_has_no_name_says_what_the_broken_laws_imply() {
+    let report = checked(&mut made(erased::of::<GroupAdvantage>(), with_the_batch));
+    let bugs = report.bugs();
+    assert_eq!((bugs.len(), &bugs[0].head.diagnosis[..]), (1, &[][..]), "{:?}", report.findings);
+    let region = bugs[0].head.region.as_deref().expect("a line");
+    assert!(region.ends_with("a statistic of the batch enters each row"), "{region}");
+}
+
 #[test]
 fn neighbours_of_a_value_are_not_told_beside_it() {
     let report = under(&[("epsilon", "0.05")]);

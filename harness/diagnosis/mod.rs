@@ -17,6 +17,7 @@ pub(crate) mod hypothesis;
 mod points;
 mod region;
 mod score;
+pub(crate) mod signature;
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ use crate::diagnosis::evidence::{Evidence, ExpectedCells, Observed, cells, place
 use crate::diagnosis::families::Family;
 use crate::diagnosis::hypothesis::{EVERY, Hypothesis, Part, fields};
 use crate::diagnosis::region::Feature;
-use crate::diagnosis::score::{Bench, First, Fit, Half, Tally};
+use crate::diagnosis::score::{Bench, First, Fit, Half};
 use crate::report::{Diagnosis, Strength};
 use crate::value::record::{Shared, Value};
 
@@ -196,8 +197,8 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
             let features = features.get_or_insert_with(|| region::features(&bench));
             narrow(&bench, features, &mut candidates, &open);
         }
-        let Some(best) = best(&bench, &candidates, &open, total) else { break };
-        let diagnosis = told(&bench, &candidates, best, &open, total);
+        let Some((best, half)) = best(&bench, &candidates, &open, total) else { break };
+        let diagnosis = told(&bench, &candidates, (best, half), &open, total);
         let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
         let Candidate { hypothesis, region, fit } = candidates.remove(best);
         let explained =
@@ -352,8 +353,15 @@ fn outputs(bench: &Bench<'_>) -> Vec<&'static str> {
     known
 }
 
-/// The candidate that explains most of what is open, if any says enough.
-fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Option<usize> {
+/// The candidate that explains most of what is open, if any says enough, and the half of the cases
+/// that had no part in the choice: where several are the same on the one half, the other one
+/// chooses between them.
+fn best(
+    bench: &Bench<'_>,
+    all: &[Candidate],
+    open: &[bool],
+    total: usize,
+) -> Option<(usize, Half)> {
     let says_enough = |candidate: &Candidate| {
         let tally = bench.tally(&candidate.fit, open, Half::Both);
         let counted = bench.tally(&candidate.fit, open, Half::Counted);
@@ -371,30 +379,37 @@ fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Op
             && tally.explained > 0
             && candidate.says_enough(bench)
     };
-    let rank = |candidate: &Candidate| {
-        let tally = bench.tally(&candidate.fit, open, Half::Chosen);
+    let score = |at: usize, half: Half| {
+        let tally = bench.tally(&all[at].fit, open, half);
         // What differs by less than this is the same, but for what is the same everywhere.
-        let score = (tally.score() * 200.0).round() + f64::from(candidate.is_exact(bench, open));
-        (score, candidate.assumes())
+        let is_exact = tally.is_exact() && all[at].says_enough(bench);
+        (tally.score() * 200.0).round() + f64::from(is_exact)
     };
-    let usable = (0..all.len()).filter(|at| says_enough(&all[*at]));
-    usable.min_by(|a, b| {
-        let [(a, less), (b, more)] = [*a, *b].map(|at| rank(&all[at]));
-        b.total_cmp(&a).then(less.cmp(&more))
-    })
+    let scores: Vec<f64> = (0..all.len()).map(|at| score(at, Half::Chosen)).collect();
+    let usable: Vec<usize> = (0..all.len()).filter(|at| says_enough(&all[*at])).collect();
+    let most = usable.iter().map(|at| scores[*at]).fold(f64::NEG_INFINITY, f64::max);
+    let tied = || usable.iter().copied().filter(|at| scores[*at] == most);
+    let others: Vec<f64> = tied().map(|at| score(at, Half::Counted)).collect();
+    let most_of_others = others.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let best = tied().zip(&others).filter(|(_, score)| **score == most_of_others);
+    let (best, _) = best.min_by_key(|(at, _)| all[*at].assumes())?;
+    let rival = |at: &usize| scores[*at] >= most && all[*at].assumes() <= all[best].assumes();
+    let same = |at: usize| score(at, Half::Counted) == most_of_others;
+    let is_settled = (0..all.len()).filter(rival).all(same);
+    Some((best, if is_settled { Half::Counted } else { Half::Chosen }))
 }
 
 /// What is told of a candidate.
 fn told(
     bench: &Bench<'_>,
     all: &[Candidate],
-    chosen: usize,
+    (chosen, half): (usize, Half),
     open: &[bool],
     total: usize,
 ) -> Diagnosis {
     let candidate = &all[chosen];
     let whole = bench.tally(&candidate.fit, &bench.wrong, Half::Both);
-    let mut counted = bench.tally(&candidate.fit, &bench.wrong, Half::Counted);
+    let mut counted = bench.tally(&candidate.fit, &bench.wrong, half);
     if counted.cases == 0 {
         counted = whole;
     }
@@ -452,8 +467,7 @@ impl Candidate {
 
     /// Whether it is the same as the component on every compared cell.
     fn is_exact(&self, bench: &Bench<'_>, open: &[bool]) -> bool {
-        let Tally { acts, agrees, explained, open, .. } = bench.tally(&self.fit, open, Half::Both);
-        acts == agrees && explained == open && self.says_enough(bench)
+        bench.tally(&self.fit, open, Half::Both).is_exact() && self.says_enough(bench)
     }
 
     /// Whether it explains enough different wrong outputs.
@@ -494,4 +508,50 @@ impl Candidate {
 
 fn count(flags: &[bool]) -> usize {
     flags.iter().filter(|flag| **flag).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::contract::component::Returned;
+    use crate::contract::erased;
+    use crate::contracts::returns::{Returns, ReturnsCase};
+    use crate::numeric::tolerance::Tolerance;
+    use crate::value::place::Place;
+
+    /// Rows of rewards, and the returns of others in their place.
+    fn observe(evidence: &mut Evidence, rewards: &[f64], others: impl Fn(f64) -> f64) {
+        let rewards = Array2::from_shape_vec((1, rewards.len()), rewards.to_vec()).unwrap();
+        let case = ReturnsCase { mask: rewards.map(|_| true), rewards };
+        let mut other = case.clone();
+        other.rewards.mapv_inplace(others);
+        let output = evidence.contract.reference(&other, &*evidence.options, evidence.place.dtype);
+        let returned = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+        evidence.observe(Arc::new(case), Ok(returned), false);
+    }
+
+    #[test]
+    fn what_one_half_of_the_cases_chose_is_counted_on_the_other() {
+        let contract = erased::of::<Returns>();
+        let options = contract.default_options();
+        let place = Place::CPU_F64;
+        let tolerance = Tolerance { dtype: place.dtype, factor: 1.0 };
+        let mut evidence = Evidence::new(contract, &options, place, tolerance);
+        for at in 0..12 {
+            // Squared and doubled are the same in each second case.
+            observe(&mut evidence, &vec![2.0; 1 + at % 3], |x| x * x);
+            observe(&mut evidence, &[3.0, 2.0 + at as f64], |x| x * x);
+        }
+        observe(&mut evidence, &[2.0; 5], |x| x * x);
+        let explanations = explain(&evidence);
+        let diagnosis = &explanations[0].diagnosis;
+        assert_eq!(diagnosis.told, "the input `rewards` were its square");
+        assert_eq!(diagnosis.strength, Strength::Exactly);
+        // The 12 others chose between the two, so that the 13 count.
+        assert_eq!((diagnosis.matches, diagnosis.of), (13, 13));
+    }
 }

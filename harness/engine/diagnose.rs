@@ -322,6 +322,11 @@ impl Diagnoser {
         crate::diagnosis::where_wrong(&self.evidence, &self.explanations)
     }
 
+    /// What the laws that break, beside those that hold, imply.
+    pub(crate) fn signature(&self, broken: &[&str], held: &[&str]) -> Option<String> {
+        crate::diagnosis::signature::told(&self.evidence, broken, held)
+    }
+
     /// Whether something is wrong in a case that nothing explains.
     fn is_unexplained(&self, case: &Shared) -> bool {
         let observed = self.evidence.observed.iter().find(|observed| *observed.case == **case);
