@@ -9,6 +9,9 @@ use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput,
 };
 use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
+use shakedown::contracts::reward_function::{
+    RewardFunction, RewardFunctionCase, RewardFunctionOutput,
+};
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::files::case_file::CaseFile;
@@ -228,6 +231,28 @@ fn where_0_is_expected_a_relation_allows_for_the_rounding_of_what_was_given() {
     let (_, allowed) = found.rsplit_once("± ").unwrap_or_else(|| panic!("{found}"));
     // Two numbers of 2e4, in f32: each is as exact as 1e-3.
     assert!(allowed.parse::<f64>().unwrap() < 4.0, "{found}");
+}
+
+/// Full score where what stands between the answer tags ends with the gold answer.
+fn ends_with_the_gold(case: &Shared, _: Shared) -> Shared {
+    let case: &RewardFunctionCase = case.typed();
+    let score = |(completion, gold): (&String, &String)| {
+        let answer = completion.rsplit_once("<answer>").map(|(_, rest)| rest);
+        let answer =
+            answer.and_then(|rest| rest.rsplit_once("</answer>")).map(|(answer, _)| answer);
+        let answer = answer.map(str::trim).filter(|answer| !answer.is_empty());
+        f64::from(answer.is_some_and(|answer| answer.ends_with(gold.trim())))
+    };
+    let rewards: Vec<f64> = case.completions.iter().zip(&case.answers).map(score).collect();
+    let output: RewardFunctionOutput = rewards.into();
+    Arc::new(output)
+}
+
+#[test]
+fn another_relation_between_answer_and_gold_is_told() {
+    let report = checked(&mut made(erased::of::<RewardFunction>(), ends_with_the_gold));
+    let expected = "an answer were right that ends with the gold answer";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod families;
 pub(crate) mod hypothesis;
 mod points;
 mod region;
+mod relation;
 mod score;
 pub(crate) mod signature;
 
@@ -176,7 +177,7 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
     let (mut singles, mut candidates): (Vec<Tried>, Vec<Candidate>) = Default::default();
     for (asked, families) in families::FAMILIES.into_iter().enumerate() {
-        let is_asked = asked == 0 || !evidence.by_reference;
+        let is_asked = asked < families::WITHOUT_AN_ORACLE || !evidence.by_reference;
         if is_asked && !candidates.iter().any(is_exact) {
             let tried = tried(&bench, families);
             let compared = tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED);
@@ -481,7 +482,7 @@ impl Candidate {
     /// How many different wrong outputs it must explain: what assumes more needs more.
     fn needs(&self) -> usize {
         let fitted = |part: &Part| match part {
-            Part::Fault { .. } => 0,
+            Part::Fault { .. } | Part::Compared(_) => 0,
             Part::Option { .. } | Part::Input { .. } => 1,
             Part::Output { .. } | Part::Divided { .. } => 2,
         };

@@ -119,7 +119,89 @@ fn observing(
         answer.as_ref().err().iter().for_each(|failure| patience.spend(failure));
         evidence.observe(case, answer, gradient);
     }
+    if evidence.by_reference {
+        for (case, answer) in asked(subject, &evidence, place, &mut patience, calls) {
+            evidence.observe(case, answer, gradient);
+        }
+    }
     evidence
+}
+
+/// Cases on which the calls of invariants are noted, and how many of these at most.
+const ASKED: usize = 12;
+const NOTED: usize = 200;
+
+/// What a component gives for the cases that the invariants make of others: where there is no
+/// oracle, these are what tells one mistake from another.
+fn asked(
+    subject: &mut Subject,
+    evidence: &Evidence,
+    place: Place,
+    patience: &mut Patience,
+    calls: &mut u64,
+) -> Vec<Answer> {
+    let (contract, options) = (subject.contract, Arc::clone(&subject.options));
+    let tolerance = subject.tolerance_at(place);
+    let component = &mut subject.component;
+    let mut noted = Noted { component, options: &options, answers: Vec::new() };
+    for Observed { case, .. } in evidence.observed.iter().take(ASKED) {
+        let mut memo = Memo::default();
+        for invariant in contract.invariants() {
+            if patience.is_over() || noted.answers.len() >= NOTED {
+                break;
+            }
+            if NOT_OF_OUTPUTS.contains(&invariant.id) || !invariant.applies(&*options, place) {
+                continue;
+            }
+            let probe = AnyProbe::new(
+                contract, case, &options, place, tolerance, &mut noted, &mut memo, calls,
+            );
+            let (_, failed) = invariant.check(probe);
+            failed.iter().for_each(|(_, failure)| patience.spend(failure));
+        }
+    }
+    let mut answers: Vec<Answer> = Vec::new();
+    for (case, answer) in noted.answers {
+        let known = evidence.observed.iter().any(|observed| *observed.case == *case)
+            || answers.iter().any(|(known, _)| **known == *case);
+        if !known {
+            answers.push((case, answer));
+        }
+    }
+    answers
+}
+
+/// A case and what a component gave for it.
+type Answer = (Shared, Result<Returned, Failure>);
+
+/// A component whose answers are noted.
+struct Noted<'a> {
+    component: &'a mut dyn Component,
+    options: &'a Arc<dyn AnyOptions>,
+    answers: Vec<Answer>,
+}
+
+impl Component for Noted<'_> {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        let answer = self.component.call(call);
+        if Arc::ptr_eq(call.options, self.options) && self.answers.len() < NOTED {
+            let noted = answer.as_ref().map_err(Failure::clone).map(|returned| Returned {
+                output: Shared::clone(&returned.output),
+                changed: Vec::new(),
+                no_gradient: returned.no_gradient.clone(),
+            });
+            self.answers.push((Shared::clone(call.case), noted));
+        }
+        answer
+    }
+
+    fn gradients(&self, place: Place) -> Gradients {
+        self.component.gradients(place)
+    }
+
+    fn reads(&self, option: &str) -> bool {
+        self.component.reads(option)
+    }
 }
 
 impl Diagnoser {
