@@ -20,7 +20,7 @@ use shakedown::contracts;
 use shakedown::engine::check::run;
 use shakedown::engine::stream;
 use shakedown::engine::subject::{Budget, Subject, read_options};
-use shakedown::report::{ComponentReport, Strength};
+use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::{Shared, ValueRef, same_bits};
 
 /// A wrong component made of known parts.
@@ -374,6 +374,14 @@ fn main() {
                     bug.what,
                     report.times.diagnosis_ms
                 );
+                for one in report.bugs().into_iter().skip(1) {
+                    let Finding { invariant, found, diagnosis, .. } = one.head;
+                    let name = diagnosis.first().map_or("unnamed", |first| &first.fault);
+                    println!(
+                        "    and {invariant} ({name}): {}",
+                        found.lines().next().unwrap_or("")
+                    );
+                }
             }
         }
     }

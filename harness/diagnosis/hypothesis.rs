@@ -112,14 +112,17 @@ impl Hypothesis {
         })
     }
 
-    /// The options of which it tells another value.
-    pub(crate) fn options_told(&self) -> Vec<String> {
+    /// The options of which it tells another number.
+    pub(crate) fn numbers_told(&self) -> Vec<String> {
+        let is_number = |value: &str| value.parse::<f64>().is_ok();
         let of = |part: &Part| match part {
-            Part::Option { name, .. } => vec![(*name).to_owned()],
+            Part::Option { name, value, .. } if is_number(value) => vec![(*name).to_owned()],
             Part::Fault { as_if: Some(told), .. } => {
                 let named = told.split(" and `").map(|one| one.trim_start_matches('`'));
-                let named = named.filter_map(|one| Some(one.split_once("` were ")?.0.to_owned()));
-                named.collect()
+                let named = named.filter_map(|one| one.split_once("` were "));
+                let numbers =
+                    named.filter(|(_, value)| value.split(' ').next().is_some_and(is_number));
+                numbers.map(|(name, _)| name.to_owned()).collect()
             }
             _ => Vec::new(),
         };
@@ -151,7 +154,7 @@ impl Hypothesis {
                 format!("{field}: {}", change.told())
             }
             Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
-            Part::Compared(relation) => format!("right where it {}", relation.told()),
+            Part::Compared(relation) => format!("right that {}", relation.told()),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let only = self.only.as_ref().map(|fields| format!(" in {}", fields.join(", ")));

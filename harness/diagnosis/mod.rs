@@ -433,13 +433,13 @@ fn told(
     let same = candidate.told();
     beside.retain(|other| other.hypothesis.parts.len() == 1 && other.told() != same);
     let mut alike: Vec<String> = Vec::new();
-    // Of one option one value is told: its neighbours do the same on what was compared.
-    let mut options = candidate.hypothesis.options_told();
+    // Of one option one number is told: its neighbours do the same on what was compared.
+    let mut numbers = candidate.hypothesis.numbers_told();
     for other in beside {
-        let (name, of_other) = (other.name(), other.hypothesis.options_told());
-        if alike.len() < BESIDE && !of_other.iter().any(|option| options.contains(option)) {
+        let (name, of_other) = (other.name(), other.hypothesis.numbers_told());
+        if alike.len() < BESIDE && !of_other.iter().any(|option| numbers.contains(option)) {
             alike.push(name);
-            options.extend(of_other);
+            numbers.extend(of_other);
         }
     }
     let fault = candidate.hypothesis.fault();
