@@ -362,20 +362,22 @@ impl AnyProbe<'_> {
     /// The bounds of what an oracle expects, as wide as what the component gave asks for.
     fn bounds_of(&self, expected: &Expected) -> ArrayD<f64> {
         let bounds = expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms));
-        let (mut times, mut given) = (1.0_f64, 0.0_f64);
+        let known = expected.numbers.iter().zip(&bounds).filter(|(_, bound)| bound.is_finite());
+        let rounding = known.fold(0.0, |most: f64, (number, bound)| most.max(bound - number.slack));
+        let (mut times, mut most) = (1.0_f64, 0.0_f64);
         for (largest, wanted) in self.largest(expected) {
             if largest > wanted {
                 times = times.max((largest / wanted).min(f64::MAX));
-                given = given.max(largest);
+                // What is made of rounding errors alone is as much larger than these as it wants:
+                // some of its own rounding is all that is allowed.
+                let own = self.tolerance.bound(Number::new(largest, largest), expected.terms);
+                let part = largest / PARTS;
+                most = most.max(if wanted > rounding { part } else { part.min(AMPLIFIED * own) });
             }
         }
         if times == 1.0 {
             return bounds;
         }
-        // What is made of nothing but rounding errors is as much larger than they are as it wants:
-        // that much of its own rounding is all that is allowed.
-        let own = self.tolerance.bound(Number::new(given, given), expected.terms);
-        let most = (AMPLIFIED * own).min(given / PARTS);
         let mut wider = bounds;
         wider.zip_mut_with(&expected.numbers, |bound, number| {
             let rounding = (times * (*bound - number.slack)).min(most);
@@ -446,12 +448,12 @@ const FEW_CALLS: u64 = 4;
 /// A longer line of inputs and outputs is not shown with a message.
 const LONGEST_CALL: usize = 400;
 
-/// However far off it is, what a component gives is not allowed to differ by more than so many
-/// times the rounding of its largest number, …
-const AMPLIFIED: f64 = 16.0;
-
-/// … nor, in formats of few digits, by more than so small a part of it.
+/// However far off it is, what a component gives is not allowed to differ by more than so small a
+/// part of its largest number, …
 const PARTS: f64 = 64.0;
+
+/// … nor, where 0 is expected, by more than so many times the rounding of that number.
+const AMPLIFIED: f64 = 16.0;
 
 /// What a typed call gave: as [`Returned`], shared with the other invariants.
 pub struct Answer<D: Definition> {
