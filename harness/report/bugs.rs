@@ -126,8 +126,8 @@ pub(crate) fn cause(finding: &Finding) -> String {
     }
 }
 
-/// What a component behaves as, wherever it does: the same in two regions, or in two outputs, is one
-/// bug.
+/// What a component behaves as, wherever it does: the same in two regions, or in two outputs, is
+/// one bug.
 fn whole(diagnosis: &Diagnosis) -> &str {
     let Diagnosis { fault, told, .. } = diagnosis;
     let cut = |name: &'_ str, word: &str| name.rfind(word).unwrap_or(name.len());
