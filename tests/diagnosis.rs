@@ -5,12 +5,17 @@ use std::sync::Arc;
 use shakedown::author::{Call, Component, Place};
 use shakedown::contract::component::{Failure, Gradients, Returned};
 use shakedown::contract::erased::{self, AnyContract};
-use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+use shakedown::contracts::group_advantage::{
+    GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput,
+};
 use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
+use shakedown::contracts::reward_function::{
+    RewardFunction, RewardFunctionCase, RewardFunctionOutput,
+};
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::files::case_file::CaseFile;
-use shakedown::report::{ComponentReport, Strength};
+use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::Shared;
 
 /// A component that is a function of a case and of what is right.
@@ -150,6 +155,104 @@ fn what_has_no_name_says_where_it_is_wrong() {
     assert_eq!(bugs[0].head.diagnosis, []);
     let region = bugs[0].head.region.as_deref().expect("a region");
     assert!(region.starts_with("where `rewards` is negative and `mask` is true: "), "{region}");
+}
+
+/// Twice what is right in rows of three tokens and more, and nothing that anybody would think of
+/// in a shorter row that stands alone.
+fn doubled_and_alone(case: &Shared, right: Shared) -> Shared {
+    let case: &ReturnsCase = case.typed();
+    let output: &ReturnsOutput = right.typed();
+    let odd = |x: f64| x + 3.0 + (17.0 * x).sin();
+    let returns = match case.mask.dim() {
+        (_, 3..) => 2.0 * &output.returns,
+        (1, _) => output.returns.mapv(|x| if x == 0.0 { x } else { odd(x) }),
+        _ => output.returns.clone(),
+    };
+    Arc::new(ReturnsOutput { returns })
+}
+
+#[test]
+fn a_finding_that_no_name_fits_has_none_though_another_bug_has_one() {
+    let report = checked(&mut made(erased::of::<Returns>(), doubled_and_alone));
+    let named = |finding: &Finding| !finding.diagnosis.is_empty();
+    let names: Vec<&str> = report
+        .findings
+        .iter()
+        .flat_map(|finding| &finding.diagnosis)
+        .map(|diagnosis| &*diagnosis.told)
+        .collect();
+    assert!(names.iter().any(|told| told.contains("2 times what it is")), "{names:?}");
+    // Two rows are right together, and each is wrong alone.
+    let split = report.findings.iter().find(|finding| finding.invariant == "row-split");
+    let split = split.expect("a finding");
+    assert!(!named(split), "{:?}", split.diagnosis);
+    assert!(split.region.as_deref().is_some_and(|told| told.contains("`one-row`")), "{split:?}");
+}
+
+/// A statistic of the whole batch in each row.
+fn with_the_batch(case: &Shared, right: Shared) -> Shared {
+    let case: &GroupAdvantageCase = case.typed();
+    let squares: f64 = case.rewards.iter().filter(|x| x.is_finite()).map(|x| x * x).sum();
+    right.with_floats(&mut |_, floats| {
+        floats.iter_mut().for_each(|x| *x += (1.0 + squares).ln() / 3.0);
+    })
+}
+
+#[test]
+fn what_has_no_name_says_what_the_broken_laws_imply() {
+    let report = checked(&mut made(erased::of::<GroupAdvantage>(), with_the_batch));
+    let bugs = report.bugs();
+    assert_eq!((bugs.len(), &bugs[0].head.diagnosis[..]), (1, &[][..]), "{:?}", report.findings);
+    let region = bugs[0].head.region.as_deref().expect("a line");
+    assert!(region.ends_with("a statistic of the batch enters each row"), "{region}");
+}
+
+#[test]
+fn neighbours_of_a_value_are_not_told_beside_it() {
+    let report = under(&[("epsilon", "0.05")]);
+    let diagnoses = report.findings.iter().flat_map(|finding| &finding.diagnosis);
+    let alike: Vec<&String> = diagnoses.flat_map(|diagnosis| &diagnosis.alike).collect();
+    assert!(alike.iter().all(|name| !name.starts_with("epsilon: ")), "{alike:?}");
+}
+
+/// Large numbers where nearly all should be 0.
+fn large(case: &Shared, _: Shared) -> Shared {
+    let case: &GroupAdvantageCase = case.typed();
+    let advantages: Vec<f64> = case.rewards.iter().map(|reward| 2e4 + 10.0 * reward).collect();
+    let output: GroupAdvantageOutput = advantages.into();
+    Arc::new(output)
+}
+
+#[test]
+fn where_0_is_expected_a_relation_allows_for_the_rounding_of_what_was_given() {
+    let report = checked(&mut made(erased::of::<GroupAdvantage>(), large));
+    let sum = report.findings.iter().find(|finding| finding.invariant == "zero-sum");
+    let found = &sum.expect("a finding").found;
+    let (_, allowed) = found.rsplit_once("± ").unwrap_or_else(|| panic!("{found}"));
+    // Two numbers of 2e4, in f32: each is as exact as 1e-3.
+    assert!(allowed.parse::<f64>().unwrap() < 4.0, "{found}");
+}
+
+/// Full score where what stands between the answer tags ends with the gold answer.
+fn ends_with_the_gold(case: &Shared, _: Shared) -> Shared {
+    let case: &RewardFunctionCase = case.typed();
+    let score = |(completion, gold): (&String, &String)| {
+        let answer = completion.rsplit_once("<answer>").map(|(_, rest)| rest);
+        let answer =
+            answer.and_then(|rest| rest.rsplit_once("</answer>")).map(|(answer, _)| answer);
+        let answer = answer.map(str::trim).filter(|answer| !answer.is_empty());
+        f64::from(answer.is_some_and(|answer| answer.ends_with(gold.trim())))
+    };
+    let rewards: Vec<f64> = case.completions.iter().zip(&case.answers).map(score).collect();
+    let output: RewardFunctionOutput = rewards.into();
+    Arc::new(output)
+}
+
+#[test]
+fn another_relation_between_answer_and_gold_is_told() {
+    let report = checked(&mut made(erased::of::<RewardFunction>(), ends_with_the_gold));
+    let expected = "an answer were right that ends with the gold answer";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
 }
 
 #[test]

@@ -207,3 +207,24 @@ fn a_case_is_never_written_over_another() {
     assert_eq!(folder.run(&check).code, 1);
     assert_eq!(cases(&folder), 2, "the same case has the same name");
 }
+
+#[test]
+fn other_invariants_that_a_bug_broke_are_replayed_where_that_is_asked_for() {
+    let folder = Folder::new();
+    let planted = "builtin:group-advantage/fault/singleton-keeps-its-reward";
+    folder.write("manifest.yaml", manifest("grpo", planted, "{}"));
+    let head = "also: [singleton, odd, zero-sum]\ncomponent: grpo\nplace: cpu/f64\n";
+    folder.write(&format!("{FOUND}/one.yaml"), case(head, "{}"));
+    let short = replay(&folder, &[]);
+    assert!(!short.stdout.contains("singleton breaks"), "{}", short.stdout);
+    let ran = replay(&folder, &["--verbose"]);
+    assert_eq!(ran.code, short.code, "{}{}", ran.stdout, ran.stderr);
+    for line in [
+        "               singleton breaks: row 0 is alone in its group",
+        "               odd holds\n",
+        "               zero-sum says nothing about this case\n",
+        "1 still failing\n",
+    ] {
+        assert!(ran.stdout.contains(line), "{line:?} is not in {}", ran.stdout);
+    }
+}

@@ -5,6 +5,7 @@
 //! bug makes, how large its smallest case is and how long the diagnosis takes. `-v` lists the bugs.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,7 +20,7 @@ use shakedown::contracts;
 use shakedown::engine::check::run;
 use shakedown::engine::stream;
 use shakedown::engine::subject::{Budget, Subject, read_options};
-use shakedown::report::{ComponentReport, Strength};
+use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::{Shared, ValueRef, same_bits};
 
 /// A wrong component made of known parts.
@@ -74,7 +75,12 @@ impl Wrong {
 
 impl Component for Composed {
     fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
-        let output = self.wrong.of(self.contract, call).rounded(call.place.dtype);
+        let given = || self.wrong.of(self.contract, call).rounded(call.place.dtype);
+        // A fault may raise, as may the reference where the options refuse a case.
+        let output = catch_unwind(AssertUnwindSafe(given)).map_err(|_| Failure::Raised {
+            message: "panicked".to_owned(),
+            traceback: String::new(),
+        })?;
         Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
     }
 
@@ -115,7 +121,7 @@ fn shows(
             let right = contract.reference(&**case, &**options, place.dtype).rounded(place.dtype);
             far(&given, &right)
         };
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(asked)).unwrap_or(true)
+        catch_unwind(AssertUnwindSafe(asked)).unwrap_or(true)
     };
     cases(contract, options).iter().filter(|case| differs(case)).count()
 }
@@ -368,6 +374,14 @@ fn main() {
                     bug.what,
                     report.times.diagnosis_ms
                 );
+                for one in report.bugs().into_iter().skip(1) {
+                    let Finding { invariant, found, diagnosis, .. } = one.head;
+                    let name = diagnosis.first().map_or("unnamed", |first| &first.fault);
+                    println!(
+                        "    and {invariant} ({name}): {}",
+                        found.lines().next().unwrap_or("")
+                    );
+                }
             }
         }
     }

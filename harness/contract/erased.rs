@@ -74,6 +74,13 @@ pub trait AnyContract: AnyDefinition {
     fn axes(&self) -> &'static Axes;
     /// The same case with a text in the place of one that says nothing.
     fn telling(&self, case: &dyn AnyRecord, text: &str) -> Option<Shared>;
+    /// What the reference would give if answers were compared by `same`.
+    fn compared(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        same: &dyn Fn(&str, &str) -> bool,
+    ) -> Option<Shared>;
     /// How large batches are cut.
     fn cuts(&self) -> Option<&'static dyn Cuts>;
     /// A few small inputs for a table.
@@ -358,6 +365,16 @@ impl<C: Contract> AnyContract for Typed<C> {
 
     fn telling(&self, case: &dyn AnyRecord, text: &str) -> Option<Shared> {
         C::telling(case.typed(), text).map(|case| -> Shared { Arc::new(case) })
+    }
+
+    fn compared(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        same: &dyn Fn(&str, &str) -> bool,
+    ) -> Option<Shared> {
+        let output = C::compared(case.typed(), options.typed(), same);
+        output.map(|output| -> Shared { Arc::new(output) })
     }
 
     fn cuts(&self) -> Option<&'static dyn Cuts> {

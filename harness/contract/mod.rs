@@ -128,6 +128,16 @@ pub trait Contract:
         None
     }
 
+    /// What the reference would give if an answer were right where `same` says so of it and of the
+    /// gold answer; `None` where it compares none.
+    fn compared(
+        _: &Self::Case,
+        _: &Self::Options,
+        _same: &dyn Fn(&str, &str) -> bool,
+    ) -> Option<Self::Output> {
+        None
+    }
+
     /// How batches far larger than those that are generated are cut, where the arrays share axes.
     fn cuts() -> Option<&'static dyn Cuts> {
         None

@@ -362,11 +362,17 @@ impl AnyProbe<'_> {
     /// The bounds of what an oracle expects, as wide as what the component gave asks for.
     fn bounds_of(&self, expected: &Expected) -> ArrayD<f64> {
         let bounds = expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms));
-        let (mut times, mut given) = (1.0_f64, 0.0_f64);
+        let known = expected.numbers.iter().zip(&bounds).filter(|(_, bound)| bound.is_finite());
+        let rounding = known.fold(0.0, |most: f64, (number, bound)| most.max(bound - number.slack));
+        let (mut times, mut most) = (1.0_f64, 0.0_f64);
         for (largest, wanted) in self.largest(expected) {
             if largest > wanted {
                 times = times.max((largest / wanted).min(f64::MAX));
-                given = given.max(largest);
+                // What is made of rounding errors alone is as much larger than these as it wants:
+                // some of its own rounding is all that is allowed.
+                let own = self.tolerance.bound(Number::new(largest, largest), expected.terms);
+                let part = largest / PARTS;
+                most = most.max(if wanted > rounding { part } else { part.min(AMPLIFIED * own) });
             }
         }
         if times == 1.0 {
@@ -374,8 +380,7 @@ impl AnyProbe<'_> {
         }
         let mut wider = bounds;
         wider.zip_mut_with(&expected.numbers, |bound, number| {
-            // Of nothing but rounding errors nobody knows the scale: a part is all that is allowed.
-            let rounding = (times * (*bound - number.slack)).min(given / PARTS);
+            let rounding = (times * (*bound - number.slack)).min(most);
             // What the contract allows besides rounding is as much larger, whatever it is.
             *bound = bound.max(rounding + times * number.slack);
         });
@@ -444,8 +449,11 @@ const FEW_CALLS: u64 = 4;
 const LONGEST_CALL: usize = 400;
 
 /// However far off it is, what a component gives is not allowed to differ by more than so small a
-/// part of its largest number.
+/// part of its largest number, …
 const PARTS: f64 = 64.0;
+
+/// … nor, where 0 is expected, by more than so many times the rounding of that number.
+const AMPLIFIED: f64 = 16.0;
 
 /// What a typed call gave: as [`Returned`], shared with the other invariants.
 pub struct Answer<D: Definition> {

@@ -392,7 +392,7 @@ impl Text {
         }
     }
 
-    fn of(self, text: &str) -> Option<String> {
+    pub(crate) fn of(self, text: &str) -> Option<String> {
         let without = |gone: &dyn Fn(char) -> bool| text.chars().filter(|c| !gone(*c)).collect();
         Some(match self {
             Text::Null => return None,

@@ -8,6 +8,7 @@ use crate::contract::options::AnyOptions;
 use crate::diagnosis::change::Change;
 use crate::diagnosis::count::Count;
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, given};
+use crate::diagnosis::relation::Relation;
 use crate::host::function::guarded;
 use crate::numeric::tolerance::{Expected, ExpectedTexts};
 use crate::value::record::{Shared, Value, is_named};
@@ -40,6 +41,8 @@ pub(crate) enum Part {
     Output { field: &'static str, change: Change },
     /// A sum that is divided by the wrong count.
     Divided { field: &'static str, by: Count, instead_of: Count },
+    /// Another relation between an answer and a gold answer.
+    Compared(Relation),
 }
 
 impl Hypothesis {
@@ -54,7 +57,12 @@ impl Hypothesis {
     pub(crate) fn and(&self, part: Part) -> Option<Hypothesis> {
         let mut both = self.clone();
         match &part {
-            Part::Fault { .. } if self.fault().is_some() => return None,
+            Part::Fault { .. } if self.fault().is_some() || self.relation().is_some() => {
+                return None;
+            }
+            Part::Compared(_) if self.fault().is_some() || self.relation().is_some() => {
+                return None;
+            }
             Part::Option { name, value, .. } => {
                 let again =
                     |part: &Part| matches!(part, Part::Option { name: other, .. } if other == name);
@@ -77,7 +85,7 @@ impl Hypothesis {
                     return None;
                 }
             }
-            Part::Fault { .. } => {}
+            Part::Fault { .. } | Part::Compared(_) => {}
         }
         both.parts.push(part);
         Some(both)
@@ -96,6 +104,31 @@ impl Hypothesis {
         })
     }
 
+    /// The relation among its parts.
+    fn relation(&self) -> Option<Relation> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Compared(relation) => Some(*relation),
+            _ => None,
+        })
+    }
+
+    /// The options of which it tells another number.
+    pub(crate) fn numbers_told(&self) -> Vec<String> {
+        let is_number = |value: &str| value.parse::<f64>().is_ok();
+        let of = |part: &Part| match part {
+            Part::Option { name, value, .. } if is_number(value) => vec![(*name).to_owned()],
+            Part::Fault { as_if: Some(told), .. } => {
+                let named = told.split(" and `").map(|one| one.trim_start_matches('`'));
+                let named = named.filter_map(|one| one.split_once("` were "));
+                let numbers =
+                    named.filter(|(_, value)| value.split(' ').next().is_some_and(is_number));
+                numbers.map(|(name, _)| name.to_owned()).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.parts.iter().flat_map(of).collect()
+    }
+
     /// How much it assumes: of hypotheses that explain as much, the one that assumes least is told.
     pub(crate) fn assumes(&self) -> usize {
         let of = |part: &Part| match part {
@@ -103,6 +136,7 @@ impl Hypothesis {
             Part::Fault { .. } if self.parts.len() > 1 => 21,
             Part::Fault { distance, .. } => 10 + (*distance).min(9),
             Part::Option { .. } => 20,
+            Part::Compared(relation) => 22 + relation.removes(),
             Part::Input { .. } => 30,
             Part::Divided { .. } => 32,
             Part::Output { .. } => 35,
@@ -120,6 +154,7 @@ impl Hypothesis {
                 format!("{field}: {}", change.told())
             }
             Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
+            Part::Compared(relation) => format!("right that {}", relation.told()),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let only = self.only.as_ref().map(|fields| format!(" in {}", fields.join(", ")));
@@ -144,6 +179,9 @@ impl Hypothesis {
                 let [by, instead_of] = [by, instead_of].map(Count::told);
                 format!("`{field}` were divided by {by} instead of {instead_of}")
             }
+            Part::Compared(relation) => {
+                format!("an answer were right that {}", relation.told())
+            }
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let names = |fields: &Vec<&str>| {
@@ -164,14 +202,18 @@ impl Hypothesis {
                 changed = contract.case(&mut from(values)).ok()?;
             }
         }
-        let gives = || match self.fault() {
-            Some((fault, variant)) => {
+        let gives = || match (self.fault(), self.relation()) {
+            (Some((fault, variant)), _) => {
                 let function: &AnyFunction = &fault.variants()[variant];
-                function.output(&*changed, &*self.options, dtype)
+                Some(function.output(&*changed, &*self.options, dtype))
             }
-            None => contract.reference(&*changed, &*self.options, dtype),
+            (None, Some(relation)) => {
+                let same = |answer: &str, gold: &str| relation.holds(answer, gold);
+                contract.compared(&*changed, &*self.options, &same)
+            }
+            (None, None) => Some(contract.reference(&*changed, &*self.options, dtype)),
         };
-        let mut output = guarded(gives).ok()?.rounded(dtype);
+        let mut output = guarded(gives).ok()??.rounded(dtype);
         for part in &self.parts {
             match part {
                 Part::Output { field, change } => {

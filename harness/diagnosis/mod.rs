@@ -16,15 +16,23 @@ mod families;
 pub(crate) mod hypothesis;
 mod points;
 mod region;
+mod relation;
 mod score;
+pub(crate) mod signature;
 
+use std::collections::BTreeSet;
+
+use ndarray::{ArrayD, Dimension as _};
+
+use crate::contract::erased::AnyContract;
 use crate::diagnosis::change::Change;
-use crate::diagnosis::evidence::{Evidence, Observed, cells};
+use crate::diagnosis::evidence::{Evidence, ExpectedCells, Observed, cells, places};
 use crate::diagnosis::families::Family;
 use crate::diagnosis::hypothesis::{EVERY, Hypothesis, Part, fields};
 use crate::diagnosis::region::Feature;
-use crate::diagnosis::score::{Bench, First, Fit, Half, Tally};
+use crate::diagnosis::score::{Bench, First, Fit, Half};
 use crate::report::{Diagnosis, Strength};
+use crate::value::record::{Shared, Value};
 
 /// Hypotheses that are compared on all cases, and those that are tried in pairs.
 const COMPARED: usize = 40;
@@ -56,6 +64,8 @@ const BESIDE: usize = 3;
 /// A hypothesis that explains some of what a component does wrong.
 pub(crate) struct Explanation {
     pub(crate) hypothesis: Hypothesis,
+    /// Where it acts, if not everywhere.
+    region: Option<String>,
     pub(crate) diagnosis: Diagnosis,
     /// Whether it explains all that is wrong, and agrees everywhere.
     pub(crate) is_exact: bool,
@@ -70,14 +80,83 @@ impl Explanation {
     ) -> Option<(Vec<bool>, Vec<bool>)> {
         let (expected, given) = observed.answered()?;
         let planted = self.hypothesis.cells(evidence, observed);
-        let compared = cells(expected).zip(given.iter().zip(&planted));
-        let both = compared.map(|(cell, (given, planted))| {
+        let within = self.within(evidence, &observed.case, expected);
+        let compared = cells(expected).zip(given.iter().zip(&planted)).zip(within);
+        let both = compared.map(|((cell, (given, planted)), within)| {
             let wrong = evidence.wrong(given, &cell);
-            let acts = evidence.wrong(planted, &cell);
+            let acts = within && evidence.wrong(planted, &cell);
             (wrong, wrong && acts && evidence.alike(given, planted, &cell))
         });
         Some(both.unzip())
     }
+
+    /// Whether it acts in a region only.
+    pub(crate) fn is_of_a_region(&self) -> bool {
+        self.region.is_some()
+    }
+
+    /// For each cell of a case, whether it may act there.
+    fn within(&self, evidence: &Evidence, case: &Shared, expected: &ExpectedCells) -> Vec<bool> {
+        match &self.region {
+            Some(region) => region::holds(region, evidence, case, expected),
+            None => vec![true; cells(expected).count()],
+        }
+    }
+
+    /// What a component gives that does this, where that is not what the hypothesis gives
+    /// everywhere: `right` where it does not act.
+    pub(crate) fn acting(
+        &self,
+        evidence: &Evidence,
+        case: &Shared,
+        right: &Shared,
+        planted: &Shared,
+    ) -> Shared {
+        if self.region.is_none() && self.hypothesis.only.is_none() {
+            return Shared::clone(planted);
+        }
+        let expected = evidence.expected(case, true);
+        let within = self.within(evidence, case, &expected);
+        let only = self.hypothesis.only.as_ref();
+        let acting = places(&expected)
+            .into_iter()
+            .zip(within)
+            .filter(|((field, _), within)| *within && only.is_none_or(|only| only.contains(field)));
+        let acting: BTreeSet<(&str, Vec<usize>)> = acting.map(|(place, _)| place).collect();
+        merged(evidence.contract, right, planted, &acting)
+    }
+}
+
+/// A record with some of the numbers and texts of another one.
+fn merged(
+    contract: &dyn AnyContract,
+    to: &Shared,
+    from: &Shared,
+    meant: &BTreeSet<(&str, Vec<usize>)>,
+) -> Shared {
+    fn mix<T: Clone>(to: &mut ArrayD<T>, from: &ArrayD<T>, is_meant: impl Fn(&[usize]) -> bool) {
+        if to.shape() == from.shape() {
+            for ((at, to), from) in to.indexed_iter_mut().zip(from) {
+                if is_meant(at.slice()) {
+                    *to = from.clone();
+                }
+            }
+        }
+    }
+    let (mut values, from) = (to.values(), from.values());
+    for ((name, value), (_, other)) in values.iter_mut().zip(&from) {
+        let is_meant = |at: &[usize]| meant.contains(&(*name, at.to_vec()));
+        match (value, other) {
+            (Some(Value::Float(to)), Some(Value::Float(from))) => mix(to, from, is_meant),
+            (Some(Value::Int(to)), Some(Value::Int(from))) => mix(to, from, is_meant),
+            (Some(Value::Bool(to)), Some(Value::Bool(from))) => mix(to, from, is_meant),
+            (Some(Value::Text(to)), Some(Value::Text(from))) => mix(to, from, is_meant),
+            _ => {}
+        }
+    }
+    let made =
+        contract.output(&mut |name| values.iter_mut().find(|(other, _)| *other == name)?.1.take());
+    made.unwrap_or_else(|_| Shared::clone(to))
 }
 
 /// A hypothesis with how it does.
@@ -98,7 +177,7 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
     let (mut singles, mut candidates): (Vec<Tried>, Vec<Candidate>) = Default::default();
     for (asked, families) in families::FAMILIES.into_iter().enumerate() {
-        let is_asked = asked == 0 || !evidence.by_reference;
+        let is_asked = asked < families::WITHOUT_AN_ORACLE || !evidence.by_reference;
         if is_asked && !candidates.iter().any(is_exact) {
             let tried = tried(&bench, families);
             let compared = tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED);
@@ -119,27 +198,44 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
             let features = features.get_or_insert_with(|| region::features(&bench));
             narrow(&bench, features, &mut candidates, &open);
         }
-        let Some(best) = best(&bench, &candidates, &open, total) else { break };
-        let diagnosis = told(&bench, &candidates, best, &open, total);
+        let Some((best, half)) = best(&bench, &candidates, &open, total) else { break };
+        let diagnosis = told(&bench, &candidates, (best, half), &open, total);
         let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
-        let Candidate { hypothesis, fit, .. } = candidates.remove(best);
+        let Candidate { hypothesis, region, fit } = candidates.remove(best);
         let explained =
             fit.agrees.iter().zip(&bench.wrong).map(|(agrees, wrong)| *agrees && *wrong);
         open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
         // What is told beside it is not told again.
         candidates.retain(|other| !diagnosis.alike.contains(&other.name()));
-        explanations.push(Explanation { hypothesis, diagnosis, is_exact });
+        explanations.push(Explanation { hypothesis, region, diagnosis, is_exact });
     }
     explanations
 }
 
 /// Where a component is wrong that nothing explains: in words, with the counts.
-pub(crate) fn where_wrong(evidence: &Evidence) -> Option<String> {
+pub(crate) fn where_wrong(evidence: &Evidence, explanations: &[Explanation]) -> Option<String> {
     let bench = Bench::new(evidence);
+    let mut open = bench.wrong.clone();
+    for (observed, range) in bench.cases() {
+        for (_, explained) in explanations.iter().filter_map(|one| one.on(evidence, observed)) {
+            open[range.clone()].iter_mut().zip(explained).for_each(|(open, told)| *open &= !told);
+        }
+    }
     let features = region::features(&bench);
-    let (told, [wrong, of, all]) = region::separating(&features, &bench.wrong)?;
+    let (told, [wrong, of, all]) = region::separating(&features, &open)?;
     Some(format!(
         "where {told}: {wrong} of {of} such outputs are wrong, {wrong} of {all} wrong ones"
+    ))
+}
+
+/// On which cases an invariant is broken, of those on which it says something: in words, with the
+/// counts.
+pub(crate) fn where_broken(evidence: &Evidence, outcomes: &[(&Shared, bool)]) -> Option<String> {
+    let (cases, broken): (Vec<&Shared>, Vec<bool>) = outcomes.iter().copied().unzip();
+    let features = region::features_of_cases(evidence, &cases);
+    let (told, [wrong, of, all]) = region::separating(&features, &broken)?;
+    Some(format!(
+        "where {told}: it breaks on {wrong} of {of} such cases, {wrong} of {all} that break it"
     ))
 }
 
@@ -258,8 +354,15 @@ fn outputs(bench: &Bench<'_>) -> Vec<&'static str> {
     known
 }
 
-/// The candidate that explains most of what is open, if any says enough.
-fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Option<usize> {
+/// The candidate that explains most of what is open, if any says enough, and the half of the cases
+/// that had no part in the choice: where several are the same on the one half, the other one
+/// chooses between them.
+fn best(
+    bench: &Bench<'_>,
+    all: &[Candidate],
+    open: &[bool],
+    total: usize,
+) -> Option<(usize, Half)> {
     let says_enough = |candidate: &Candidate| {
         let tally = bench.tally(&candidate.fit, open, Half::Both);
         let counted = bench.tally(&candidate.fit, open, Half::Counted);
@@ -277,30 +380,37 @@ fn best(bench: &Bench<'_>, all: &[Candidate], open: &[bool], total: usize) -> Op
             && tally.explained > 0
             && candidate.says_enough(bench)
     };
-    let rank = |candidate: &Candidate| {
-        let tally = bench.tally(&candidate.fit, open, Half::Chosen);
+    let score = |at: usize, half: Half| {
+        let tally = bench.tally(&all[at].fit, open, half);
         // What differs by less than this is the same, but for what is the same everywhere.
-        let score = (tally.score() * 200.0).round() + f64::from(candidate.is_exact(bench, open));
-        (score, candidate.assumes())
+        let is_exact = tally.is_exact() && all[at].says_enough(bench);
+        (tally.score() * 200.0).round() + f64::from(is_exact)
     };
-    let usable = (0..all.len()).filter(|at| says_enough(&all[*at]));
-    usable.min_by(|a, b| {
-        let [(a, less), (b, more)] = [*a, *b].map(|at| rank(&all[at]));
-        b.total_cmp(&a).then(less.cmp(&more))
-    })
+    let scores: Vec<f64> = (0..all.len()).map(|at| score(at, Half::Chosen)).collect();
+    let usable: Vec<usize> = (0..all.len()).filter(|at| says_enough(&all[*at])).collect();
+    let most = usable.iter().map(|at| scores[*at]).fold(f64::NEG_INFINITY, f64::max);
+    let tied = || usable.iter().copied().filter(|at| scores[*at] == most);
+    let others: Vec<f64> = tied().map(|at| score(at, Half::Counted)).collect();
+    let most_of_others = others.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let best = tied().zip(&others).filter(|(_, score)| **score == most_of_others);
+    let (best, _) = best.min_by_key(|(at, _)| all[*at].assumes())?;
+    let rival = |at: &usize| scores[*at] >= most && all[*at].assumes() <= all[best].assumes();
+    let same = |at: usize| score(at, Half::Counted) == most_of_others;
+    let is_settled = (0..all.len()).filter(rival).all(same);
+    Some((best, if is_settled { Half::Counted } else { Half::Chosen }))
 }
 
 /// What is told of a candidate.
 fn told(
     bench: &Bench<'_>,
     all: &[Candidate],
-    chosen: usize,
+    (chosen, half): (usize, Half),
     open: &[bool],
     total: usize,
 ) -> Diagnosis {
     let candidate = &all[chosen];
     let whole = bench.tally(&candidate.fit, &bench.wrong, Half::Both);
-    let mut counted = bench.tally(&candidate.fit, &bench.wrong, Half::Counted);
+    let mut counted = bench.tally(&candidate.fit, &bench.wrong, half);
     if counted.cases == 0 {
         counted = whole;
     }
@@ -323,9 +433,13 @@ fn told(
     let same = candidate.told();
     beside.retain(|other| other.hypothesis.parts.len() == 1 && other.told() != same);
     let mut alike: Vec<String> = Vec::new();
-    for name in beside.into_iter().map(Candidate::name) {
-        if alike.len() < BESIDE && !alike.contains(&name) {
+    // Of one option one number is told: its neighbours do the same on what was compared.
+    let mut numbers = candidate.hypothesis.numbers_told();
+    for other in beside {
+        let (name, of_other) = (other.name(), other.hypothesis.numbers_told());
+        if alike.len() < BESIDE && !of_other.iter().any(|option| numbers.contains(option)) {
             alike.push(name);
+            numbers.extend(of_other);
         }
     }
     let fault = candidate.hypothesis.fault();
@@ -354,8 +468,7 @@ impl Candidate {
 
     /// Whether it is the same as the component on every compared cell.
     fn is_exact(&self, bench: &Bench<'_>, open: &[bool]) -> bool {
-        let Tally { acts, agrees, explained, open, .. } = bench.tally(&self.fit, open, Half::Both);
-        acts == agrees && explained == open && self.says_enough(bench)
+        bench.tally(&self.fit, open, Half::Both).is_exact() && self.says_enough(bench)
     }
 
     /// Whether it explains enough different wrong outputs.
@@ -369,7 +482,7 @@ impl Candidate {
     /// How many different wrong outputs it must explain: what assumes more needs more.
     fn needs(&self) -> usize {
         let fitted = |part: &Part| match part {
-            Part::Fault { .. } => 0,
+            Part::Fault { .. } | Part::Compared(_) => 0,
             Part::Option { .. } | Part::Input { .. } => 1,
             Part::Output { .. } | Part::Divided { .. } => 2,
         };
@@ -396,4 +509,50 @@ impl Candidate {
 
 fn count(flags: &[bool]) -> usize {
     flags.iter().filter(|flag| **flag).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::contract::component::Returned;
+    use crate::contract::erased;
+    use crate::contracts::returns::{Returns, ReturnsCase};
+    use crate::numeric::tolerance::Tolerance;
+    use crate::value::place::Place;
+
+    /// Rows of rewards, and the returns of others in their place.
+    fn observe(evidence: &mut Evidence, rewards: &[f64], others: impl Fn(f64) -> f64) {
+        let rewards = Array2::from_shape_vec((1, rewards.len()), rewards.to_vec()).unwrap();
+        let case = ReturnsCase { mask: rewards.map(|_| true), rewards };
+        let mut other = case.clone();
+        other.rewards.mapv_inplace(others);
+        let output = evidence.contract.reference(&other, &*evidence.options, evidence.place.dtype);
+        let returned = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+        evidence.observe(Arc::new(case), Ok(returned), false);
+    }
+
+    #[test]
+    fn what_one_half_of_the_cases_chose_is_counted_on_the_other() {
+        let contract = erased::of::<Returns>();
+        let options = contract.default_options();
+        let place = Place::CPU_F64;
+        let tolerance = Tolerance { dtype: place.dtype, factor: 1.0 };
+        let mut evidence = Evidence::new(contract, &options, place, tolerance);
+        for at in 0..12 {
+            // Squared and doubled are the same in each second case.
+            observe(&mut evidence, &vec![2.0; 1 + at % 3], |x| x * x);
+            observe(&mut evidence, &[3.0, 2.0 + at as f64], |x| x * x);
+        }
+        observe(&mut evidence, &[2.0; 5], |x| x * x);
+        let explanations = explain(&evidence);
+        let diagnosis = &explanations[0].diagnosis;
+        assert_eq!(diagnosis.told, "the input `rewards` were its square");
+        assert_eq!(diagnosis.strength, Strength::Exactly);
+        // The 12 others chose between the two, so that the 13 count.
+        assert_eq!((diagnosis.matches, diagnosis.of), (13, 13));
+    }
 }

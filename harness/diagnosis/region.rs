@@ -1,9 +1,9 @@
 //! Regions: on which cases, rows or places a component is wrong, in features that anybody can see.
 
-use crate::diagnosis::evidence::{Given, Observed, cells, places};
+use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, places};
 use crate::diagnosis::score::{Bench, Fit};
 use crate::generate::axes::Axes;
-use crate::value::record::{AnyRecord, ValueRef};
+use crate::value::record::{AnyRecord, Shared, ValueRef};
 
 /// A feature of cells: whether each has it.
 pub(crate) struct Feature {
@@ -15,49 +15,108 @@ pub(crate) struct Feature {
 
 /// The features of all cells that some have and others do not.
 pub(crate) fn features(bench: &Bench<'_>) -> Vec<Feature> {
-    let evidence = bench.evidence;
-    let axes = evidence.contract.axes();
-    let count = bench.wrong.len();
-    let mut features: Vec<Feature> = Vec::new();
-    let mut set = |told: String, at: usize| {
+    let mut known = Known { features: Vec::new(), count: bench.wrong.len() };
+    for (observed, range) in bench.cases() {
+        let Observed { case, expected, .. } = observed;
+        each(bench.evidence, case, expected, &mut |told, at| known.set(told, range.start + at));
+    }
+    known.separating()
+}
+
+/// The same of whole cases.
+pub(crate) fn features_of_cases(evidence: &Evidence, cases: &[&Shared]) -> Vec<Feature> {
+    let mut known = Known { features: Vec::new(), count: cases.len() };
+    for (at, case) in cases.iter().enumerate() {
+        of_case(evidence, case).into_iter().for_each(|told| known.set(told, at));
+    }
+    known.separating()
+}
+
+/// For each cell of a case, whether it is in a region: has the feature that is told so.
+pub(crate) fn holds(
+    region: &str,
+    evidence: &Evidence,
+    case: &Shared,
+    expected: &ExpectedCells,
+) -> Vec<bool> {
+    let (told, is_opposite) = match region.strip_prefix(NOT) {
+        Some(told) => (told, true),
+        None => (region, false),
+    };
+    let mut holds = vec![is_opposite; cells(expected).count()];
+    each(evidence, case, expected, &mut |other, at| {
+        if other == told {
+            holds[at] = !is_opposite;
+        }
+    });
+    holds
+}
+
+/// Before the words for a feature that is not there.
+const NOT: &str = "not: ";
+
+/// Features while they are collected.
+struct Known {
+    features: Vec<Feature>,
+    count: usize,
+}
+
+impl Known {
+    fn set(&mut self, told: String, at: usize) {
+        let Known { features, count } = self;
         let known = features.iter().position(|feature| feature.told == told);
         let known = known.unwrap_or_else(|| {
-            features.push(Feature { told, holds: vec![false; count] });
+            features.push(Feature { told, holds: vec![false; *count] });
             features.len() - 1
         });
         features[known].holds[at] = true;
-    };
-    for (observed, range) in bench.cases() {
-        let mut of_case: Vec<String> = evidence
-            .contract
-            .classes()
-            .iter()
-            .filter(|class| class.contains(&*observed.case, &*evidence.options))
-            .map(|class| format!("the case is `{}`", class.id))
-            .collect();
-        of_case.extend(sizes(&*observed.case, axes));
-        let outputs = places(&observed.expected).into_iter().zip(cells(&observed.expected));
-        for (at, ((field, place), cell)) in range.zip(outputs) {
-            of_case.iter().for_each(|told| set(told.clone(), at));
-            set(format!("it is `{field}`"), at);
-            match cell.right() {
-                Given::Number(x) if !cell.is_open() => {
-                    set(format!("`{field}` should be {}", sign(x)), at);
-                }
-                Given::Text(None) => set(format!("`{field}` should be null"), at),
-                _ => {}
-            }
-            of_place(axes, observed, field, &place, &mut |told| set(told, at));
-        }
     }
-    let opposite = |Feature { told, holds }: &Feature| Feature {
-        told: format!("not: {told}"),
-        holds: holds.iter().map(|holds| !holds).collect(),
-    };
-    let opposites: Vec<Feature> = features.iter().map(opposite).collect();
-    features.extend(opposites);
-    features.retain(|feature| feature.holds.contains(&true) && feature.holds.contains(&false));
-    features
+
+    /// Those that some have and others do not, and their opposites.
+    fn separating(self) -> Vec<Feature> {
+        let mut features = self.features;
+        let opposite = |Feature { told, holds }: &Feature| Feature {
+            told: format!("{NOT}{told}"),
+            holds: holds.iter().map(|holds| !holds).collect(),
+        };
+        let opposites: Vec<Feature> = features.iter().map(opposite).collect();
+        features.extend(opposites);
+        features.retain(|feature| feature.holds.contains(&true) && feature.holds.contains(&false));
+        features
+    }
+}
+
+/// The features of a case as a whole.
+fn of_case(evidence: &Evidence, case: &Shared) -> Vec<String> {
+    let classes = evidence.contract.classes().iter();
+    let within = classes.filter(|class| class.contains(&**case, &*evidence.options));
+    let mut told: Vec<String> = within.map(|class| format!("the case is `{}`", class.id)).collect();
+    told.extend(sizes(&**case, evidence.contract.axes()));
+    told
+}
+
+/// Calls a function with the features of each cell of a case.
+fn each(
+    evidence: &Evidence,
+    case: &Shared,
+    expected: &ExpectedCells,
+    set: &mut dyn FnMut(String, usize),
+) {
+    let of_case = of_case(evidence, case);
+    let outputs = places(expected).into_iter().zip(cells(expected));
+    for (at, ((field, place), cell)) in outputs.enumerate() {
+        of_case.iter().for_each(|told| set(told.clone(), at));
+        set(format!("it is `{field}`"), at);
+        match cell.right() {
+            Given::Number(x) if !cell.is_open() => {
+                set(format!("`{field}` should be {}", sign(x)), at);
+            }
+            Given::Text(None) => set(format!("`{field}` should be null"), at),
+            _ => {}
+        }
+        let axes = evidence.contract.axes();
+        of_place(axes, case, field, &place, &mut |told| set(told, at));
+    }
 }
 
 /// How long the axes of a case are.
@@ -105,7 +164,7 @@ fn sizes(case: &dyn AnyRecord, axes: &Axes) -> Vec<String> {
 /// What stands where an output stands: in each input that shares its axes.
 fn of_place(
     axes: &Axes,
-    observed: &Observed,
+    case: &Shared,
     output: &str,
     place: &[usize],
     set: &mut dyn FnMut(String),
@@ -119,12 +178,12 @@ fn of_place(
         if *at == 0 {
             set(format!("it is the first along {letter}"));
         }
-        let length = axes.find_length(&*observed.case, *letter);
+        let length = axes.find_length(&**case, *letter);
         if length == Some(at + 1) {
             set(format!("it is the last along {letter}"));
         }
     }
-    observed.case.each(&mut |field, value| {
+    case.each(&mut |field, value| {
         let Some(value) = value else { return };
         let shape = value.shape();
         let index: Option<Vec<usize>> = (0..shape.len())

@@ -97,6 +97,11 @@ impl Tally {
         2.0 * self.explained as f64 / all.max(1) as f64
     }
 
+    /// Whether the component is the same on every compared cell.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.acts == self.agrees && self.explained == self.open
+    }
+
     /// The share of the cells in which the hypothesis is wrong that the component has alike.
     pub(crate) fn agreement(&self) -> f64 {
         self.agrees as f64 / self.acts.max(1) as f64

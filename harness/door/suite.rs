@@ -18,9 +18,9 @@ use crate::engine::check::run;
 use crate::engine::subject::{Budget, Subject};
 use crate::files::manifest::Manifest;
 use crate::report::ComponentReport;
-use crate::report::bugs::Bug;
 use crate::value::error::Error;
 use crate::value::place::Place;
+use crate::value::text::harmless;
 
 /// Many components as a test program of its own: one listed test for each component, invariant
 /// and place. For a test target with `harness = false`:
@@ -127,8 +127,8 @@ impl Suite {
                     let report = run(&mut subject, place, &budget, &|_| ())
                         .map_err(|error| Failed::from(error.to_string()))?;
                     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                    let same = told_before(&mut told, &report, &itself);
-                    failure_text(&[report]).map_or(Ok(()), |text| Err(Failed::from(same + &text)))
+                    test_text(&mut told, report, &itself)
+                        .map_or(Ok(()), |text| Err(Failed::from(text)))
                 };
                 let trial = Trial::test(title, test);
                 self.trials.push(trial.with_ignored_flag(skip.contains_key(id)));
@@ -202,16 +202,30 @@ impl Recorder {
 /// The causes that failed tests of a component at a place told of, each with the test.
 type Told = Vec<(String, String)>;
 
-/// Which tests told of the bugs of a report before, in a line each.
-fn told_before(told: &mut Told, report: &ComponentReport, itself: &str) -> String {
-    let mut lines = String::new();
-    for cause in report.bugs().into_iter().map(Bug::cause) {
+/// What a test says of a report that is not all good: of a bug that another test told of, a line
+/// with the name of that test.
+fn test_text(told: &mut Told, report: ComponentReport, itself: &str) -> Option<String> {
+    let (mut lines, mut before) = (String::new(), Vec::new());
+    for bug in report.bugs() {
+        let cause = bug.cause();
         match told.iter().find(|(known, _)| *known == cause) {
-            Some((_, test)) => lines.push_str(&format!("\nthe same bug as that of `{test}`")),
+            Some((_, test)) => {
+                let found = harmless(bug.head.found.lines().next().unwrap_or_default());
+                lines.push_str(&format!("\nthe same bug as that of `{test}`: {found}"));
+                before.push(bug.head.bug);
+            }
             None => told.push((cause, itself.to_owned())),
         }
     }
-    lines
+    if before.is_empty() {
+        return failure_text(&[report]);
+    }
+    let mut others = report;
+    others.findings.retain(|finding| !before.contains(&finding.bug));
+    match others.findings.is_empty() {
+        true => Some(lines),
+        false => failure_text(&[others]).map(|text| lines + &text),
+    }
 }
 
 #[cfg(test)]
@@ -221,15 +235,21 @@ mod tests {
     use crate::door::check::check;
 
     #[test]
-    fn a_bug_is_told_once_and_the_next_test_says_where() {
-        let raw = || check::<GroupAdvantage>(|case| case.rewards.clone()).without_corpora();
-        let reports = raw().cases(8).report().unwrap();
-        assert!(reports[0].findings.len() > 2 && reports[0].bugs().len() == 1);
-        let text = failure_text(&reports).unwrap();
-        assert_eq!(text.matches("  ✗ ").count(), 1, "{text}");
+    fn a_bug_is_told_once_and_the_next_test_says_where_in_a_line() {
+        let report = |id: &str| {
+            let raw = check::<GroupAdvantage>(|case| case.rewards.clone()).without_corpora();
+            let mut raw = raw.cases(8);
+            raw.plan.subject.only = vec![id.to_owned()];
+            let mut reports = raw.report().unwrap();
+            assert!(reports.len() == 1 && reports[0].bugs().len() == 1);
+            reports.remove(0)
+        };
         let mut told = Told::new();
-        assert_eq!(told_before(&mut told, &reports[0], "ours::oracle::cpu/f64"), "");
-        let again = told_before(&mut told, &reports[0], "ours::zero-sum::cpu/f64");
-        assert_eq!(again, "\nthe same bug as that of `ours::oracle::cpu/f64`");
+        let first = test_text(&mut told, report("oracle"), "ours::oracle::cpu/f64").unwrap();
+        assert_eq!(first.matches("  ✗ ").count(), 1, "{first}");
+        assert!(first.contains("    claim"), "{first}");
+        let again = test_text(&mut told, report("zero-sum"), "ours::zero-sum::cpu/f64").unwrap();
+        let line = "\nthe same bug as that of `ours::oracle::cpu/f64`: group ";
+        assert!(again.starts_with(line) && again.lines().count() == 2, "{again}");
     }
 }

@@ -15,13 +15,14 @@ use crate::engine::patience::Patience;
 use crate::engine::shrink::{Cause, Shrunk, shrink};
 use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, interrupt, stream};
+use crate::files::case_file::CaseFile;
 use crate::files::corpora;
 use crate::files::journal::{self, Journal};
 use crate::files::location::Location;
 use crate::laws::NOT_OF_OUTPUTS;
 use crate::report::{
-    ComponentReport, Cut, Diagnosis, InvariantReport, InvariantStatus, Status, Times, milliseconds,
-    never_reached,
+    ComponentReport, Cut, Diagnosis, Finding, InvariantReport, InvariantStatus, Status, Times,
+    milliseconds, never_reached,
 };
 use crate::value::error::Error;
 use crate::value::place::{Dtype, Place};
@@ -476,24 +477,41 @@ fn conclude(
             }
         }
     }
-    let mut made = Vec::new();
+    let (mut made, mut where_wrong) = (Vec::new(), None);
     for (shrunk, diagnosis) in shrunk.into_iter().zip(told) {
-        let classes = diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
-        made.push(finding::make(subject, shrunk, place, classes, diagnosis, &mut report.calls));
-    }
-    if made.iter().any(|(finding, _)| finding.diagnosis.is_empty()) {
-        let region = diagnoser.where_wrong();
-        for (finding, _) in &mut made {
-            let unnamed = finding.diagnosis.is_empty();
-            if unnamed && !NOT_OF_OUTPUTS.contains(&&*finding.invariant) {
-                finding.region = region.clone();
-            }
+        let (classes, where_broken) =
+            diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
+        let calls = &mut report.calls;
+        let (mut finding, file) = finding::make(subject, shrunk, place, classes, diagnosis, calls);
+        if finding.diagnosis.is_empty() && !NOT_OF_OUTPUTS.contains(&&*finding.invariant) {
+            let where_wrong = where_wrong.get_or_insert_with(|| diagnoser.where_wrong());
+            finding.region = where_wrong.clone().or(where_broken);
         }
+        made.push((finding, file));
     }
+    let held = report.invariants.iter().filter(|one| one.status == InvariantStatus::Pass);
+    let held: Vec<&str> = held.map(|one| &*one.id).collect();
+    add_signature(&diagnoser, &mut made, &held);
     finding::keep_bugs(subject, report, made);
     report.times.diagnosis_ms = milliseconds(begun);
     if let Some(Cut::Time | Cut::Interrupted) = subject.patience().why() {
         let warning = "findings may be smaller, and more may be said of them: their time was over";
         subject.warnings.push(warning.to_owned());
+    }
+}
+
+/// Adds to the findings without a name what the laws that they break imply together.
+fn add_signature(diagnoser: &Diagnoser, made: &mut [(Finding, CaseFile)], held: &[&str]) {
+    let is_unnamed = |finding: &Finding| finding.diagnosis.is_empty();
+    let named = made.iter().any(|(finding, _)| !is_unnamed(finding));
+    let broken: Vec<&str> = made.iter().map(|(finding, _)| &*finding.invariant).collect();
+    // Beside a bug with a name nobody knows what each of them breaks.
+    let signature = if named { None } else { diagnoser.signature(&broken, held) };
+    let Some(signature) = signature else { return };
+    for (finding, _) in made {
+        if !NOT_OF_OUTPUTS.contains(&&*finding.invariant) {
+            let before = finding.region.take().map(|region| region + "\n");
+            finding.region = Some(before.unwrap_or_default() + &signature);
+        }
     }
 }

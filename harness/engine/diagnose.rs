@@ -33,6 +33,9 @@ const CASES: usize = 160;
 /// Faults that are told where only what breaks is compared.
 const FAULTS: usize = 3;
 
+/// A finding that no explanation breaks is of one that explains this share of what is wrong.
+const NEARLY_ALL: f64 = 0.98;
+
 /// What is wrong with a component besides its findings.
 #[derive(Clone, Copy)]
 pub(crate) enum Besides {
@@ -116,7 +119,89 @@ fn observing(
         answer.as_ref().err().iter().for_each(|failure| patience.spend(failure));
         evidence.observe(case, answer, gradient);
     }
+    if evidence.by_reference {
+        for (case, answer) in asked(subject, &evidence, place, &mut patience, calls) {
+            evidence.observe(case, answer, gradient);
+        }
+    }
     evidence
+}
+
+/// Cases on which the calls of invariants are noted, and how many of these at most.
+const ASKED: usize = 12;
+const NOTED: usize = 200;
+
+/// What a component gives for the cases that the invariants make of others: where there is no
+/// oracle, these are what tells one mistake from another.
+fn asked(
+    subject: &mut Subject,
+    evidence: &Evidence,
+    place: Place,
+    patience: &mut Patience,
+    calls: &mut u64,
+) -> Vec<Answer> {
+    let (contract, options) = (subject.contract, Arc::clone(&subject.options));
+    let tolerance = subject.tolerance_at(place);
+    let component = &mut subject.component;
+    let mut noted = Noted { component, options: &options, answers: Vec::new() };
+    for Observed { case, .. } in evidence.observed.iter().take(ASKED) {
+        let mut memo = Memo::default();
+        for invariant in contract.invariants() {
+            if patience.is_over() || noted.answers.len() >= NOTED {
+                break;
+            }
+            if NOT_OF_OUTPUTS.contains(&invariant.id) || !invariant.applies(&*options, place) {
+                continue;
+            }
+            let probe = AnyProbe::new(
+                contract, case, &options, place, tolerance, &mut noted, &mut memo, calls,
+            );
+            let (_, failed) = invariant.check(probe);
+            failed.iter().for_each(|(_, failure)| patience.spend(failure));
+        }
+    }
+    let mut answers: Vec<Answer> = Vec::new();
+    for (case, answer) in noted.answers {
+        let known = evidence.observed.iter().any(|observed| *observed.case == *case)
+            || answers.iter().any(|(known, _)| **known == *case);
+        if !known {
+            answers.push((case, answer));
+        }
+    }
+    answers
+}
+
+/// A case and what a component gave for it.
+type Answer = (Shared, Result<Returned, Failure>);
+
+/// A component whose answers are noted.
+struct Noted<'a> {
+    component: &'a mut dyn Component,
+    options: &'a Arc<dyn AnyOptions>,
+    answers: Vec<Answer>,
+}
+
+impl Component for Noted<'_> {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        let answer = self.component.call(call);
+        if Arc::ptr_eq(call.options, self.options) && self.answers.len() < NOTED {
+            let noted = answer.as_ref().map_err(Failure::clone).map(|returned| Returned {
+                output: Shared::clone(&returned.output),
+                changed: Vec::new(),
+                no_gradient: returned.no_gradient.clone(),
+            });
+            self.answers.push((Shared::clone(call.case), noted));
+        }
+        answer
+    }
+
+    fn gradients(&self, place: Place) -> Gradients {
+        self.component.gradients(place)
+    }
+
+    fn reads(&self, option: &str) -> bool {
+        self.component.reads(option)
+    }
 }
 
 impl Diagnoser {
@@ -210,14 +295,17 @@ impl Diagnoser {
         any && open.is_some_and(|open| !open.contains(&true))
     }
 
-    /// What explains a finding: what breaks its invariant on its smallest case too; else the first
-    /// of all, where nothing there is wrong that it does not explain.
+    /// What explains a finding: what breaks its invariant on its smallest case too; else what
+    /// explains nearly all that is wrong, where nothing there is wrong that it does not explain.
     pub(crate) fn faults(&mut self, finding: &Shrunk) -> Vec<Diagnosis> {
         let mut named: Vec<bool> =
             self.explanations.iter().map(|one| self.may_explain(one, finding)).collect();
         let is_of_outputs = !NOT_OF_OUTPUTS.contains(&finding.invariant.id);
         if !named.contains(&true) && is_of_outputs && !self.is_unexplained(&finding.case) {
-            named.iter_mut().take(1).for_each(|named| *named = true);
+            let explains = |one: &Explanation| one.diagnosis.explains >= NEARLY_ALL;
+            if let Some(at) = self.explanations.iter().position(explains) {
+                named[at] = true;
+            }
         }
         let named = self.explanations.iter_mut().zip(named).filter(|(_, named)| *named);
         let mut found: Vec<Diagnosis> = named
@@ -311,9 +399,14 @@ impl Diagnoser {
         None
     }
 
-    /// Where the component is wrong, in words.
+    /// Where the component is wrong that nothing explains, in words.
     pub(crate) fn where_wrong(&self) -> Option<String> {
-        crate::diagnosis::where_wrong(&self.evidence)
+        crate::diagnosis::where_wrong(&self.evidence, &self.explanations)
+    }
+
+    /// What the laws that break, beside those that hold, imply.
+    pub(crate) fn signature(&self, broken: &[&str], held: &[&str]) -> Option<String> {
+        crate::diagnosis::signature::told(&self.evidence, broken, held)
     }
 
     /// Whether something is wrong in a case that nothing explains.
@@ -358,14 +451,15 @@ impl Diagnoser {
     }
 
     /// On which input classes a finding's invariant is broken, and on which it holds: a class
-    /// fails when most of its cases do, or when the smallest case belongs to it.
+    /// fails when most of its cases do, or when the smallest case belongs to it. And where it is
+    /// broken, in words.
     pub(crate) fn classes(
         &self,
         subject: &mut Subject,
         finding: &Shrunk,
         patience: &mut Patience,
         calls: &mut u64,
-    ) -> Classes {
+    ) -> (Classes, Option<String>) {
         let mut outcomes: Vec<(&Shared, bool)> = Vec::new();
         for Observed { case, failure, .. } in &self.evidence.observed {
             if let Some(failure) = failure {
@@ -385,7 +479,9 @@ impl Diagnoser {
                 Err(Stop::Vacuous | Stop::Failed) => {}
             }
         }
-        classes(self.evidence.contract, &finding.case, &outcomes, &*self.evidence.options)
+        let Evidence { contract, options, .. } = &self.evidence;
+        let classes = classes(*contract, &finding.case, &outcomes, &**options);
+        (classes, crate::diagnosis::where_broken(&self.evidence, &outcomes))
     }
 }
 
@@ -425,22 +521,18 @@ struct Planted<'a> {
 impl Component for Planted<'_> {
     fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
         let hypothesis = &self.explanation.hypothesis;
-        if let ([_], Some((fault, variant))) = (&hypothesis.parts[..], hypothesis.fault()) {
+        let is_whole = hypothesis.only.is_none() && !self.explanation.is_of_a_region();
+        if let ([_], Some((fault, variant)), true) =
+            (&hypothesis.parts[..], hypothesis.fault(), is_whole)
+        {
             return Builtin::fault(self.evidence.contract, fault, variant).call(call);
         }
-        let output = hypothesis.output(self.evidence, call.case);
-        let output = match (output, &hypothesis.only) {
-            (Some(output), None) => output,
-            (output, _) => {
-                let mut right = Builtin::reference(self.evidence.contract).call(call)?;
-                if let (Some(output), Some(only)) = (output, &hypothesis.only) {
-                    right.output =
-                        with_fields(self.evidence.contract, &right.output, &output, only);
-                }
-                return Ok(right);
-            }
-        };
-        Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
+        let mut returned = Builtin::reference(self.evidence.contract).call(call)?;
+        if let Some(output) = hypothesis.output(self.evidence, call.case) {
+            let right = &returned.output;
+            returned.output = self.explanation.acting(self.evidence, call.case, right, &output);
+        }
+        Ok(returned)
     }
 
     fn gradients(&self, _: Place) -> Gradients {
@@ -450,14 +542,4 @@ impl Component for Planted<'_> {
     fn reads(&self, _: &str) -> bool {
         true
     }
-}
-
-/// An output with some fields of another one.
-fn with_fields(contract: &dyn AnyContract, to: &Shared, from: &Shared, fields: &[&str]) -> Shared {
-    let [mut to_values, mut from_values] = [to, from].map(|record| record.values());
-    let made = contract.output(&mut |name| {
-        let values = if fields.contains(&name) { &mut from_values } else { &mut to_values };
-        values.iter_mut().find(|(other, _)| *other == name)?.1.take()
-    });
-    made.unwrap_or_else(|_| Shared::clone(to))
 }

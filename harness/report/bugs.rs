@@ -117,13 +117,28 @@ const OUTPUTS: &str = "outputs";
 /// Why an invariant breaks: the first diagnosis, else the law, else that outputs are wrong.
 pub(crate) fn cause(finding: &Finding) -> String {
     match (finding.diagnosis.first(), &*finding.invariant) {
-        (Some(diagnosis), _) => diagnosis.fault.clone(),
+        (Some(diagnosis), _) => whole(diagnosis).to_owned(),
         (None, law) if let Some(exception) = exception(&finding.found) => {
             format!("{law}: {exception}")
         }
         (None, law) if NOT_OF_OUTPUTS.contains(&law) => law.to_owned(),
         (None, _) => OUTPUTS.to_owned(),
     }
+}
+
+/// What a component behaves as, wherever it does: the same in two regions, or in two outputs, is
+/// one bug.
+fn whole(diagnosis: &Diagnosis) -> &str {
+    let Diagnosis { fault, told, .. } = diagnosis;
+    let cut = |name: &'_ str, word: &str| name.rfind(word).unwrap_or(name.len());
+    let (mut name, mut told) = (fault.as_str(), told.as_str());
+    if let Some(region) = told.strip_suffix(", and right elsewhere") {
+        (name, told) = (&name[..cut(name, " where ")], &told[..cut(region, " where ")]);
+    }
+    if told.ends_with(" only") {
+        name = &name[..cut(name, " in ")];
+    }
+    name
 }
 
 /// Which finding of a bug is told: both numbers stand in that of the oracle, then the smallest.
@@ -153,4 +168,39 @@ pub(crate) fn exception(found: &str) -> Option<String> {
         }
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_in_another_region_or_output_is_the_same_bug() {
+        let of = |fault: &str, told: &str| {
+            let diagnosis = Diagnosis {
+                fault: fault.to_owned(),
+                matches: 1,
+                of: 1,
+                explains: 1.0,
+                summary: String::new(),
+                told: told.to_owned(),
+                strength: Default::default(),
+                alike: Vec::new(),
+                by_outcomes: false,
+                points: Vec::new(),
+                texts: Vec::new(),
+            };
+            whole(&diagnosis).to_owned()
+        };
+        let region = "it had the bug `x` where T is 3 or more, and right elsewhere";
+        assert_eq!(of("x where T is 3 or more", region), "x");
+        let output = "it had the bug `x` in `loss` only where N is 1, and right elsewhere";
+        assert_eq!(of("x in loss where N is 1", output), "x");
+        assert_eq!(of("x in loss", "it had the bug `x` in `loss` only"), "x");
+        let word = "the input `advantages` were 0 where it is negative";
+        assert_eq!(
+            of("advantages: 0 where it is negative", word),
+            "advantages: 0 where it is negative"
+        );
+    }
 }

@@ -217,6 +217,14 @@ impl Contract for RewardFunction {
         })
     }
 
+    fn compared(
+        case: &RewardFunctionCase,
+        options: &Options,
+        same: &dyn Fn(&str, &str) -> bool,
+    ) -> Option<RewardFunctionOutput> {
+        (options.judges == Judges::Correctness).then(|| reference::judged(case, options, same))
+    }
+
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }

@@ -62,3 +62,15 @@ fn tags(text: &str, template: &Template) -> f64 {
     });
     placed.count() as f64 / marks.len() as f64
 }
+
+/// Full score where the answer and the gold answer, both without white space around them, agree.
+pub(super) fn judged(
+    case: &RewardFunctionCase,
+    options: &Options,
+    agree: impl Fn(&str, &str) -> bool,
+) -> RewardFunctionOutput {
+    scored(case, options, |row, template| {
+        let answer = template.answer_in(row.completion).map(str::trim);
+        share(answer.is_some_and(|answer| agree(answer, row.gold.trim())))
+    })
+}

@@ -5,6 +5,7 @@ mod faults;
 mod inputs;
 pub(super) mod options;
 pub(super) mod outputs;
+mod relations;
 
 use crate::diagnosis::change::Along;
 use crate::diagnosis::evidence::Evidence;
@@ -18,10 +19,14 @@ pub(super) type Family = fn(&Bench<'_>) -> Vec<Part>;
 
 /// All families, in the order in which they are asked: those behind are not, where those before
 /// have what does exactly the same.
-pub(super) const FAMILIES: [&[Family]; 2] = [
+pub(super) const FAMILIES: [&[Family]; 3] = [
     &[faults::parts, options::parts],
+    &[relations::parts],
     &[options::fitted_parts, inputs::parts, counts::parts, outputs::parts],
 ];
+
+/// So many of them are asked where there is no oracle, so that other numbers may be right too.
+pub(super) const WITHOUT_AN_ORACLE: usize = 2;
 
 /// The axes of a field.
 fn axes_of(axes: &Axes, field: &Field) -> Vec<Along> {

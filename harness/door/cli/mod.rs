@@ -79,6 +79,9 @@ enum Verb {
         /// Remove the cases in `found` folders that are fixed, by what they were found on
         #[arg(long)]
         prune: bool,
+        /// Say of each case what the other invariants say of it that its bug broke
+        #[arg(long, short)]
+        verbose: bool,
     },
     /// Make a failing case as small as it gets, and write it back
     Shrink {
@@ -350,8 +353,8 @@ pub fn main() -> ExitCode {
         Verb::Init(arguments) => init::run(&arguments),
         #[cfg(not(feature = "init"))]
         Verb::Init(_) => left_out("init"),
-        Verb::Replay { cases, manifest, prune } => {
-            replay::run(&cases, manifest.or_else(manifest_here).as_deref(), prune)
+        Verb::Replay { cases, manifest, prune, verbose } => {
+            replay::run(&cases, manifest.or_else(manifest_here).as_deref(), prune, verbose)
         }
         Verb::Shrink { case, manifest, output } => {
             let manifest = manifest.or_else(manifest_here);

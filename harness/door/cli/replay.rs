@@ -22,15 +22,15 @@ use crate::value::place::Place;
 use crate::value::text::one_line;
 use crate::value::yaml;
 
-pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool) -> Done {
+pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool, verbose: bool) -> Done {
     let manifest = manifest.map(Manifest::read).transpose()?;
     let (mut to, _) = output();
     let mut started = Started::default();
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for path in &case_files(paths)? {
-        let verdicts = verdicts(path, manifest.as_ref(), &mut started)?;
-        let fixed = verdicts.iter().all(|(_, verdict)| matches!(verdict, Verdict::Fixed));
-        for (who, verdict) in verdicts {
+        let verdicts = verdicts(path, manifest.as_ref(), &mut started, verbose)?;
+        let fixed = verdicts.iter().all(|told| matches!(told.verdict, Verdict::Fixed));
+        for Told { who, verdict, besides } in verdicts {
             *counts.entry(verdict.word()).or_default() += 1;
             let (word, detail) = match verdict {
                 Verdict::Excused(options) => (format!("excused by {options}"), String::new()),
@@ -40,6 +40,9 @@ pub(super) fn run(paths: &[PathBuf], manifest: Option<&Path>, prune: bool) -> Do
                 | Verdict::NotJudged(ref why) => (verdict.word().to_owned(), format!(": {why}")),
             };
             writeln!(to, "{word:<14} {} · {who}{detail}", path.display())?;
+            for (invariant, said) in besides {
+                writeln!(to, "{:<14} {invariant} {said}", "")?;
+            }
         }
         // Only what runs found is pruned: a regression is kept because it is fixed.
         if prune && fixed && is_found(path) {
@@ -267,12 +270,22 @@ fn invariant_of(file: &CaseFile) -> Option<&'static AnyInvariant> {
     file.contract.invariant(file.invariant.as_deref()?)
 }
 
+/// What became of a kept case for one component.
+struct Told {
+    /// The component and the place.
+    who: String,
+    verdict: Verdict,
+    /// What the other invariants that the bug broke say of the case now, where that is asked for.
+    besides: Vec<(String, String)>,
+}
+
 /// What became of a kept case, for each component that it speaks about.
 fn verdicts(
     path: &Path,
     manifest: Option<&Manifest>,
     started: &mut Started,
-) -> Result<Vec<(String, Verdict)>, Stopped> {
+    verbose: bool,
+) -> Result<Vec<Told>, Stopped> {
     let file = read(path)?;
     let (judges, elsewhere) = judges(&file, manifest, started)?;
     let mut verdicts = Vec::new();
@@ -286,7 +299,9 @@ fn verdicts(
             }
             (verdict, _) => verdict,
         };
-        verdicts.push((format!("{} · {}", subject.name, judge.place), verdict));
+        let besides = if verbose { judge.besides(&file, subject)? } else { Vec::new() };
+        let who = format!("{} · {}", subject.name, judge.place);
+        verdicts.push(Told { who, verdict, besides });
     }
     if verdicts.is_empty() {
         let verdict = match elsewhere {
@@ -296,7 +311,8 @@ fn verdicts(
                 Verdict::Stale(format!("the manifest has no component of `{id}`"))
             }
         };
-        verdicts.push(("no component".to_owned(), verdict));
+        let who = "no component".to_owned();
+        verdicts.push(Told { who, verdict, besides: Vec::new() });
     }
     Ok(verdicts)
 }
@@ -315,6 +331,28 @@ impl Judge {
             }
             (verdict, _) => Ok(verdict),
         }
+    }
+
+    /// What each of the other invariants that the bug broke says of its case.
+    fn besides(
+        &self,
+        file: &CaseFile,
+        subject: &mut Subject,
+    ) -> Result<Vec<(String, String)>, Stopped> {
+        let mut besides = Vec::new();
+        for id in &file.also {
+            let of_other = CaseFile { invariant: Some(id.clone()), ..file.clone() };
+            let said = match self.under(&self.options, &of_other, subject)? {
+                Verdict::StillFailing(why) => {
+                    let why = why.strip_prefix(&format!("{id}: ")).unwrap_or(&why).to_owned();
+                    format!("breaks: {why}")
+                }
+                Verdict::Fixed => "holds".to_owned(),
+                _ => "says nothing about this case".to_owned(),
+            };
+            besides.push((id.clone(), said));
+        }
+        Ok(besides)
     }
 
     /// The option of today that alone excuses a case, or all that are not as they were.

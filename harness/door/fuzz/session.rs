@@ -334,7 +334,7 @@ impl Session {
         let findings = std::slice::from_ref(&shrunk);
         let mut diagnoser = Diagnoser::new(subject, findings, at.place, &budget, calls);
         let diagnosis = diagnoser.faults(&shrunk);
-        let classes = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
+        let (classes, _) = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
         let (case, measure) = (Shared::clone(&shrunk.case), contract.measure(&*shrunk.case));
         let why = reason(&diagnosis, &shrunk.found);
         let known = of_invariant.into_iter().find(|bug| bug.is_why(&why, &shrunk.found));

@@ -4,9 +4,9 @@ mod format;
 
 use ndarray::Axis;
 
-use super::reference::{Row, rewards, scored, share};
+use super::reference::{Row, judged, rewards, scored, share};
 use super::template::Template;
-use super::{Options, RewardFunction, RewardFunctionCase, RewardFunctionOutput};
+use super::{RewardFunction, RewardFunctionCase};
 
 type Fault = crate::contract::fault::Fault<RewardFunction>;
 
@@ -268,18 +268,6 @@ fn reading() -> Vec<Fault> {
 fn right(row: &Row<'_>, template: &Template) -> bool {
     let answer = template.answer_in(row.completion).map(str::trim);
     answer.is_some_and(|answer| !answer.is_empty() && answer == row.gold.trim())
-}
-
-/// Full score where the answer and the gold answer, both without white space around them, agree.
-fn judged(
-    case: &RewardFunctionCase,
-    options: &Options,
-    agree: impl Fn(&str, &str) -> bool,
-) -> RewardFunctionOutput {
-    scored(case, options, |row, template| {
-        let answer = template.answer_in(row.completion).map(str::trim);
-        share(answer.is_some_and(|answer| agree(answer, row.gold.trim())))
-    })
 }
 
 /// Each row gets the gold answer of the row that is named, given the number of rows.
