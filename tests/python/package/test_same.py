@@ -27,7 +27,7 @@ HERE = ["raises", "raises_without_words", "raises_a_novel", "recurses", "exhaust
 HERE += ["hangs", "nothing", "nested", "ragged", "too_short", "a_number", "a_string", "strings"]
 HERE += ["complex_numbers", "another_name", "a_generator", "a_huge_integer", "not_a_number"]
 HERE += ["infinite", "changes_its_inputs", "drops_an_input_row", "counts_its_calls"]
-HERE += ["returns_600_megabytes", "right"]
+HERE += ["right"]
 FLAGS = ["booleans", "integers", "bytes_", "floats", "counts"]
 SIGNATURES = [("plain", "trl"), ("chat", "trl-chat"), ("compute_score", "verl")]
 
@@ -35,7 +35,7 @@ COMPONENTS = [(name, "bad", "group-advantage", {}, "by-name") for name in HERE +
 COMPONENTS += [(name, "flags", "completion-mask", {}, "by-name") for name in FLAGS]
 JUDGES = {"judges": "correctness"}
 COMPONENTS += [(name, "signatures", "reward-function", JUDGES, how) for name, how in SIGNATURES]
-SETTINGS = {"cases": 32, "arrays": "list", "timeout": 0.5}
+SETTINGS = {"cases": 32, "arrays": "list", "timeout": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def by_the_command(tmp_path_factory):
         }
         for name, module, contract, options, signature in COMPONENTS
     ]
-    python = {"arrays": "list", "timeout_ms": 500}
+    python = {"arrays": "list", "timeout_ms": 1000}
     manifest = {"version": 1, "python": python, "components": components}
     (folder / "shakedown.yaml").write_text(json.dumps(manifest))
     command = [os.environ["SHAKEDOWN_BIN"], "check", "--cases", "32", "--json", "report.json"]
@@ -83,7 +83,7 @@ def test_findings_are_the_same(component, isolate, by_the_command, tmp_path, mon
 def test_what_a_component_does_to_its_process_is_undone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bad = loaded("bad")
-    contract = shakedown.GroupAdvantage().settings(**SETTINGS)
+    contract = shakedown.GroupAdvantage().settings(**{**SETTINGS, "only": ["oracle"]})
     for name in ["goes_elsewhere", "sets_an_alarm", "forks", "prints"]:
         assert contract.check(getattr(bad, name)), name
         assert os.getcwd() == str(tmp_path)
