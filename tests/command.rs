@@ -106,6 +106,27 @@ fn the_help_of_every_verb() {
 }
 
 #[test]
+fn help_has_pages_and_knows_their_names() {
+    let folder = Folder::new();
+    let pages = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/python/shakedown/pages");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(pages).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let page = folder.run(&["help", &name]);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!((page.code, &*page.stdout), (0, &*text), "{name}");
+        names.push(name);
+    }
+    assert!(names.contains(&"manifest".to_owned()), "{names:?}");
+    assert_eq!(folder.run(&["help", "check"]).stdout, folder.run(&["check", "--help"]).stdout);
+    assert_eq!(folder.run(&["help"]).stdout, folder.run(&["--help"]).stdout);
+    let wrong = folder.run(&["help", "manifests"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("did you mean `manifest`?"), "{}", wrong.stderr);
+}
+
+#[test]
 fn the_catalogue_of_every_contract() {
     let folder = Folder::new();
     let list = folder.run(&["list"]);

@@ -10,6 +10,7 @@ mod explain;
 mod files;
 #[cfg(feature = "fuzz")]
 mod fuzz;
+mod help;
 #[cfg(feature = "init")]
 mod init;
 mod merge;
@@ -46,6 +47,7 @@ fn manifest_here() -> Option<PathBuf> {
 /// inputs, checks what must hold, and says which known bug a failure behaves like.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
 #[command(after_help = "\
 Exit codes: 0 all hold (on the cases that each line names), 1 findings, 2 could not run,
 3 nothing was checked, 130 interrupted before anything was found.
@@ -144,6 +146,11 @@ enum Verb {
     #[cfg(not(feature = "init"))]
     #[command(hide = true)]
     Init(Anything),
+    /// Say what a verb takes, or print a page: manifest, settings, cookbook, batches
+    Help {
+        /// A verb, or a page
+        topic: Option<String>,
+    },
     /// Put JSON reports together: those of all shards make the report of the whole run
     MergeReports {
         /// JSON reports: all shards of a run in any order, or runs of different components
@@ -342,6 +349,7 @@ pub fn main() -> ExitCode {
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
         #[cfg(not(feature = "fuzz"))]
         Verb::Fuzz(_) => left_out("fuzz"),
+        Verb::Help { topic } => help::run(topic.as_deref()),
         Verb::Drive => drive::run(),
         Verb::CheckBatch(arguments) => check_batch::run(&arguments),
         Verb::List { manifest: Some(manifest), json, .. } => catalogue::components(&manifest, json),

@@ -20,6 +20,9 @@ from . import _command, _report, _serve
 from ._contract import SETTINGS
 from ._errors import EngineError, UsageError
 
+# That of `signal` makes an enumeration of what it gives, which takes longer than all else here.
+getsignal = getattr(signal, "_signal", signal).getsignal
+
 STATE = ".shakedown"
 LAST_WORDS = 2000  # bytes of the engine's standard error
 
@@ -363,7 +366,7 @@ class Alarm:
             yield
             return
         self.is_armed = True
-        if signal.getsignal(signal.SIGALRM) != self.rings:  # the component has set its own
+        if getsignal(signal.SIGALRM) != self.rings:  # the component has set its own
             signal.signal(signal.SIGALRM, self.rings)
         left = min(self.seconds, max(self.theirs_at - time.monotonic(), 1e-6))
         # Again and again, as the first one may fall into a bare `except`.
