@@ -103,7 +103,11 @@ class Contract:
         isolate: bool = False       calls in a forked child, which may crash or hang
         name: str | None            in reports; the default is the test's or the function's
         """
+        __tracebackhide__ = True
         for name in settings:
+            if name in self.option_names() and name not in SETTINGS:
+                how = f"shakedown.{type(self).__name__}({name}=…)"
+                raise UsageError(f"{self.id}: settings: `{name}` is an option: {how}")
             if name not in SETTINGS:
                 raise UsageError(f"{self.id}: settings: {unknown('key', name, list(SETTINGS))}")
         other = copy.copy(self)
@@ -148,6 +152,16 @@ class Contract:
 
         return strategies.sampled_from(_cases.cases(self, n, seed, place, simplest_first=True))
 
+    def _given(self) -> list[str]:
+        """The names by which a function may ask for something of the contract."""
+        own = [*self.inputs, *self.option_names()]
+        signature = self._settings.get("signature", "by-name")
+        if signature == "by-name":
+            return own
+        from . import _serve
+
+        return _serve.names_given(signature, self._settings.get("answer_columns", []), own)
+
     def __call__(self, function: typing.Callable[..., object]) -> typing.Callable[..., None]:
         """Makes a test of a function."""
 
@@ -162,7 +176,7 @@ class Contract:
                 contract = contract.settings(places=[kwargs.pop("place")])
             contract.check(functools.partial(function, *args, **kwargs))
 
-        given = {*self.inputs, *self.option_names(), *self._settings.get("names", {}).values()}
+        given = {*self._given(), *self._settings.get("names", {}).values()}
         parameters = inspect.signature(function).parameters.values()
         wanted = [p for p in parameters if p.name not in given and p.default is p.empty]
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

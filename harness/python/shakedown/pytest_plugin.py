@@ -348,6 +348,5 @@ def wrong_name(item, error):
 
     contract = contract_of_item(item)
     text = f"the inputs of {contract.id} are {', '.join(contract.inputs)}"
-    known = [*contract.inputs, *contract.option_names()]
-    near = difflib.get_close_matches(str(error.argname), known, 1)
+    near = difflib.get_close_matches(str(error.argname), contract._given(), 1)
     return text + (f"; did you mean `{near[0]}`?" if near else "")

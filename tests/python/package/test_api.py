@@ -231,6 +231,9 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
         "unknown contract `group-advantages`; did you mean `group-advantage`?"
     )
     assert message(lambda: contract.settings(case=3)).endswith("did you mean `cases`?")
+    assert message(lambda: contract.settings(epsilon=3)) == (
+        "group-advantage: settings: `epsilon` is an option: shakedown.GroupAdvantage(epsilon=…)"
+    )
     wrong = shakedown.GroupAdvantage(scale="sd").settings(arrays="list")
     assert message(lambda: wrong.check(right)).startswith(
         "group-advantage: options.scale: unknown value `sd`, expected one of `std`"

@@ -298,3 +298,22 @@ def test_a_search_is_guided_by_what_the_component_does(repository):
     assert list((folder.path / ".shakedown" / "group-advantage" / "fuzz").iterdir())
     result = folder.runpytest("--shakedown-fuzz", "soon")
     result.stderr.fnmatch_lines(["*--shakedown-fuzz: expected a time such as 30s*found `soon`"])
+
+
+def test_a_signature_gives_its_own_names(repository):
+    tests = """
+        CHAT = shakedown.RewardFunction(judges="correctness").settings(signature="trl-chat")
+
+        @CHAT
+        def test_reward(completions, answer):
+            texts = [completion[0]["content"] for completion in completions]
+            said = [text.rpartition("<answer>")[2].partition("</answer>")[0] for text in texts]
+            return [float(one.strip() == gold.strip() != "") for one, gold in zip(said, answer)]
+
+        @CHAT
+        def test_misspelt(completions, answr):
+            return [0.0 for _ in completions]
+    """
+    result = repository(tests).runpytest("--shakedown-cases", "32")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*did you mean `answer`?"])
