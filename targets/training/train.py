@@ -22,9 +22,9 @@ ANSWERS = [str(a + b) for a in range(4) for b in range(4)]
 class Settings:
     """How to train."""
 
-    group_size: int = 12
-    steps: int = 30
-    updates: int = 2  # of each batch
+    group_size: int = 8
+    steps: int = 20
+    updates: int = 2  # with each batch
     temperature: float = 0.9
     epsilon: float = 1e-4
     clip_low: float = 0.2

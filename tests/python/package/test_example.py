@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 TRAINING = ROOT / "targets" / "training"
 # For each bug the tests that fail, and the name that shakedown has for it.
 BUGS = {
@@ -27,18 +27,18 @@ BUGS = {
 }
 
 
-def run(bug="", *arguments):
+def run(bug, *arguments, folder=TRAINING):
     """The tests of the repository, in a pytest of their own."""
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PLANTED_BUG": bug}
     environment.pop("SHAKEDOWN_PLACES", None)
-    command = [sys.executable, "-m", "pytest", "targets/training", "-p", "shakedown.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", "-p", "shakedown.pytest_plugin"]
     command += ["--shakedown-cases", "16", *arguments]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     return ran.returncode, ran.stdout + ran.stderr
 
 
 def test_without_a_bug_all_tests_pass():
-    code, output = run("")
+    code, output = run("", "targets/training", folder=ROOT)
     assert code == 0, output
     assert re.search(r"^12 checks, \d+ cases, 0 bugs", output, re.MULTILINE), output
 
