@@ -1,11 +1,13 @@
 """The pages of the package: what they show runs, and what they list is all there is."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -80,3 +82,87 @@ def test_the_block_that_breaks_has_the_finding_that_the_cookbook_says(tmp_path):
     code, output = run(tmp_path, [b for f, b in blocks("cookbook.md") if f == first], "torch")
     assert code == 1 and "✗ gradient" in output, output
     assert "`empty-mask-returns-a-constant`" in output, output
+
+
+def keys(page):
+    """What stands in code in the first column of the tables of a page."""
+    lines = (PAGES / page).read_text(encoding="utf-8").splitlines()
+    cells = [line.split("|")[1] for line in lines if line.startswith("|")]
+    return {key for cell in cells for key in re.findall(r"`([^`]+)`", cell)}
+
+
+def test_the_page_of_settings_has_all_of_them():
+    from shakedown._contract import SETTINGS
+    from shakedown.pytest_plugin import pytest_addoption
+
+    class Parser:
+        """Notes what is added."""
+
+        def __init__(self):
+            self.options, self.inis = set(), set()
+
+        def getgroup(self, *_):
+            return self
+
+        def addoption(self, name, **_):
+            self.options.add(name)
+
+        def addini(self, name, **_):
+            self.inis.add(name)
+
+    pytest_addoption(parser := Parser())
+    text = (PAGES / "settings.md").read_text(encoding="utf-8")
+    listed = {key.partition(" ")[0] for key in keys("settings.md")}
+    assert set(SETTINGS) | parser.options <= listed
+    assert [name for name in parser.inis if f"`{name}`" not in text] == []
+    assert {key for key in listed if key.startswith("--shakedown")} == parser.options
+
+
+def test_the_page_of_manifests_has_all_keys():
+    command = [os.environ["SHAKEDOWN_BIN"], "schema"]
+    schema = json.loads(subprocess.check_output(command, text=True))
+    parts = schema, schema["definitions"]["python"], schema["definitions"]["component"]
+    known = {key for part in parts for key in part["properties"]}
+    assert known - keys("manifest.md") == set()
+
+
+ADVANTAGES = """
+    import torch
+
+    def advantages(rewards, groups, epsilon):
+        out = torch.zeros_like(rewards)
+        for group in groups.unique():
+            own = rewards[groups == group]
+            if len(own) > 1:
+                out[groups == group] = (own - own.mean()) / (own.std() + epsilon)
+        return out
+"""
+
+
+def test_the_manifest_of_its_page_holds(tmp_path):
+    pytest.importorskip("torch")
+    text = (PAGES / "manifest.md").read_text(encoding="utf-8")
+    (tmp_path / "shakedown.yaml").write_text(text.split("```yaml\n")[1].split("```")[0])
+    (tmp_path / "adv.py").write_text(textwrap.dedent(ADVANTAGES))
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "shakedown.pytest_plugin", "shakedown.yaml"]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "2 passed" in ran.stdout, ran.stdout
+
+
+def test_the_batch_of_its_page_is_found_wrong_as_it_shows(tmp_path):
+    pytest.importorskip("safetensors")
+    torch = pytest.importorskip("torch")
+    [(_, block)] = blocks("batches.md")
+    given = {
+        "rewards": torch.tensor([0.0, 1.0, 1.0, 0.0]),
+        "groups": torch.tensor([0, 0, 1, 1]),
+        "advantages": torch.tensor([-0.29, 0.29, 0.29, -0.29]),
+    }
+    exec(block.replace('"step-', f'"{tmp_path}/step-'), given)
+    command = [os.environ["SHAKEDOWN_BIN"], "check-batch", "step-1200.safetensors"]
+    command += ["--contract", "group-advantage"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    text = (PAGES / "batches.md").read_text(encoding="utf-8")
+    assert text.split("```text\n")[1].split("```")[0] in ran.stdout, ran.stdout
+    assert ran.returncode == 1
