@@ -1,0 +1,66 @@
+"""The training repository in `targets/training`: right as it is, and wrong with a planted bug."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TRAINING = ROOT / "targets" / "training"
+# For each bug the tests that fail, and the name that shakedown has for it.
+BUGS = {
+    "epsilon-of-one": ({"test_group_advantages"}, "epsilon-swallows-the-signal"),
+    "biased-deviation": ({"test_group_advantages"}, "biased-for-unbiased-deviation"),
+    "eos-left-out": ({"test_completion_mask"}, "eos-left-out"),
+    "mean-of-row-means": ({"test_policy_loss"}, "sequence-mean-called-token-mean"),
+    "ratio-upside-down": (
+        {"test_policy_loss", "test_training_improves_the_reward"},
+        "ratio-inverted",
+    ),
+    "substring-is-right": ({"test_correctness"}, "substring-partial-credit"),
+    "temperature-forgotten": ({"test_token_log_probs"}, "temperature-not-applied"),
+}
+
+
+def run(bug, *arguments, folder=TRAINING):
+    """The tests of the repository, in a pytest of their own."""
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PLANTED_BUG": bug}
+    environment.pop("SHAKEDOWN_PLACES", None)
+    command = [sys.executable, "-m", "pytest", "-p", "shakedown.pytest_plugin"]
+    command += ["--shakedown-cases", "16", *arguments]
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def test_without_a_bug_all_tests_pass():
+    code, output = run("", "targets/training", folder=ROOT)
+    assert code == 0, output
+    assert re.search(r"^12 checks, \d+ cases, 0 bugs", output, re.MULTILINE), output
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found_where_it_is_and_named(bug):
+    tests, name = BUGS[bug]
+    code, output = run(bug, "--shakedown-places", "cpu/f32")
+    assert code == 1, output
+    failed = set(re.findall(r"^FAILED \S+::(\w+)", output, re.MULTILINE))
+    assert failed == tests, output
+    assert f"`{name}`" in output
+
+
+def test_every_bug_of_the_switch_is_tried():
+    code = "import planted; print(*planted.BUGS)"
+    listed = subprocess.check_output([sys.executable, "-c", code], cwd=TRAINING, text=True)
+    assert listed.split() == list(BUGS)
+
+
+def test_the_readme_shows_what_is_printed():
+    _, output = run("epsilon-of-one", "-k", "group_advantages", "--shakedown-cases", "256")
+    shown = (TRAINING / "README.md").read_text(encoding="utf-8")
+    shown = shown.split("```text\n")[1].split("```")[0]
+    assert shown.strip() in output
