@@ -110,6 +110,7 @@ fn group_advantages(components: &[(&str, &str, &str)]) -> String {
 fn check(folder: &Folder, manifest: &str) -> Vec<Json> {
     folder.write("shakedown.yaml", manifest);
     let ran = folder.run(&["check", "--cases", "16", "--json", "report.json"]);
+    assert!(ran.code < 3, "nothing was checked: {}", ran.stderr);
     let text = fs::read_to_string(folder.path("report.json"));
     let text = text.unwrap_or_else(|error| panic!("{error}\n{}{}", ran.stdout, ran.stderr));
     let report: Json = serde_json::from_str(&text).unwrap();
@@ -169,11 +170,16 @@ fn a_constructor_that_does_not_fit_is_refused_with_the_nearest_name() {
     let folder = Folder::new();
     folder.write("trainer.py", TRAINER);
     let refused = [
-        ("lacks", "trainer.py:Needy", "", "`Needy` is a class, and its constructor requires `config`"),
+        (
+            "lacks",
+            "trainer.py:Needy",
+            "",
+            "`Needy` is a class, and its constructor requires `config`",
+        ),
         ("typo", "trainer.py:Trainer", ", init: {shfit: 1}", "did you mean `shift`?"),
         ("raises", "trainer.py:Needy", ", init: {config: {}}", "making a `Needy` raised KeyError"),
-        ("no-class", "trainer.py:advantages", ", init: {shift: 1}", "only a class has it"),
-        ("no-call", "trainer.py:Other", ", init: {shift: 1}", "only a class has it"),
+        ("no-class", "trainer.py:advantages", ", init: {shift: 1}", "only a class takes it"),
+        ("no-call", "trainer.py:Other", ", init: {shift: 1}", "a target is `…:Other.METHOD`"),
         ("no-method", "trainer.py:Trainer.advantage", "", "(did you mean `advantages`?)"),
     ];
     let components = refused.map(|(name, target, more, _)| (name, target, more));

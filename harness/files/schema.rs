@@ -122,9 +122,10 @@ fn env(whose: &str) -> Json {
 }
 
 fn stub() -> Json {
+    let word = r"[\p{L}_][\p{L}\p{N}_]*";
     json!({
         "type": ["array", "null"],
-        "items": {"type": "string", "pattern": "^[\\p{L}_][\\p{L}\\p{N}_]*(\\.[\\p{L}_][\\p{L}\\p{N}_]*)*$"},
+        "items": {"type": "string", "pattern": format!(r"^{word}(\.{word})*$")},
         "description": "Modules that are stood in for where they are not there: whatever is \
                         imported from them can be named, and raises when it is called.",
     })

@@ -1044,7 +1044,9 @@ def find_function(target, constructor):
         raise Refused("not-callable", f"`{name}` in {where} is {a(found)}, expected a function")
     found = instance_of(found, constructor)
     if constructor.values is not None and not constructor.is_used:
-        what = f"`init` is given, and `{name}` in {where} is {a(found)}: only a class has it"
+        what = f"`init` is given, and `{name}` in {where} is {a(found)}: only a class takes it"
+        if isinstance(found, type):
+            what = f"`{name}` in {where} has no `__call__`: a target is `…:{name}.METHOD`"
         raise Refused("signature", what)
     return found
 

@@ -227,6 +227,13 @@ impl Names {
     }
 }
 
+/// The option of a contract that the parameter of a constructor is.
+pub(super) fn option(contract: &str, parameter: &str) -> Option<&'static str> {
+    let names = names_of(contract)?;
+    let look = LOOKS.iter().find(|look| look.contract == contract)?;
+    names.ours(parameter, look).filter(|ours| names.options.contains(ours))
+}
+
 /// The names of a contract.
 pub(super) fn names_of(contract: &str) -> Option<Names> {
     let contract = contracts::find(contract)?;
