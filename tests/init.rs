@@ -383,6 +383,18 @@ class DiscountedReturns:
         return returns
 
 
+class ClippedReturns(DiscountedReturns):
+    """Gives more than the output."""
+
+    def __init__(self, discount=0.9):
+        super().__init__(discount)
+
+    def forward(self, rewards, response_mask):
+        return self.compute(rewards, response_mask), {"mean": 0.0}
+
+    __call__ = forward
+
+
 class ModelReward:
     def __init__(self, model):
         self.model = model
@@ -433,7 +445,9 @@ fn in_a_repository_with_pytest_tests_are_written_that_pass() {
     let ran = init_well(&folder, &[]);
     let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
     let names = ["compute_advantages", "rloo_advantages", "math_score", "exact_reward"];
-    for name in [&names[..], &["MathVerifier", "DiscountedReturns.compute"]].concat() {
+    for name in
+        [&names[..], &["MathVerifier", "DiscountedReturns.compute", "ClippedReturns"]].concat()
+    {
         let filled = format!("Filled in: `{name}` (src/trainer/");
         assert!(ran.stdout.contains(&filled), "{filled}\n{}", ran.stdout);
     }
@@ -450,13 +464,13 @@ fn in_a_repository_with_pytest_tests_are_written_that_pass() {
     for name in ["log_rewards", "advantage_rows", "kl_penalty", "Base"] {
         assert!(!ran.stdout.contains(&format!("`{name}")) && !written.contains(name), "{name}");
     }
-    assert!(written.contains("# @shakedown.contract(\"reward-function\""), "{written}");
     assert!(written.contains("the constructor of `ModelReward` requires `model`"), "{written}");
+    assert!(written.contains(".check(ModelReward(model=...))"), "{written}");
     assert!(
         !folder.path("shakedown.yaml").exists() && !folder.path("src/trainer/__pycache__").exists()
     );
     if let Some((passes, said)) = pytest(&folder, &["tests"]) {
-        assert!(passes && said.contains("6 passed"), "{said}\n{written}");
+        assert!(passes && said.contains("7 passed"), "{said}\n{written}");
     }
     assert_a_second_run_changes_nothing(&folder, &[]);
 }

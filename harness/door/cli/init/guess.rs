@@ -48,7 +48,7 @@ struct Look {
 const LOOKS: &[Look] = &[
     Look {
         contract: "reward-function",
-        words: &["reward", "score", "correct", "accuracy", "format", "verify", "grade"],
+        words: &["reward", "score", "correct", "accuracy", "format", "verif", "grade"],
         inputs: &["completions"],
     },
     Look {
@@ -138,8 +138,8 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("gamma", &["discount", "discount_factor"]),
     ("lam", &["gae_lambda", "lambda_", "lmbda", "lambd"]),
     ("clip_low", &["epsilon", "eps", "clip_eps", "cliprange", "clip_range", "clip_ratio"]),
-    ("clip_low", &["epsilon_low", "cliprange_low", "clip_ratio_low"]),
-    ("clip_high", &["epsilon_high", "cliprange_high", "clip_ratio_high"]),
+    ("clip_low", &["epsilon_low", "cliprange_low", "clip_ratio_low", "clip_eps_low"]),
+    ("clip_high", &["epsilon_high", "cliprange_high", "clip_ratio_high", "clip_eps_high"]),
     ("beta", &["kl_coef", "kl_beta"]),
 ];
 

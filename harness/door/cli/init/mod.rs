@@ -56,7 +56,9 @@ pub(super) fn run(arguments: &Arguments) -> Done {
         let path = dir.display();
         return Err(Error::new(format!("{path} is not a folder; --dir names a repository")).into());
     }
-    let plan = match kind::of(dir, arguments.kind)? {
+    // What is to be added says the language.
+    let named = arguments.kind.or(arguments.add.as_ref().map(|_| Kind::Python));
+    let plan = match kind::of(dir, named)? {
         Kind::Python if arguments.path.is_some() => {
             let why = "--path is for Rust: a Python repository calls the command `shakedown`";
             return Err(Error::new(why).into());

@@ -21,6 +21,8 @@ pub(super) struct Code {
     callee: String,
     /// A function between, but for its name; none under the signature of a library.
     between: Option<String>,
+    /// The call inside of that.
+    call: String,
     /// Its name in words.
     pub(super) words: String,
     /// Why it cannot be called without more.
@@ -92,12 +94,32 @@ impl Component {
         Some(match between {
             Some(between) => {
                 let between = fill(between, &[("NAME", name)]);
-                format!("@{contract}{settings}\n{}\n", between.trim_end())
+                let decorator = format!("@{contract}{settings}");
+                let decorator = match decorator.len() {
+                    ..=LINE => decorator,
+                    _ => decorator.replacen("contract(", "contract(\n    ", 1).replacen(
+                        &format!("){settings}"),
+                        &format!("\n){settings}"),
+                        1,
+                    ),
+                };
+                format!("{decorator}\n{}\n", between.trim_end())
             }
             None => format!(
                 "def {name}():\n    contract = {contract}\n    contract{settings}.check({callee})\n"
             ),
         })
+    }
+
+    /// The same, where the function gives more than the output: its first value is that.
+    pub(super) fn first(mut self) -> Option<Component> {
+        let code = self.code.as_mut()?;
+        let first = match code.call.strip_prefix("await ") {
+            Some(call) => format!("(await {call})[0]"),
+            None => format!("{}[0]", code.call),
+        };
+        code.between = Some(code.between.take()?.replace(&code.call, &first));
+        Some(self)
     }
 
     /// A module with the function as a test calls it, by the name `candidate`; none under the
@@ -173,6 +195,9 @@ fn reward(function: &Function) -> Option<Component> {
     Some(Component { signature: Some(signature), target, ..component })
 }
 
+/// The longest line of a decorator.
+const LINE: usize = 88;
+
 /// The contracts whose inputs are texts.
 const ON_TEXTS: [&str; 2] = [REWARDS, "answer-extractor"];
 
@@ -201,7 +226,7 @@ fn guessed(function: &Function) -> Option<Component> {
         component.target = Some(direct(function));
         let renamed = guess.arguments.iter().filter(|(theirs, ours)| theirs != ours);
         component.args = renamed.map(|(theirs, ours)| (*ours, theirs.clone())).collect();
-    } else if let (Some(between), Some(code)) = (between, &component.code) {
+    } else if let (Some((between, _)), Some(code)) = (between, &component.code) {
         let name = format!("adapted_{}", code.words);
         component.target = Some(format!("python:{ADAPTERS_FILE}:{name}"));
         let Code { module, import, .. } = code;
@@ -251,9 +276,10 @@ fn component(
 /// How a call reaches the function; `made` are the options that its constructor takes.
 fn code(
     function: &Function,
-    between: Option<String>,
+    between: Option<(String, String)>,
     made: &[(String, &'static str)],
 ) -> Option<Code> {
+    let (between, call) = between.unzip();
     let lacks = function.needs().map(|one| {
         let owner = function.owner.as_ref().expect("it has a constructor");
         format!("the constructor of `{}` requires `{}`", owner.name, one.name)
@@ -263,6 +289,7 @@ fn code(
         import: function.owner.as_ref().map_or(&function.name, |owner| &owner.name).clone(),
         callee: callee(function, made),
         between,
+        call: call.unwrap_or_default(),
         words: function.words(),
         lacks,
     })
@@ -272,7 +299,10 @@ fn code(
 fn callee(function: &Function, made: &[(String, &'static str)]) -> String {
     let Some(owner) = &function.owner else { return function.name.clone() };
     let given = |(theirs, ours): &(String, _)| format!("{theirs}={ours}");
-    let given: Vec<String> = made.iter().map(given).collect();
+    let open =
+        |one: &&Parameter| one.required && made.iter().all(|(theirs, _)| *theirs != one.name);
+    let open = owner.parameters.iter().filter(open).map(|one| format!("{}=...", one.name));
+    let given: Vec<String> = made.iter().map(given).chain(open).collect();
     match (owner.is_made, owner.is_called) {
         (true, true) => format!("{}({})", owner.name, given.join(", ")),
         (true, false) => format!("{}({}).{}", owner.name, given.join(", "), function.name),
@@ -336,8 +366,12 @@ fn options(
 }
 
 /// A function of the contract's names that calls it, but for its name; none where no import or no
-/// call by name reaches the function.
-fn between(function: &Function, guess: &Guess, made: &[(String, &'static str)]) -> Option<String> {
+/// call by name reaches the function. And the call inside of it.
+fn between(
+    function: &Function,
+    guess: &Guess,
+    made: &[(String, &'static str)],
+) -> Option<(String, String)> {
     function.module.as_ref()?;
     if !function.by_keyword {
         return None;
@@ -380,5 +414,5 @@ fn between(function: &Function, guess: &Guess, made: &[(String, &'static str)]) 
     if guess.form == Form::PerRow {
         values.push(("FIRST", first.expect("every look has an input")));
     }
-    Some(fill(template, &values))
+    Some((fill(template, &values), call.clone()))
 }

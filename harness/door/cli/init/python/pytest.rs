@@ -104,6 +104,13 @@ pub(super) fn named(scan: &Scan, target: &str) -> Result<Component, Error> {
 fn tried(dir: &Path, mut component: Component) -> Tried {
     let options = trial::accepted(&mut component);
     let trial = trial::of(dir, &component, &options);
+    if let Trial::Other(why) = &trial
+        && why.starts_with("returned")
+        && let Some(component) = component.clone().first()
+        && let Trial::Right = trial::of(dir, &component, &options)
+    {
+        return Tried { component, trial: Trial::Right };
+    }
     Tried { component, trial }
 }
 

@@ -7,4 +7,5 @@ are not named have the contract's defaults: `shakedown list CONTRACT` says all o
 
 @IMPORTS@
 
+
 @TESTS@
