@@ -499,6 +499,38 @@ fn without_a_component_the_tests_have_an_example_that_passes() {
     assert_a_second_run_changes_nothing(&folder, &[]);
 }
 
+/// GRPO on a matrix, whose rows are groups.
+const MATRIX: &str = "
+import statistics
+
+
+def grpo_advantages(rewards, eps=1e-4):
+    out = []
+    for group in rewards:
+        mean = statistics.fmean(group)
+        deviation = statistics.stdev(group) if len(group) > 1 else 0.0
+        out.append([(reward - mean) / (deviation + eps) for reward in group])
+    return out
+";
+
+#[test]
+fn groups_may_be_the_rows_of_a_matrix() {
+    let folder = repository(&[("mine.py", MATRIX), ("pytest.ini", "[pytest]\n")]);
+    let (_, arrays) = ON_ARRAYS[1];
+    let arrays = arrays.replace("rewards, num_generations, eps", "rewards, eps");
+    let arrays = arrays.replace("num_generations == 1", "rewards.shape[1] == 1");
+    let arrays = arrays.replace("    groups = rewards.reshape(-1, num_generations)\n", "");
+    let arrays = arrays.replace("groups", "rewards").replace(".reshape(-1)", "");
+    folder.write("other.py", format!("import numpy\n\n{}", arrays.replace("DDOF", "ddof")));
+    let ran = init_well(&folder, &[]);
+    assert!(ran.stdout.contains("Filled in: `grpo_advantages` (mine.py:"), "{}", ran.stdout);
+    let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
+    assert!(written.contains("layout=\"contiguous\""), "{written}");
+    if let Some((passes, said)) = pytest(&folder, &[]) {
+        assert!(passes, "{said}\n{written}");
+    }
+}
+
 #[test]
 fn add_adds_one_function_and_no_other() {
     let folder = repository(&SOURCES);

@@ -30,6 +30,8 @@ pub(super) enum Form {
     EqualGroups,
     /// A call for each group.
     OneGroup,
+    /// One call for equal groups, which are the rows of a matrix; only a trial tells.
+    Matrix,
 }
 
 /// Stands for the size of the groups, which is neither an input nor an option.

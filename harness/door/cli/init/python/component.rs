@@ -23,6 +23,8 @@ pub(super) struct Code {
     between: Option<String>,
     /// The call inside of that.
     call: String,
+    /// Another function between, for all groups at once, where the first one is for one group.
+    matrix: Option<String>,
     /// Its name in words.
     pub(super) words: String,
     /// Why it cannot be called without more.
@@ -122,6 +124,14 @@ impl Component {
         Some(self)
     }
 
+    /// The same, where the function takes groups of equal size as the rows of a matrix.
+    pub(super) fn of_matrix(mut self) -> Option<Component> {
+        let code = self.code.as_mut()?;
+        code.between = Some(code.matrix.take()?);
+        self.options.push(("layout", "contiguous".to_owned()));
+        Some(self)
+    }
+
     /// A module with the function as a test calls it, by the name `candidate`; none under the
     /// signature of a library, where it is called as it is.
     pub(super) fn candidate(&self) -> Option<String> {
@@ -217,7 +227,11 @@ fn guessed(function: &Function) -> Option<Component> {
     let guess = guess::guess(&function.words(), &parameters)?;
     let made = constructed(function, &guess);
     let between = between(function, &guess, &made);
-    let code = between.clone().and_then(|between| code(function, Some(between), &made));
+    let mut code = between.clone().and_then(|between| code(function, Some(between), &made));
+    if let Some(code) = code.as_mut().filter(|_| guess.form == Form::OneGroup) {
+        let matrix = self::between(function, &Guess { form: Form::Matrix, ..guess.clone() }, &made);
+        code.matrix = matrix.map(|(matrix, _)| matrix);
+    }
     let mut component = component(function, guess.contract, options(function, &guess, &made), code);
     if function.needs().is_some() {
         return Some(component);
@@ -280,7 +294,9 @@ fn code(
     made: &[(String, &'static str)],
 ) -> Option<Code> {
     let (between, call) = between.unzip();
-    let lacks = function.needs().map(|one| {
+    let mut parameters = function.owner.iter().flat_map(|owner| &owner.parameters);
+    let is_open = |one: &&Parameter| one.required && made.iter().all(|(own, _)| *own != one.name);
+    let lacks = parameters.find(is_open).map(|one| {
         let owner = function.owner.as_ref().expect("it has a constructor");
         format!("the constructor of `{}` requires `{}`", owner.name, one.name)
     });
@@ -290,6 +306,7 @@ fn code(
         callee: callee(function, made),
         between,
         call: call.unwrap_or_default(),
+        matrix: None,
         words: function.words(),
         lacks,
     })
@@ -382,20 +399,22 @@ fn between(
         Form::PerRow => include_str!("adapters/per_row.py"),
         Form::EqualGroups if lists => include_str!("adapters/equal_groups_of_lists.py"),
         Form::EqualGroups => include_str!("adapters/equal_groups.py"),
+        Form::Matrix if lists => include_str!("adapters/matrix_of_lists.py"),
+        Form::Matrix => include_str!("adapters/matrix.py"),
         Form::OneGroup if lists => include_str!("adapters/one_group_of_lists.py"),
         Form::OneGroup => include_str!("adapters/one_group.py"),
     };
     let mut ours: Vec<&str> = guess.arguments.iter().map(|(_, ours)| *ours).collect();
     let names = names_of(guess.contract).expect("it was guessed");
     let is_input = |name: &str| names.inputs.contains(&name);
-    if let Form::EqualGroups | Form::OneGroup = guess.form {
+    if let Form::EqualGroups | Form::OneGroup | Form::Matrix = guess.form {
         ours.retain(|name| *name != GROUP_SIZE);
         ours.insert(1, "groups");
     }
     ours.extend(made.iter().map(|(_, ours)| *ours));
     let arguments = guess.arguments.iter().map(|(theirs, ours)| match guess.form {
         Form::PerRow if is_input(ours) => format!("{theirs}={ours}[row]"),
-        Form::OneGroup if *ours == "rewards" => format!("{theirs}=of_group"),
+        Form::OneGroup | Form::Matrix if *ours == "rewards" => format!("{theirs}=of_group"),
         _ => format!("{theirs}={ours}"),
     });
     let arguments: Vec<String> = arguments.collect();

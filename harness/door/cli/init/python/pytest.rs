@@ -104,12 +104,14 @@ pub(super) fn named(scan: &Scan, target: &str) -> Result<Component, Error> {
 fn tried(dir: &Path, mut component: Component) -> Tried {
     let options = trial::accepted(&mut component);
     let trial = trial::of(dir, &component, &options);
-    if let Trial::Other(why) = &trial
-        && why.starts_with("returned")
-        && let Some(component) = component.clone().first()
-        && let Trial::Right = trial::of(dir, &component, &options)
-    {
-        return Tried { component, trial: Trial::Right };
+    let Trial::Other(why) = &trial else { return Tried { component, trial } };
+    let first = || component.clone().first().filter(|_| why.starts_with("returned"));
+    let others = [first(), component.clone().of_matrix()];
+    for mut other in others.into_iter().flatten() {
+        let options = trial::accepted(&mut other);
+        if let Trial::Right = trial::of(dir, &other, &options) {
+            return Tried { component: other, trial: Trial::Right };
+        }
     }
     Tried { component, trial }
 }
