@@ -111,7 +111,7 @@ fn a_planted_bug_in_a_reward_function_is_found_by_what_init_writes() {
         ("trainer/losses.py", "def dpo(policy_chosen):\n    return policy_chosen\n"),
         ("tests/test_rewards.py", "def other_reward(completions, **kwargs):\n    return []\n"),
     ]);
-    let ran = init_well(&folder, &[]);
+    let ran = init_well(&folder, &["python", "--manifest"]);
     let filled = "Filled in: `exact_reward` (trainer/rewards.py:5) as reward-function.";
     assert!(ran.stdout.contains(filled), "{}", ran.stdout);
     assert!(!ran.stdout.contains("other_reward"), "a test is no component:\n{}", ran.stdout);
@@ -134,7 +134,7 @@ fn a_planted_bug_in_a_reward_function_is_found_by_what_init_writes() {
     let (ran, _) = check(&folder);
     assert_eq!(ran.code, 0, "{}\n{}", ran.stdout, ran.stderr);
 
-    assert_a_second_run_changes_nothing(&folder, &[]);
+    assert_a_second_run_changes_nothing(&folder, &["python", "--manifest"]);
 }
 
 /// Checks with what `init` wrote, and gives the report of the one component.
@@ -212,7 +212,9 @@ fn every_adapter_lets_a_right_function_pass() {
         let filled = format!("Filled in: `{function}` (src/my_code.py:");
         assert!(ran.stdout.contains(&filled), "{}", ran.stdout);
         let adapters = fs::read_to_string(folder.path("shakedown_adapters.py")).unwrap();
-        assert!(adapters.contains(&format!("from my_code import {function}")), "{adapters}");
+        // Names alone need none.
+        let is_adapted = adapters.contains(&format!("from my_code import {function}"));
+        assert_eq!(is_adapted, function != "discounted_returns", "{adapters}");
         let (ran, report) = check(&folder);
         assert_eq!(ran.code, 0, "{adapters}\n{}\n{}", ran.stdout, ran.stderr);
         assert_eq!((&report["name"], &report["contract"]), (&function.into(), &contract.into()));
@@ -315,6 +317,264 @@ fn a_module_of_the_repository_is_never_imported() {
     let folder = repository(&names.map(|name| (name, write)));
     init_well(&folder, &[]);
     assert!(!folder.path("imported").exists());
+}
+
+// ---- Tests for pytest.
+
+/// What pytest says of the tests that were written, with the package of this checkout.
+fn pytest(folder: &Folder, arguments: &[&str]) -> Option<(bool, String)> {
+    let python = shakedown::host::process::default_interpreter();
+    let has = Command::new(&python).args(["-c", "import pytest"]).output();
+    if !has.is_ok_and(|output| output.status.success()) {
+        println!("left out: Python has no pytest");
+        return None;
+    }
+    let mut command = Command::new(python);
+    command.args(["-m", "pytest", "-q", "-p", "shakedown.pytest_plugin"]).args(arguments);
+    command.args(["-p", "no:cacheprovider", "--shakedown-cases", "24"]);
+    command.env("PYTHONPATH", Path::new(CHECKOUT).join("harness/python"));
+    command.env("SHAKEDOWN_BIN", env!("CARGO_BIN_EXE_shakedown"));
+    let output = command.current_dir(folder.path("")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some((output.status.success(), said + &String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Components of every form, and what only looks like one.
+const SOURCES: [(&str, &str); 7] = [
+    ("src/trainer/__init__.py", ""),
+    ("src/trainer/groups.py", ONE_GROUP),
+    ("src/trainer/rloo.py", EQUAL_GROUPS),
+    ("src/trainer/rewards.py", ONE_ROW),
+    ("src/trainer/trl.py", RIGHT),
+    (
+        "src/trainer/classes.py",
+        r#"
+import re
+from abc import abstractmethod
+
+FORM = r"<reasoning>\n.*?\n</reasoning>\n<answer>\n(.*?)\n</answer>\s*"
+
+
+class MathVerifier:
+    def __init__(self, strict=True):
+        self.strict = strict
+
+    async def __call__(self, response, ground_truth):
+        return self.score(response, ground_truth)
+
+    def score(self, response, ground_truth):
+        found = re.fullmatch(FORM, response, re.DOTALL)
+        said = found.group(1).strip() if found else ""
+        return float(bool(said) and said == ground_truth.strip())
+
+
+class DiscountedReturns:
+    def __init__(self, discount=0.9):
+        self.discount = discount
+
+    def compute(self, rewards, response_mask):
+        returns = []
+        for row, counts in zip(rewards, response_mask):
+            after, of_row = 0.0, []
+            for reward, counted in reversed(list(zip(row, counts))):
+                after = reward + self.discount * after if counted else after
+                of_row.insert(0, after if counted else 0.0)
+            returns.append(of_row)
+        return returns
+
+
+class ClippedReturns(DiscountedReturns):
+    """Gives more than the output."""
+
+    def __init__(self, discount=0.9):
+        super().__init__(discount)
+
+    def forward(self, rewards, response_mask):
+        return self.compute(rewards, response_mask), {"mean": 0.0}
+
+    __call__ = forward
+
+
+class ModelReward:
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, prompts, completions):
+        return self.model(prompts, completions)
+
+
+class Base:
+    @abstractmethod
+    def score(self, response, ground_truth):
+        return 0.0
+"#,
+    ),
+    (
+        "src/trainer/looks.py",
+        r#"
+def log_rewards(rewards, groups):
+    print(rewards, groups)
+
+
+def plot_advantages(rewards, groups):
+    return "advantages.png"
+
+
+def reward_of_config(completions, answers):
+    return completions.config.reward
+
+
+def mean_advantages(rewards, groups):
+    return [sum(rewards) / len(rewards)]
+
+
+def advantage_rows(rewards, groups):
+    yield from rewards
+
+
+def kl_penalty(log_probs, ref_log_probs):
+    raise NotImplementedError
+"#,
+    ),
+];
+
+#[test]
+fn in_a_repository_with_pytest_tests_are_written_that_pass() {
+    let folder = repository(&SOURCES);
+    folder.write("pyproject.toml", "[project]\nname = \"trainer\"\n[tool.pytest.ini_options]\n");
+    let ran = init_well(&folder, &[]);
+    let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
+    let names = ["compute_advantages", "rloo_advantages", "math_score", "exact_reward"];
+    for name in
+        [&names[..], &["MathVerifier", "DiscountedReturns.compute", "ClippedReturns"]].concat()
+    {
+        let filled = format!("Filled in: `{name}` (src/trainer/");
+        assert!(ran.stdout.contains(&filled), "{filled}\n{}", ran.stdout);
+    }
+    for (name, why) in [
+        ("plot_advantages", "returned a str for `advantages`"),
+        ("reward_of_config", "raised AttributeError: "),
+        ("mean_advantages", "gives `advantages` of shape [1], expected [2]"),
+    ] {
+        let line = ran.stdout.lines().find(|line| line.contains(&format!("`{name}`")));
+        let line = line.unwrap_or_else(|| panic!("{name}\n{}", ran.stdout));
+        assert!(line.starts_with("Left out: ") && line.contains(why), "{line}");
+        assert!(!written.contains(name), "{written}");
+    }
+    for name in ["log_rewards", "advantage_rows", "kl_penalty", "Base"] {
+        assert!(!ran.stdout.contains(&format!("`{name}")) && !written.contains(name), "{name}");
+    }
+    assert!(written.contains("the constructor of `ModelReward` requires `model`"), "{written}");
+    assert!(written.contains(".check(ModelReward(model=...))"), "{written}");
+    assert!(
+        !folder.path("shakedown.yaml").exists() && !folder.path("src/trainer/__pycache__").exists()
+    );
+    if let Some((passes, said)) = pytest(&folder, &["tests"]) {
+        assert!(passes && said.contains("7 passed"), "{said}\n{written}");
+    }
+    assert_a_second_run_changes_nothing(&folder, &[]);
+}
+
+#[test]
+fn a_planted_bug_is_found_by_the_tests_that_init_writes() {
+    let folder = repository(&[("requirements-dev.txt", "pytest>=8\n"), ("mine.py", PLANTED)]);
+    init_well(&folder, &[]);
+    if let Some((passes, said)) = pytest(&folder, &[]) {
+        assert!(
+            !passes && said.contains("reward · tests/test_contracts.py::test_exact_reward"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn without_a_component_the_tests_have_an_example_that_passes() {
+    let folder =
+        repository(&[("train.py", "print('imported')\nexit(3)\n"), ("pytest.ini", "[pytest]\n")]);
+    let ran = init_well(&folder, &[]);
+    assert!(ran.stdout.contains("No function is a component for sure"), "{}", ran.stdout);
+    if let Some((passes, said)) = pytest(&folder, &[]) {
+        assert!(passes && said.contains("1 passed"), "{said}");
+    }
+    assert_a_second_run_changes_nothing(&folder, &[]);
+}
+
+/// GRPO on a matrix, whose rows are groups.
+const MATRIX: &str = "
+import statistics
+
+
+def grpo_advantages(rewards, eps=1e-4):
+    out = []
+    for group in rewards:
+        mean = statistics.fmean(group)
+        deviation = statistics.stdev(group) if len(group) > 1 else 0.0
+        out.append([(reward - mean) / (deviation + eps) for reward in group])
+    return out
+";
+
+#[test]
+fn groups_may_be_the_rows_of_a_matrix() {
+    let folder = repository(&[("mine.py", MATRIX), ("pytest.ini", "[pytest]\n")]);
+    let (_, arrays) = ON_ARRAYS[1];
+    let arrays = arrays.replace("rewards, num_generations, eps", "rewards, eps");
+    let arrays = arrays.replace("num_generations == 1", "rewards.shape[1] == 1");
+    let arrays = arrays.replace("    groups = rewards.reshape(-1, num_generations)\n", "");
+    let arrays = arrays.replace("groups", "rewards").replace(".reshape(-1)", "");
+    folder.write("other.py", format!("import numpy\n\n{}", arrays.replace("DDOF", "ddof")));
+    let ran = init_well(&folder, &[]);
+    assert!(ran.stdout.contains("Filled in: `grpo_advantages` (mine.py:"), "{}", ran.stdout);
+    let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
+    assert!(written.contains("layout=\"contiguous\""), "{written}");
+    if let Some((passes, said)) = pytest(&folder, &[]) {
+        assert!(passes, "{said}\n{written}");
+    }
+}
+
+#[test]
+fn add_adds_one_function_and_no_other() {
+    let folder = repository(&SOURCES);
+    folder.write("tests/conftest.py", "");
+    let add = |target: &str| init(&folder, &["--add", target]);
+    let ran = add("src/trainer/groups.py:compute_advantages");
+    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{}", ran.stdout);
+    let written = || fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
+    assert_eq!(written().matches("@shakedown.contract(").count(), 1, "{}", written());
+    let ran = add("./src/trainer/classes.py:MathVerifier.score");
+    assert!(ran.stdout.contains("changed  tests/test_contracts.py: a test of"), "{}", ran.stdout);
+    assert_eq!(written().matches("@shakedown.contract(").count(), 2, "{}", written());
+    let before = written();
+    let again = add("src/trainer/classes.py:MathVerifier.score");
+    assert_eq!((again.code, written()), (0, before), "{}", again.stderr);
+    if let Some((passes, said)) = pytest(&folder, &["tests"]) {
+        assert!(passes && said.contains("2 passed"), "{said}");
+    }
+    for (target, words) in [
+        ("src/trainer/group.py:f", "did you mean `src/trainer/groups.py`?"),
+        ("src/trainer/groups.py:advantages", "did you mean `compute_advantages`?"),
+        ("src/trainer/groups.py", "expected FILE:FUNCTION, found `src/trainer/groups.py`"),
+        ("src/trainer/looks.py:plot_advantages", "returned a str for `advantages`"),
+        ("src/trainer/classes.py:ModelReward", "requires `model`"),
+    ] {
+        assert_refused(&add(target), words);
+    }
+}
+
+#[test]
+fn add_adds_one_function_to_a_manifest() {
+    let folder = repository(&SOURCES[..6]);
+    init_well(&folder, &["python"]);
+    let read = |name: &str| fs::read_to_string(folder.path(name)).unwrap();
+    let before = read("shakedown.yaml");
+    init_well(&folder, &["--add", "src/trainer/rloo.py:rloo_advantages"]);
+    init_well(&folder, &["--add", "src/trainer/classes.py:DiscountedReturns.compute"]);
+    let after = read("shakedown.yaml");
+    assert!(after.starts_with(before.trim_end()), "{after}");
+    assert!(after.contains("args: {mask: response_mask}"), "{after}");
+    let ran = folder.run(&["check", "--cases", "24"]);
+    assert_eq!(ran.code, 0, "{}{}\n{after}", ran.stdout, ran.stderr);
+    init_well(&folder, &["--add", "src/trainer/rloo.py:rloo_advantages"]);
+    assert_eq!(read("shakedown.yaml"), after);
 }
 
 // ---- Rust.
@@ -511,6 +771,14 @@ fn what_is_written_into_a_python_repository() {
 }
 
 #[test]
+fn what_is_written_into_a_repository_with_pytest() {
+    let folder = repository(&SOURCES);
+    folder.write("setup.cfg", "[tool:pytest]\n");
+    let ran = init_well(&folder, &[]);
+    assert_snapshot("init", "pytest", &shown(&ran, &folder, &["tests/test_contracts.py"]));
+}
+
+#[test]
 fn what_is_written_into_a_rust_package() {
     let manifest = package("my-trainer");
     let folder = repository(&[("Cargo.toml", &manifest), ("src/lib.rs", LIBRARY)]);
@@ -565,6 +833,7 @@ fn the_kind_of_a_folder_must_be_clear() {
     refused(&[], &["rust"], "cannot read ./Cargo.toml");
     refused(&[], &["--dir", "elsewhere"], "elsewhere is not a folder");
     refused(&[("a.py", "")], &["--path", "x"], "--path is for Rust");
+    refused(&both, &["rust", "--add", "x"], "--manifest and --add are for Python");
     refused(&[("Cargo.toml", "[package\n")], &[], "Cargo.toml:1:9: ");
     refused(
         &[("Cargo.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n")],

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value as Json};
 
 use crate::contract::component;
 use crate::contract::erased::{AnyContract, renamed};
@@ -14,8 +15,8 @@ use crate::contract::options::AnyOptions;
 use crate::contracts;
 use crate::files::location::Location;
 use crate::host::builtin::Builtin;
-use crate::host::process::{ArrayLibrary, Process, Python, Signature, default_interpreter};
-use crate::value::error::{Error, unknown};
+use crate::host::process::{ArrayLibrary, Process, Python, Signature, Wiring, default_interpreter};
+use crate::value::error::{Error, cut, unknown};
 use crate::value::place::Place;
 use crate::value::yaml;
 use crate::value::yaml::{Document, Step};
@@ -41,10 +42,8 @@ pub struct Declared {
     pub target: Target,
     /// The names by which a Python function takes its inputs.
     pub signature: Signature,
-    /// The columns that get the gold answers besides those that are called like answers.
-    pub answer_columns: Vec<String>,
-    /// Inputs and options, each with the name by which a Python function takes it.
-    pub args: BTreeMap<String, String>,
+    /// How a Python function is found, made and called besides.
+    pub wiring: Wiring,
     /// Where to check it; empty for the default.
     pub places: Vec<Place>,
     /// The factor on its tolerances.
@@ -94,6 +93,9 @@ struct PythonFile {
     memory_mb: Option<u64>,
     compile: bool,
     fork: Option<bool>,
+    setup: Option<String>,
+    env: Option<BTreeMap<String, serde_yaml::Value>>,
+    stub: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +109,17 @@ struct ComponentFile {
     #[serde(default)]
     answer_columns: Vec<String>,
     #[serde(default)]
+    columns: Option<BTreeMap<String, serde_yaml::Value>>,
+    #[serde(default)]
     args: BTreeMap<String, String>,
+    #[serde(default)]
+    init: Option<BTreeMap<String, serde_yaml::Value>>,
+    #[serde(default)]
+    setup: Option<String>,
+    #[serde(default)]
+    env: Option<BTreeMap<String, serde_yaml::Value>>,
+    #[serde(default)]
+    stub: Option<Vec<String>>,
     #[serde(default)]
     #[expect(dead_code, reason = "read again by the contract")]
     options: serde_yaml::Value,
@@ -220,12 +232,15 @@ impl Manifest {
             return Err(wrong(&[Step::Key("components")], why.to_owned()));
         }
         let parent = path.parent().unwrap_or(Path::new(""));
+        let PythonFile { setup, env, stub, .. } = &file.python;
+        let of_all = surroundings(setup.as_ref(), env.as_ref(), stub.as_ref())
+            .map_err(|(key, why)| wrong(&[Step::Key("python"), Step::Key(key)], why))?;
         let python = file.python.at(parent);
         let corpora = tidy(&parent.join(file.corpora.as_deref().unwrap_or(Path::new("corpora"))));
         let mut components: Vec<Declared> = Vec::new();
         for (index, component) in file.components.into_iter().enumerate() {
             let line = document.line(&[Step::Key("components"), Step::Item(index)]);
-            let declared = declared(index, line, component, &components)
+            let declared = declared(index, line, component, &components, &of_all)
                 .map_err(|(key, why)| wrong(&in_component(index, key), why))?;
             components.push(declared);
         }
@@ -293,9 +308,12 @@ impl Manifest {
             }
             Target::Python(target) => {
                 let process = Process::python(contract, target, declared.signature, &self.python);
-                Box::new(process.taking(&declared.answer_columns, &declared.args))
+                Box::new(process.wired(&declared.wiring))
             }
-            Target::Process(command) => Box::new(Process::command(contract, command, &self.python)),
+            Target::Process(command) => {
+                let process = Process::command(contract, command, &self.python);
+                Box::new(process.wired(&declared.wiring))
+            }
         }
     }
 
@@ -357,10 +375,11 @@ fn declared(
     line: usize,
     component: ComponentFile,
     earlier: &[Declared],
+    of_all: &Wiring,
 ) -> Result<Declared, (&'static str, String)> {
-    let ComponentFile {
-        name, contract, target, signature, answer_columns, args, places, tolerance, ..
-    } = component;
+    let wiring = wiring(&component, of_all)
+        .map_err(|(key, why)| (key, format!("component `{}`: {why}", component.name)))?;
+    let ComponentFile { name, contract, target, signature, places, tolerance, .. } = component;
     let wrong = |key, why: String| Err((key, format!("component `{name}`: {why}")));
     if name.trim().is_empty() {
         return Err(("name", "expected a name, found nothing".to_owned()));
@@ -377,13 +396,6 @@ fn declared(
         let why = "signature: only a Python function of the contract reward-function has one";
         return wrong("signature", why.to_owned());
     }
-    if !answer_columns.is_empty() && !matches!(signature, Signature::Trl | Signature::TrlChat) {
-        let why = "answer_columns: only `signature: trl` and `trl-chat` have columns";
-        return wrong("answer_columns", why.to_owned());
-    }
-    if !args.is_empty() && !matches!(target, Target::Python(_)) {
-        return wrong("args", "args: only a Python function has names for them".to_owned());
-    }
     let options = contract.option_docs();
     let known: Vec<&str> = contract
         .inputs()
@@ -391,7 +403,7 @@ fn declared(
         .map(|field| field.name)
         .chain(options.iter().map(|doc| doc.name))
         .collect();
-    if let Some(name) = args.keys().find(|name| !known.contains(&name.as_str())) {
+    if let Some(name) = wiring.args.keys().find(|name| !known.contains(&name.as_str())) {
         return wrong("args", format!("args: {}", unknown("input or option", name, &known)));
     }
     if !(tolerance > 0.0 && tolerance.is_finite()) {
@@ -406,8 +418,7 @@ fn declared(
         contract,
         target,
         signature,
-        answer_columns,
-        args,
+        wiring,
         places,
         tolerance,
         options: contract.default_options(),
@@ -416,6 +427,161 @@ fn declared(
         outdated: Vec::new(),
         index,
         line,
+    })
+}
+
+/// What a component says of how its function is found, made and called, over what the manifest says
+/// for all, or the key that is wrong and why.
+fn wiring(component: &ComponentFile, of_all: &Wiring) -> Result<Wiring, (&'static str, String)> {
+    let ComponentFile { answer_columns, columns, args, init, setup, env, stub, .. } = component;
+    let is_python = matches!(component.target, Target::Python(_));
+    let has_columns = matches!(component.signature, Signature::Trl | Signature::TrlChat);
+    for (key, is_given, may_be, why) in [
+        (
+            "answer_columns",
+            !answer_columns.is_empty(),
+            has_columns,
+            "only `signature: trl` and `trl-chat` have columns",
+        ),
+        (
+            "columns",
+            columns.is_some(),
+            has_columns,
+            "only `signature: trl` and `trl-chat` have columns",
+        ),
+        ("args", !args.is_empty(), is_python, "only a Python function has names for them"),
+        ("init", init.is_some(), is_python, "only a Python class has a constructor"),
+        ("setup", setup.is_some(), is_python, "only a Python function gets other objects"),
+        (
+            "env",
+            env.is_some(),
+            !matches!(component.target, Target::Builtin(_)),
+            "what is built in has no process of its own",
+        ),
+        ("stub", stub.is_some(), is_python, "only a Python function imports modules"),
+    ] {
+        if is_given && !may_be {
+            return Err((key, format!("{key}: {why}")));
+        }
+    }
+    let own = surroundings(setup.as_ref(), env.as_ref(), stub.as_ref())?;
+    let both = if is_python { of_all.clone() } else { Wiring::default() };
+    let mut columns = values("columns", columns.as_ref())?.unwrap_or_default();
+    for (name, value) in &mut columns {
+        column(name, value).map_err(|why| ("columns", format!("columns.{name}: {why}")))?;
+        if answer_columns.contains(name) {
+            let why = format!("columns: `{name}` is one of answer_columns too");
+            return Err(("columns", why));
+        }
+    }
+    Ok(Wiring {
+        args: args.clone(),
+        answer_columns: answer_columns.clone(),
+        columns,
+        init: values("init", init.as_ref())?,
+        setup: own.setup.or(both.setup),
+        env: both.env.into_iter().chain(own.env).collect(),
+        stub: [both.stub, own.stub].concat(),
+    })
+}
+
+/// What may be said of one component and of all, or the key that is wrong and why.
+fn surroundings(
+    setup: Option<&String>,
+    env: Option<&BTreeMap<String, serde_yaml::Value>>,
+    stub: Option<&Vec<String>>,
+) -> Result<Wiring, (&'static str, String)> {
+    if let Some(setup) = setup
+        && !setup.strip_prefix("python:").is_some_and(|rest| rest.contains(':'))
+    {
+        let forms = "`python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`";
+        return Err(("setup", format!("setup: expected {forms}, found `{}`", cut(setup))));
+    }
+    let mut environment = BTreeMap::new();
+    for (name, value) in values("env", env)?.unwrap_or_default() {
+        let wrong = |why: &str| Err(("env", format!("env: {why}")));
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return wrong(&format!("expected the name of a variable, found `{}`", cut(&name)));
+        }
+        let text = match value {
+            Json::String(text) if !text.contains('\0') => text,
+            Json::Number(_) | Json::Bool(_) => value.to_string(),
+            _ => return wrong(&format!("expected a text or a number for `{}`", cut(&name))),
+        };
+        environment.insert(name, text);
+    }
+    let stub = stub.cloned().unwrap_or_default();
+    let is_word = |part: &str| {
+        let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+        part.chars().all(is_letter) && !part.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let is_module = |name: &&String| name.split('.').all(|part| !part.is_empty() && is_word(part));
+    if let Some(name) = stub.iter().find(|name| !is_module(name)) {
+        let why = format!("stub: expected the name of a module, found `{}`", cut(name));
+        return Err(("stub", why));
+    }
+    Ok(Wiring { setup: setup.cloned(), env: environment, stub, ..Wiring::default() })
+}
+
+/// What a column gets, which must be the name of an input, or a value.
+fn column(name: &str, value: &Json) -> Result<(), String> {
+    match value {
+        Json::String(input) if REWARD_INPUTS.contains(&&**input) => Ok(()),
+        Json::String(input) => {
+            let what = unknown("input", input, &REWARD_INPUTS);
+            Err(format!("{what} (a text for every row is `{name}: {{value: {}}}`)", cut(input)))
+        }
+        Json::Object(map) => match map.keys().find(|key| *key != "value") {
+            Some(key) => Err(unknown("key", key, &["value"])),
+            None if map.is_empty() => Err("expected `value`, found nothing".to_owned()),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The inputs of the contract of reward functions, of which each may be a column.
+pub(crate) const REWARD_INPUTS: [&str; 3] = ["prompts", "completions", "answers"];
+
+/// The values of a key as JSON, in which they are handed over, or the key and why they cannot be.
+fn values(
+    key: &'static str,
+    given: Option<&BTreeMap<String, serde_yaml::Value>>,
+) -> Result<Option<Map<String, Json>>, (&'static str, String)> {
+    let Some(given) = given else { return Ok(None) };
+    let mut values = Map::new();
+    for (name, value) in given {
+        let value = json(value).map_err(|why| (key, format!("{key}.{}: {why}", cut(name))))?;
+        values.insert(name.clone(), value);
+    }
+    Ok(Some(values))
+}
+
+/// A value of YAML as JSON.
+fn json(value: &serde_yaml::Value) -> Result<Json, String> {
+    use serde_yaml::Value as Yaml;
+    Ok(match value {
+        Yaml::Null => Json::Null,
+        Yaml::Bool(value) => Json::Bool(*value),
+        Yaml::String(text) => Json::String(text.clone()),
+        Yaml::Number(number) => match serde_json::to_value(number) {
+            Ok(Json::Null) | Err(_) => {
+                return Err(format!("expected a finite number, found {number}"));
+            }
+            Ok(number) => number,
+        },
+        Yaml::Sequence(items) => Json::Array(items.iter().map(json).collect::<Result<_, _>>()?),
+        Yaml::Mapping(map) => {
+            let mut object = Map::new();
+            for (key, value) in map {
+                let Yaml::String(key) = key else {
+                    return Err("expected texts as keys".to_owned());
+                };
+                object.insert(key.clone(), json(value)?);
+            }
+            Json::Object(object)
+        }
+        Yaml::Tagged(tagged) => return Err(format!("expected no tag, found `{}`", tagged.tag)),
     })
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::contract::erased::{AnyContract, RENAMED, renamed};
 use crate::contracts;
-use crate::files::manifest::REWARD_FUNCTION;
+use crate::files::manifest::{REWARD_FUNCTION, REWARD_INPUTS};
 use crate::value::place::Dtype;
 
 /// Where the schema of this version is kept.
@@ -92,7 +92,42 @@ fn python() -> Json {
                 "description": "Whether torch or numpy is imported once and a process forked for \
                                 each component.",
             },
+            "setup": setup("for all Python functions"),
+            "env": env("of all Python functions"),
+            "stub": stub(),
         },
+    })
+}
+
+fn setup(whose: &str) -> Json {
+    let what =
+        "`python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`: called once in each process,";
+    json!({
+        "type": ["string", "null"],
+        "pattern": "^python:.*:",
+        "description": format!(
+            "{what} {whose}. It returns a dict of objects, which functions and constructors get by \
+             name."
+        ),
+    })
+}
+
+fn env(whose: &str) -> Json {
+    json!({
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": "^[^=]+$"},
+        "additionalProperties": {"type": ["string", "number", "boolean"]},
+        "description": format!("Variables of the environment {whose}, set before any import."),
+    })
+}
+
+fn stub() -> Json {
+    let word = r"[\p{L}_][\p{L}\p{N}_]*";
+    json!({
+        "type": ["array", "null"],
+        "items": {"type": "string", "pattern": format!(r"^{word}(\.{word})*$")},
+        "description": "Modules that are stood in for where they are not there: whatever is \
+                        imported from them can be named, and raises when it is called.",
     })
 }
 
@@ -108,25 +143,37 @@ fn component() -> Json {
             "target": {"type": "string", "pattern": "^python:"},
         }},
     });
-    let columns = json!({
-        "if": {
-            "required": ["answer_columns"],
-            "properties": {"answer_columns": {"type": "array", "minItems": 1}},
-        },
-        "then": {
-            "required": ["signature"],
-            "properties": {"signature": {"enum": ["trl", "trl-chat"]}},
-        },
+    let columns = |key: &str, given: Json| {
+        json!({
+            "if": {"required": [key], "properties": {key: given}},
+            "then": {
+                "required": ["signature"],
+                "properties": {"signature": {"enum": ["trl", "trl-chat"]}},
+            },
+        })
+    };
+    let python = |key: &str, given: Json| {
+        json!({
+            "if": {"required": [key], "properties": {key: given}},
+            "then": {"properties": {"target": {"type": "string", "pattern": "^python:"}}},
+        })
+    };
+    let of_process = json!({
+        "if": {"required": ["env"], "properties": {"env": {"type": "object"}}},
+        "then": {"properties": {"target": {"not": {"type": "string", "pattern": "^builtin:"}}}},
     });
-    let args = json!({
-        "if": {
-            "required": ["args"],
-            "properties": {"args": {"type": "object", "minProperties": 1}},
-        },
-        "then": {"properties": {"target": {"type": "string", "pattern": "^python:"}}},
-    });
+    let of_targets = [
+        signature,
+        columns("answer_columns", json!({"type": "array", "minItems": 1})),
+        columns("columns", json!({"type": "object"})),
+        python("args", json!({"type": "object", "minProperties": 1})),
+        python("init", json!({"type": "object"})),
+        python("setup", json!({"type": "string"})),
+        python("stub", json!({"type": "array"})),
+        of_process,
+    ];
     let by_contract = contracts::all().map(by_contract);
-    let all_of: Vec<Json> = by_contract.chain([signature, columns, args]).collect();
+    let all_of: Vec<Json> = by_contract.chain(of_targets).collect();
     let dtypes = Dtype::ALL.map(|(_, name)| name);
     let places = dtypes.map(|dtype| format!("cpu/{dtype}"));
     let any_place = format!("^(cpu|cuda(:[0-9]+)?)/({})$", dtypes.join("|"));
@@ -177,10 +224,33 @@ fn component() -> Json {
                 "description": "The columns that get the gold answers besides those that are \
                                 called like answers, with `signature: trl` and `trl-chat`.",
             },
+            "columns": {
+                "type": ["object", "null"],
+                "description": "Other columns of a reward function, with `signature: trl` and \
+                                `trl-chat`: an input for every row, or what every row has.",
+                "additionalProperties": {"anyOf": [
+                    {"enum": REWARD_INPUTS},
+                    {"type": ["number", "boolean", "null", "array"]},
+                    {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["value"],
+                        "properties": {"value": {"description": "What every row has."}},
+                    },
+                ]},
+            },
             "args": {
                 "description": "Inputs and options, each with the name by which the Python \
                                 function takes it.",
             },
+            "init": {
+                "type": ["object", "null"],
+                "description": "What the constructor of its class takes, where the target is a \
+                                class or a method of one.",
+            },
+            "setup": setup("before the component is loaded"),
+            "env": env("of its process"),
+            "stub": stub(),
             "options": {"description": "The conventions that it follows."},
             "places": {
                 "type": ["array", "null"],

@@ -38,6 +38,19 @@ components:
 /// Manifests that are good YAML, each with one wrong name or value.
 pub(crate) fn wrong_words() -> Vec<Malformed> {
     let change = |what, from, to| changed(MANIFEST, what, from, to);
+    let wired = |what, key: &str| {
+        let tolerance = "    tolerance: 2";
+        changed(MANIFEST, what, tolerance, &format!("{tolerance}\n    {key}"))
+    };
+    let python = |what, key: &str| {
+        changed(MANIFEST, what, "  arrays: list", &format!("  arrays: list\n  {key}"))
+    };
+    let reward = |what, key: &str| {
+        let target = "python:a.py:f";
+        let component = format!("name: a, contract: reward-function, target: '{target}'");
+        let component = format!("- {{{component}, signature: trl, {key}}}");
+        text(what, format!("version: 1\ncomponents:\n{component}\n"))
+    };
     vec![
         // Keys.
         change("unknown key at the top", "components:", "componets:"),
@@ -55,6 +68,22 @@ pub(crate) fn wrong_words() -> Vec<Malformed> {
             "    tolerance: 2",
             "    tolerance: 2\n    answer_columns: [gold]",
         ),
+        wired("columns without such a signature", "columns: {gold: answers}"),
+        wired("init of what is built in", "init: {a: 1}"),
+        wired("setup of what is built in", "setup: 'python:a.py:f'"),
+        wired("setup that is no function", "setup: tokenizers.py"),
+        wired("environment of what is built in", "env: {A: 1}"),
+        wired("stub of what is built in", "stub: [a]"),
+        python("setup without a file", "setup: 'python:f'"),
+        python("list in the environment", "env: {A: [1]}"),
+        python("variable without a name", "env: {'': 1}"),
+        python("variable whose name has a sign", "env: {'A=B': 1}"),
+        python("stub of no module", "stub: [a-b]"),
+        python("stub of half a module", "stub: [a.]"),
+        python("text for stubs", "stub: a"),
+        reward("column of no input", "columns: {gold: answer}"),
+        reward("column without a value", "columns: {gold: {}}"),
+        reward("column with another key", "columns: {gold: {values: a}}"),
         change("missing version", "version: 1\n", ""),
         text("missing components", "version: 1\n"),
         change("missing target", "    target: builtin:group-advantage/reference\n", ""),

@@ -207,7 +207,7 @@ fn subject(job: &Job, manifest: &Manifest, declared: &Declared) -> Result<Subjec
     };
     let contract = declared.contract;
     let process = Process::driven(contract, target, declared.signature, manifest.python());
-    let component = Box::new(process.taking(&declared.answer_columns, &declared.args));
+    let component = Box::new(process.wired(&declared.wiring));
     let mut only = Vec::new();
     for id in &job.only {
         only.push(contract.invariant_called(id).map_err(Error::new)?.id.to_owned());

@@ -52,9 +52,9 @@ fn without_empty(document: &mut serde_yaml::Value) {
 /// What is declared about a component, apart from where.
 fn parts(declared: &Declared) -> impl PartialEq {
     let Declared { name, contract, target, signature, places, tolerance, .. } = declared.clone();
-    let Declared { options, skip, known, .. } = declared.clone();
-    let reasons = (skip, known);
-    (name, contract.id(), target, signature, places, tolerance, options.yaml(), reasons)
+    let Declared { options, skip, known, wiring, .. } = declared.clone();
+    let rest = (skip, known, wiring);
+    (name, contract.id(), target, signature, places, tolerance, options.yaml(), rest)
 }
 
 /// Reads a case file, writes it, and reads that.

@@ -4,12 +4,12 @@ mod line;
 #[cfg(unix)]
 mod nursery;
 pub(crate) mod parent;
+mod wiring;
 mod worker;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-#[cfg(unix)]
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,13 +25,14 @@ use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
 use crate::value::record::{Kind, Value, is_named};
 use crate::value::wire::{self, Message};
+use line::{Conversation, Lost};
 #[cfg(unix)]
 pub use nursery::Nurseries;
+use parent::Parent;
+pub use wiring::Wiring;
+use worker::Worker;
 #[cfg(feature = "fuzz")]
 pub(crate) use worker::kill_all;
-use line::{Conversation, Lost};
-use parent::Parent;
-use worker::Worker;
 
 /// The program that serves Python functions; standard library only.
 const WORKER: &str = include_str!("../../python/shakedown/_serve.py");
@@ -226,8 +227,7 @@ pub struct Process {
     target: String,
     path: Vec<PathBuf>,
     signature: Signature,
-    answer_columns: Vec<String>,
-    args: BTreeMap<String, String>,
+    wiring: Wiring,
     arrays: ArrayLibrary,
     timeout: Duration,
     load_timeout: Duration,
@@ -281,8 +281,7 @@ impl Process {
             target: target.to_owned(),
             path: python.path.clone(),
             signature,
-            answer_columns: Vec::new(),
-            args: BTreeMap::new(),
+            wiring: Wiring::default(),
             arrays,
             timeout: python.call_timeout(),
             load_timeout: python.load_timeout,
@@ -303,12 +302,10 @@ impl Process {
         }
     }
 
-    /// The same, for a function that takes some inputs and options by names of its own. Under a
-    /// signature of TRL the columns get the gold answers besides those that are called like answers.
+    /// The same, found, made and called as this says. A program has an environment, and no more.
     #[must_use]
-    pub fn taking(mut self, columns: &[String], args: &BTreeMap<String, String>) -> Self {
-        self.answer_columns = columns.to_vec();
-        self.args = args.clone();
+    pub fn wired(mut self, wiring: &Wiring) -> Self {
+        self.wiring = wiring.clone();
         self
     }
 
@@ -339,8 +336,7 @@ impl Process {
             target: format!("process:{program}"),
             path: Vec::new(),
             signature: Signature::ByName,
-            answer_columns: Vec::new(),
-            args: BTreeMap::new(),
+            wiring: Wiring::default(),
             arrays: ArrayLibrary::Torch,
             timeout: python.timeout,
             load_timeout: python.load_timeout,
@@ -365,7 +361,7 @@ impl Process {
     fn module(&self, device: Device) -> String {
         let module = self.target.rsplit_once(':').map_or("", |(module, _)| module);
         let how = (&self.program, &self.folder, &self.path, self.arrays, device);
-        format!("{module} {how:?}")
+        format!("{module} {how:?} {:?}", self.wiring.of_import())
     }
 
     fn is_python(&self) -> bool {
@@ -379,13 +375,7 @@ impl Process {
         message.text("target", &*self.target);
         message.text("path", list(self.path.iter().filter_map(|path| path.to_str()).collect()));
         message.text("signature", self.signature.name());
-        if !self.answer_columns.is_empty() {
-            message
-                .text("answer_columns", list(self.answer_columns.iter().map(|c| &**c).collect()));
-        }
-        if !self.args.is_empty() {
-            message.text("args", serde_json::to_string(&self.args).expect("names can be written"));
-        }
+        self.wiring.write(&mut message);
         message.text("arrays", self.arrays.name());
         message.text("device", device_name(device));
         message.text("contract", self.contract.id());
@@ -459,7 +449,9 @@ impl Process {
             return Ok(Conversation::over(Parent));
         }
         let shown_as = self.show_output.then_some(&*self.target);
-        Worker::start(&self.program, &self.arguments, &self.folder, shown_as)
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).current_dir(&self.folder).envs(&self.wiring.env);
+        Worker::start(command, shown_as)
             .map(Conversation::over)
             .map_err(|error| Refusal::Error(self.cannot_start(&error)))
     }
@@ -477,9 +469,10 @@ impl Process {
         let start = || {
             let mut command = Command::new(&self.program);
             command.args(&self.arguments).args(["nursery", &imports]).current_dir(&self.folder);
+            command.envs(&self.wiring.env);
             command
         };
-        let name = format!("{:?} {:?} {imports}", self.program, self.folder);
+        let name = format!("{:?} {:?} {imports} {:?}", self.program, self.folder, self.wiring.env);
         let (forked, streams) = self.nurseries.fork(name, start, self.load_timeout)?;
         let shown_as = self.show_output.then_some(&*self.target);
         Some(Conversation::over(Worker::forked(forked, streams, shown_as)))

@@ -1,9 +1,7 @@
 //! A child process that answers messages one at a time, with a time limit for each.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -105,19 +103,8 @@ impl Worker {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) fn start(
-        program: &Path,
-        arguments: &[OsString],
-        folder: &Path,
-        shown_as: Option<&str>,
-    ) -> io::Result<Worker> {
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+    pub(super) fn start(mut command: Command, shown_as: Option<&str>) -> io::Result<Worker> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);

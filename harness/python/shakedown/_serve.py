@@ -17,6 +17,8 @@ if __name__ == "__main__":
     STANDARD.append(os.path.join(STANDARD[0], "lib-dynload"))
     sys.path[:0] = STANDARD
 
+import contextlib
+import copy
 import ctypes
 import difflib
 import faulthandler
@@ -538,20 +540,33 @@ class Component:
         self.texts = load.field("texts") if "texts" in load.meta else []
         self.compiles, self.compiled = load.meta.get("compile") == "true", []
         self.shadows, self.passed_on, self.error = {}, (), None
+        self.objects = {}
         if function is None:
             self.find(load)
         else:
-            self.function = function
             self.arrays = array_library(load.meta.get("arrays"), load.meta.get("device", "cpu"))
+            self.function = instance_of(function, Constructor(load))
         self.source = source_of(self.function)
-        if "args" in load.meta:
-            self.function = with_our_names(self.function, load.field("args"))
-        columns = load.field("answer_columns") if "answer_columns" in load.meta else []
+        self.gradless = without_gradients(self.function)
+        self.is_compiled = any(map(is_compiled, unwrapped(self.function))) and not self.compiles
+        self.function = with_its_signature(self.function)
+        names = load.field("args") if "args" in load.meta else {}
+        columns = columns_of(load)
         signature = load.meta.get("signature", "by-name")
         known = [*self.inputs, *self.options]
-        self.kept = kept_defaults(self.function, names_given(signature, columns, known))
+        given = names_given(signature, columns, known)
+        self.function = with_objects(
+            self.function, self.objects, [names.get(name, name) for name in given]
+        )
+        ours = {theirs: name for name, theirs in names.items()}
+        self.fixed = {ours.get(n, n): value for n, value in set_by_hand(self.function).items()}
+        if names:
+            self.function = with_our_names(self.function, names)
+        self.kept = kept_defaults(self.function, [*given, *self.fixed])
         self.function = in_signature(self.function, signature, columns)
-        self.positional, self.keywords = bind(self.function, self.inputs, self.options)
+        self.positional, self.keywords = bind(
+            self.function, self.inputs, self.options, self.fixed, self.objects
+        )
         self.coverage = None
         if load.meta.get("coverage") == "true":
             own = own_folders(self.function, load.meta["target"], load.field("path"))
@@ -560,6 +575,8 @@ class Component:
     def find(self, load):
         """Imports the library of arrays and the function that the engine names."""
         arrays, device = load.meta.get("arrays"), load.meta.get("device", "cpu")
+        if "stub" in load.meta:
+            sys.meta_path.append(Stubs(load.field("stub")))
         path = [*load.field("path"), *folder_of(load.meta.get("target", ""))]
         self.shadows = shadows(path)
         if self.shadows:
@@ -578,7 +595,10 @@ class Component:
         self.arrays = self.arrays or array_library(arrays, device)
         self.arrays.note_compiled(self.compiled)
         try:
-            self.function = find_function(load.meta.get("target", ""))
+            if "setup" in load.meta:
+                self.objects = set_up(load.meta["setup"])
+            constructor = Constructor(load, self.objects)
+            self.function = find_function(load.meta.get("target", ""), constructor)
         except Refused as refused:
             if refused.reply["problem"] == "import-raised":
                 refused.reply["message"] += self.arrays.hint(refused.__context__)
@@ -604,6 +624,12 @@ class Component:
         if self.kept:
             keeps = ", ".join(f"`{name}` keeps its default {value}" for name, value in self.kept)
             notes.append(f"{keeps}: neither an input nor an option of the contract")
+        fixed = [name for name in self.fixed if name in (*self.inputs, *self.options)]
+        if fixed:
+            stays = ", ".join(f"`{name}` stays {shown(self.fixed[name])}" for name in fixed)
+            notes.append(f"{stays}, as functools.partial says: the contract's is not handed over")
+        if self.gradless and self.arrays.autograd:
+            notes.append(f"`{self.gradless}` is around the function: its output has no gradient")
         if self.memory_mb is not None and taken_memory() is None:
             notes.append("`memory_mb` has no effect: this system does not say how much is taken")
         if self.compiled and self.compiles:
@@ -611,6 +637,8 @@ class Component:
         elif self.compiled:
             what = "what torch.compile would compile runs as it is written"
             notes.append(f"{what}; `python: {{compile: true}}` compiles it")
+        elif self.is_compiled:
+            notes.append("what torch.compile would compile runs as it is written")
         return notes
 
     def limit_memory(self):
@@ -626,6 +654,10 @@ class Component:
         """Calls the function once; gives the metadata and the tensors of the reply."""
         if header.kind != "call":
             raise Refused("bad-request", f"expected `call` or `stop`, got `{header.kind}`")
+        with self.arrays.with_gradients():
+            return self.answer(header, data)
+
+    def answer(self, header, data):
         given, tensors, leaves = self.given(header, data)
         options = header.field("options")
         missing = [name for name in self.options if name not in options]
@@ -661,11 +693,12 @@ class Component:
         return meta, replies
 
     def run(self, values):
-        result = self.function(
-            *[values.get(name) for name in self.positional],
-            **{name: values.get(name) for name in self.keywords},
-        )
-        return finished(result)
+        with contextlib.nullcontext() if self.compiles else self.arrays.as_written():
+            result = self.function(
+                *[values.get(name) for name in self.positional],
+                **{name: values.get(name) for name in self.keywords},
+            )
+            return finished(result)
 
     def given(self, header, data):
         """The inputs of a call, its tensors by name, and those that shall get a gradient."""
@@ -860,6 +893,14 @@ class Lists:
     def note_compiled(self, compiled):
         """Puts into a list what is compiled from now on."""
 
+    def with_gradients(self):
+        """In it, gradients are kept, whatever another call or a test has left behind."""
+        return contextlib.nullcontext()
+
+    def as_written(self):
+        """In it, what was compiled runs as it is written."""
+        return contextlib.nullcontext()
+
     def hint(self, error):
         """What an exception does not say of itself; nothing, as a rule."""
         return ""
@@ -935,6 +976,15 @@ class Torch:
 
         self.torch.compile = noted
 
+    def with_gradients(self):
+        return self.torch.enable_grad()
+
+    def as_written(self):
+        # Nothing was compiled where torch has not imported its compiler.
+        is_there = "torch._dynamo" in sys.modules and hasattr(self.torch.compiler, "set_stance")
+        eager = lambda: self.torch.compiler.set_stance("force_eager")
+        return eager() if is_there else contextlib.nullcontext()
+
     def hint(self, error):
         if self.device == "cpu" and any(words in text_of(error) for words in NO_CUDA):
             own = "the component moves tensors to CUDA itself, while this place is the CPU"
@@ -965,8 +1015,9 @@ def array_library(name, device):
         raise Refused("arrays-missing", f"{where} cannot import {name}: {error}", error) from None
 
 
-def find_function(target):
-    """The function that `python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION` names."""
+def find_function(target, constructor):
+    """The function that `python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION` names: also a method,
+    or an object that can be called, of a class of which an instance is made."""
     where, _, name = target.partition(":")[2].rpartition(":")
     if not target.startswith("python:") or not where or not name:
         forms = "`python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`"
@@ -977,6 +1028,8 @@ def find_function(target):
         found = import_file(where) if is_file else import_module(where)
         where = getattr(found, "__file__", None) or where
         for part in name.split("."):
+            if isinstance(found, type) and is_of_instances(found, part, constructor):
+                found = constructor.make(found)
             if not hasattr(found, part):
                 known = [key for key in dir(found) if not key.startswith("_")]
                 what = f"`{part}` is not in {where}{nearest(part, known)}"
@@ -989,7 +1042,182 @@ def find_function(target):
         raise Refused("import-raised", what, error) from None
     if not callable(found):
         raise Refused("not-callable", f"`{name}` in {where} is {a(found)}, expected a function")
+    found = instance_of(found, constructor)
+    if constructor.values is not None and not constructor.is_used:
+        what = f"`init` is given, and `{name}` in {where} is {a(found)}: only a class takes it"
+        if isinstance(found, type):
+            what = f"`{name}` in {where} has no `__call__`: a target is `…:{name}.METHOD`"
+        raise Refused("signature", what)
     return found
+
+
+def is_of_instances(kind, name, constructor):
+    """Whether an attribute of a class needs an instance: a plain method, a property, or what only
+    the constructor makes."""
+    try:
+        attribute = inspect.getattr_static(kind, name)
+    except AttributeError:
+        return constructor.values is not None and not hasattr(kind, name)
+    is_own = isinstance(attribute, (staticmethod, classmethod, type))
+    return not is_own and hasattr(type(attribute), "__get__")
+
+
+def instance_of(found, constructor):
+    """An instance in the place of a class whose instances can be called."""
+    if not isinstance(found, type) or not any("__call__" in vars(kind) for kind in found.__mro__):
+        return found
+    return constructor.make(found)
+
+
+class Constructor:
+    """Makes the instance of a class that a target names."""
+
+    def __init__(self, load, objects=None):
+        self.values = load.field("init") if "init" in load.meta else None
+        self.objects, self.device = objects or {}, load.meta.get("device", "cpu")
+        self.is_used = False
+
+    def make(self, kind):
+        name = name_of(kind)
+        values = dict(self.values or {})
+        names, rest = parameters_of(kind)
+        unknown = [key for key in values if key not in names and not rest]
+        if unknown:
+            near = nearest(unknown[0], list(names))
+            raise Refused("signature", f"init: `{name}` has no parameter `{unknown[0]}`{near}")
+        values = {**{n: v for n, v in self.objects.items() if n in names}, **values}
+        missing = [key for key, required in names.items() if required and key not in values]
+        if missing:
+            what = f"`{name}` is a class, and its constructor requires `{missing[0]}`"
+            near = nearest(missing[0], list(self.objects))
+            remedy = "give it by `init` or `setup` in a manifest, or give an object in Python"
+            raise Refused("signature", f"{what}{near}: {remedy}")
+        self.is_used = True
+        try:
+            made = kind(**values)
+        except BaseException as error:
+            what = f"making a `{name}` raised {type(error).__name__}: {text_of(error)}"
+            raise Refused("setup-raised", what, error) from None
+        if is_module(made) and self.device != "cpu":
+            made.to(self.device)
+        return made
+
+
+def is_module(value):
+    torch = sys.modules.get("torch")
+    return bool(torch) and isinstance(value, getattr(torch.nn, "Module", ()))
+
+
+def with_its_signature(function):
+    """A `torch.nn.Module` as a function that says what its `forward` takes."""
+    if not is_module(function):
+        return function
+    inner = getattr(function, "_orig_mod", function)  # under torch.compile
+
+    @functools.wraps(inner.forward)
+    def forward(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return forward
+
+
+def set_up(target):
+    """The objects that the function of `setup` makes, by name."""
+    make = find_function(target, Constructor(types.SimpleNamespace(meta={})))
+    try:
+        objects = finished(make())
+    except BaseException as error:
+        what = f"setup: `{target}` raised {type(error).__name__}: {text_of(error)}"
+        raise Refused("setup-raised", what, error) from None
+    if not isinstance(objects, dict) or not all(isinstance(name, str) for name in objects):
+        what = f"setup: `{target}` returned {a(objects)}, expected a dict of objects by name"
+        raise Refused("setup-raised", what)
+    return objects
+
+
+def with_objects(function, objects, given):
+    """The function with those of the objects of `setup` that it takes."""
+    twice = [name for name in objects if name in given]
+    if twice:
+        what = f"setup gives `{twice[0]}`, which the contract gives already"
+        raise Refused("signature", f"{what}; it is for other parameters")
+    names, rest = parameters_of(function)
+    mine = {name: value for name, value in objects.items() if rest or name in names}
+    return functools.partial(function, **mine) if mine else function
+
+
+def set_by_hand(function):
+    """The arguments that functools.partial has set by name."""
+    return function.keywords if isinstance(function, functools.partial) else {}
+
+
+class Stubs:
+    """Finds modules that are not there, last of all that are asked."""
+
+    def __init__(self, names):
+        self.names = tuple(names)
+
+    def find_spec(self, name, path=None, target=None):
+        if name in self.names or name.startswith(tuple(f"{stub}." for stub in self.names)):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return StubModule(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+class StubModule(types.ModuleType):
+    """A module that has everything."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Stub(f"{self.__name__}.{name}")
+
+
+class Stub:
+    """Something of a module that is not there: it can be named, and not be called."""
+
+    def __init__(self, name):
+        self.__dict__["__name__"] = self.__dict__["__qualname__"] = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Stub(f"{self.__name__}.{name}")
+
+    def __call__(self, *args, **kwargs):
+        module = self.__name__.partition(".")[0]
+        what = f"`{self.__name__}` was called, and `{module}` is not there"
+        raise ModuleNotFoundError(f"{what}: `stub` only lets it be imported", name=module)
+
+    def __mro_entries__(self, bases):
+        name = self.__name__
+
+        def __init__(*args, **kwargs):
+            Stub(name)()
+
+        return (type(name.rpartition(".")[2], (), {"__init__": __init__}),)
+
+    def __repr__(self):
+        return f"<stub {self.__name__}>"
+
+    # In annotations.
+    def __getitem__(self, _):
+        return self
+
+    def __or__(self, _):
+        return self
+
+    __ror__ = __or__
+
+    def __instancecheck__(self, _):
+        return False
+
+    __subclasscheck__ = __instancecheck__
 
 
 def folder_of(target):
@@ -1049,7 +1277,12 @@ def import_the_late_ones():
             pass  # not every Python has it
 
 
+IMPORTED = {}  # the modules of files that were imported here, by path
+
+
 def import_file(path):
+    if path in IMPORTED:
+        return IMPORTED[path]
     folder, file = os.path.split(path)
     if not os.path.isfile(path):
         files = os.listdir(folder) if os.path.isdir(folder) else []
@@ -1065,6 +1298,7 @@ def import_file(path):
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look their module up here
     spec.loader.exec_module(module)
+    IMPORTED[path] = module
     return module
 
 
@@ -1078,9 +1312,9 @@ def import_module(name):
         raise
 
 
-def bind(function, inputs, options):
+def bind(function, inputs, options, fixed, objects):
     """The names that the function takes by position and by keyword."""
-    known = [*inputs, *options]
+    known = [name for name in (*inputs, *options) if name not in fixed]
     try:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):  # written in C: its parameters seldom have our names
@@ -1092,11 +1326,11 @@ def bind(function, inputs, options):
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     unknown = [p.name for p in named if p.default is p.empty and p.name not in known]
     if unknown:
-        names = ", ".join(f"`{name}`{nearest(name, known)}" for name in unknown)
+        names = ", ".join(f"`{name}`{nearest(name, [*known, *objects])}" for name in unknown)
         which = f"inputs: {', '.join(inputs)}; options: {', '.join(options) or 'none'}"
-        who = getattr(function, "__qualname__", repr(function))
-        what = f"`{who}` requires {names}, which is neither an input nor an option ({which})"
-        raise Refused("signature", what)
+        which += f"; of setup: {', '.join(objects)}" if objects else ""
+        what = f"`{name_of(function)}` requires {names}, which is neither an input nor an option"
+        raise Refused("signature", f"{what} ({which})")
     positional = []
     for p in named:
         if p.kind is not p.POSITIONAL_ONLY or p.name not in known:
@@ -1132,7 +1366,9 @@ def with_our_names(function, names):
 def finished(result):
     """What a function gave, also where it is a coroutine."""
     if type(result) is not types.CoroutineType:
-        return result
+        if not hasattr(type(result), "__await__"):
+            return result
+        result = awaited(result)
     import asyncio  # slow to import, and few functions need it
 
     try:
@@ -1143,6 +1379,10 @@ def finished(result):
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(1).submit(asyncio.run, result).result()
+
+
+async def awaited(result):
+    return await result
 
 
 # The names under which reward functions of TRL receive the column with the gold answers.
@@ -1171,6 +1411,13 @@ def in_signature(function, signature, columns):
     raise Refused("bad-request", f"unknown signature `{signature}`")
 
 
+def columns_of(load):
+    """The columns of a reward function: the name of each, and what it gets."""
+    columns = load.field("columns") if "columns" in load.meta else {}
+    answers = load.field("answer_columns") if "answer_columns" in load.meta else []
+    return {**columns, **{name: "answers" for name in answers}}
+
+
 def names_given(signature, columns, known):
     """The names by which a function gets something under a signature."""
     if signature == "verl":
@@ -1186,8 +1433,6 @@ def kept_defaults(function, given):
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):
         return []
-    set_by_hand = function.keywords if isinstance(function, functools.partial) else {}
-    given = {*given, *set_by_hand}
     free = [p for p in parameters if p.default is not p.empty and p.name not in given]
     return [(p.name, shown(p.default)) for p in free]
 
@@ -1202,45 +1447,86 @@ def shown(default):
 
 def source_of(function):
     """The file and the line where a function is written; nothing where it is not in Python."""
-    for _ in range(100):  # what wraps it may be wrapped itself
-        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
-        inner = inner or getattr(function, "_torchdynamo_orig_callable", None)
-        inner = inner or (function.func if isinstance(function, functools.partial) else None)
-        if inner is None and not hasattr(function, "__code__") and not isinstance(function, type):
-            inner = getattr(type(function), "__call__", None)
-        if inner is None or not callable(inner):
-            break
-        function = inner
-    code = getattr(function, "__code__", None)
+    *_, innermost = unwrapped(function)
+    code = getattr(innermost, "__code__", None)
     if not isinstance(code, types.CodeType) or not os.path.isfile(code.co_filename):
         return {}
     return {"file": os.path.abspath(code.co_filename), "line": str(code.co_firstlineno)}
 
 
+def unwrapped(function):
+    """The function and what it wraps, from the outside to the inside."""
+    for _ in range(100):  # what wraps it may be wrapped itself
+        yield function
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
+        inner = inner or getattr(function, "_torchdynamo_orig_callable", None)
+        inner = inner or (function.func if isinstance(function, functools.partial) else None)
+        if inner is None and is_module(function):
+            inner = getattr(function, "_orig_mod", None) or function.forward
+        if inner is None and not hasattr(function, "__code__") and not isinstance(function, type):
+            inner = getattr(type(function), "__call__", None)
+        if inner is None or not callable(inner):
+            return
+        function = inner
+
+
+def is_compiled(function):
+    """Whether torch.compile made it."""
+    return hasattr(function, "_torchdynamo_orig_callable") or (
+        is_module(function) and hasattr(function, "_orig_mod")
+    )
+
+
+def without_gradients(function):
+    """What of torch is around a function and keeps gradients away: `torch.no_grad`, or None."""
+    torch = sys.modules.get("torch")
+    for wrapper in unwrapped(function) if torch else ():
+        if not getattr(wrapper, "__globals__", {}).get("__name__", "").startswith("torch."):
+            continue
+        for cell in wrapper.__closure__ or ():
+            context = getattr(cell.cell_contents, "__self__", cell.cell_contents)
+            if isinstance(context, torch.no_grad) or context is torch.no_grad:
+                return "torch.no_grad"
+            if isinstance(context, torch.inference_mode) and context.mode:
+                return "torch.inference_mode"
+            if isinstance(context, torch.set_grad_enabled) and not context.mode:
+                return "torch.set_grad_enabled(False)"
+    return None
+
+
 def trl(function, chat, columns):
     """`f(prompts, completions, **columns) -> scores`, of strings or of lists of messages."""
     names, rest = parameters_of(function)
-    answers = [*CALLED_LIKE_ANSWERS, *columns]
+    answers = [name for name in CALLED_LIKE_ANSWERS if name not in columns]
     unknown = [name for name, required in names.items() if required]
-    unknown = [name for name in unknown if name not in TRL_GIVES and name not in answers]
+    unknown = [name for name in unknown if name not in (*TRL_GIVES, *answers, *columns)]
     if unknown:
-        what = f"requires `{unknown[0]}`{nearest(unknown[0], [*TRL_GIVES, *answers])}"
+        near = nearest(unknown[0], [*TRL_GIVES, *answers, *columns])
+        what = f"requires `{unknown[0]}`{near}"
         known = "TRL gives prompts, completions, completion_ids and columns"
         remedy = f"`answer_columns: [{unknown[0]}]` if it holds the gold answers"
-        remedy += ", else a default or a wrapper that sets it"
+        remedy += f", else a default, or `columns: {{{unknown[0]}: …}}` in a manifest"
         raise Refused("signature", f"`{name_of(function)}` {what}; {known}: {remedy}")
     mine = [name for name in answers if name in names]
-    mine += [name for name in ANSWER_COLUMNS if rest and name not in mine]
+    mine += [name for name in ANSWER_COLUMNS if rest and name not in (*mine, *columns)]
+
+    def column(what, texts):
+        if isinstance(what, str):
+            return list(texts[what])
+        value = what["value"] if isinstance(what, dict) else what
+        return [copy.deepcopy(value) for _ in texts["completions"]]
 
     def message(role, text):
         return [{"role": role, "content": text}] if chat else text
 
     def rewards(prompts, completions, answers):
+        texts = {"prompts": prompts, "completions": completions, "answers": answers}
         values = {
             "prompts": [message("user", prompt) for prompt in prompts],
             "completions": [message("assistant", completion) for completion in completions],
             "completion_ids": [list(completion.encode()) for completion in completions],
             **{column: list(answers) for column in mine},
+            **{name: column(what, texts) for name, what in columns.items()},
         }
         return function(**{name: value for name, value in values.items() if rest or name in names})
 
@@ -1248,7 +1534,10 @@ def trl(function, chat, columns):
 
 
 def name_of(function):
-    return getattr(function, "__qualname__", None) or repr(function)
+    """The name of a function, or of the class of an object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__qualname__", None) or type(function).__qualname__
 
 
 def verl(function):

@@ -30,6 +30,8 @@ pub(super) enum Form {
     EqualGroups,
     /// A call for each group.
     OneGroup,
+    /// One call for equal groups, which are the rows of a matrix; only a trial tells.
+    Matrix,
 }
 
 /// Stands for the size of the groups, which is neither an input nor an option.
@@ -48,7 +50,7 @@ struct Look {
 const LOOKS: &[Look] = &[
     Look {
         contract: "reward-function",
-        words: &["reward", "score", "correct", "accuracy", "format", "verify", "grade"],
+        words: &["reward", "score", "correct", "accuracy", "format", "verif", "grade"],
         inputs: &["completions"],
     },
     Look {
@@ -138,8 +140,8 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("gamma", &["discount", "discount_factor"]),
     ("lam", &["gae_lambda", "lambda_", "lmbda", "lambd"]),
     ("clip_low", &["epsilon", "eps", "clip_eps", "cliprange", "clip_range", "clip_ratio"]),
-    ("clip_low", &["epsilon_low", "cliprange_low", "clip_ratio_low"]),
-    ("clip_high", &["epsilon_high", "cliprange_high", "clip_ratio_high"]),
+    ("clip_low", &["epsilon_low", "cliprange_low", "clip_ratio_low", "clip_eps_low"]),
+    ("clip_high", &["epsilon_high", "cliprange_high", "clip_ratio_high", "clip_eps_high"]),
     ("beta", &["kl_coef", "kl_beta"]),
 ];
 
@@ -225,6 +227,13 @@ impl Names {
         };
         known().find(|ours| *ours == parameter).or_else(|| known().find(elsewhere))
     }
+}
+
+/// The option of a contract that the parameter of a constructor is.
+pub(super) fn option(contract: &str, parameter: &str) -> Option<&'static str> {
+    let names = names_of(contract)?;
+    let look = LOOKS.iter().find(|look| look.contract == contract)?;
+    names.ours(parameter, look).filter(|ours| names.options.contains(ours))
 }
 
 /// The names of a contract.

@@ -12,7 +12,7 @@ use crate::value::error::Error;
 pub(super) enum Kind {
     /// A suite for `cargo test`
     Rust,
-    /// A manifest for `shakedown check`
+    /// Tests for pytest, or a manifest for `shakedown check`
     Python,
 }
 

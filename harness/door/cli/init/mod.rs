@@ -1,4 +1,5 @@
-//! `shakedown init`: a suite, a folder for regressions and a nightly job in a training repository.
+//! `shakedown init`: tests or a suite, a folder for regressions and a nightly job in a training
+//! repository.
 
 mod files;
 mod guess;
@@ -32,6 +33,12 @@ pub(super) struct Arguments {
     /// Rust: depend on this checkout of shakedown instead of its repository
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
+    /// Python: write a manifest and adapters, also where the repository has pytest
+    #[arg(long)]
+    manifest: bool,
+    /// Python: add this function to the tests, or to the manifest
+    #[arg(long, value_name = "FILE:FUNCTION")]
+    add: Option<String>,
 }
 
 /// What shall stand in the repository, and what is said about it.
@@ -49,12 +56,18 @@ pub(super) fn run(arguments: &Arguments) -> Done {
         let path = dir.display();
         return Err(Error::new(format!("{path} is not a folder; --dir names a repository")).into());
     }
-    let plan = match kind::of(dir, arguments.kind)? {
+    // What is to be added says the language.
+    let named = arguments.kind.or(arguments.add.as_ref().map(|_| Kind::Python));
+    let plan = match kind::of(dir, named)? {
         Kind::Python if arguments.path.is_some() => {
             let why = "--path is for Rust: a Python repository calls the command `shakedown`";
             return Err(Error::new(why).into());
         }
-        Kind::Python => python::plan(dir)?,
+        Kind::Python => python::plan(dir, arguments.manifest, arguments.add.as_deref())?,
+        Kind::Rust if arguments.manifest || arguments.add.is_some() => {
+            let why = "--manifest and --add are for Python: name it, `shakedown init python`";
+            return Err(Error::new(why).into());
+        }
         Kind::Rust => rust::plan(dir, arguments.path.as_deref())?,
     };
     let mut outcomes = Vec::new();

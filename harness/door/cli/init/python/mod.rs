@@ -1,8 +1,13 @@
-//! A Python repository: a manifest, adapters, a folder for regressions and a workflow.
+//! A Python repository: tests for pytest where it has that, else a manifest, adapters, a folder for
+//! regressions and a workflow.
 
 mod component;
+mod pytest;
 mod scan;
+mod trial;
 
+use std::collections::HashSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::files::File;
@@ -28,18 +33,23 @@ const ADAPTERS_FILE: &str = "shakedown_adapters.py";
 ///
 /// # Errors
 /// What it would write is refused by the reader of manifests: a bug of `init`.
-pub(super) fn plan(dir: &Path) -> Result<Plan, Error> {
+pub(super) fn plan(dir: &Path, as_manifest: bool, add: Option<&str>) -> Result<Plan, Error> {
     let (scan, trouble) = match scan::of(dir) {
         Ok(scan) => (scan, None),
+        Err(why) if add.is_some() => return Err(Error::new(why)),
         Err(why) => (Scan::default(), Some(why)),
     };
-    let mut found: Vec<Component> = scan.functions.iter().filter_map(component::of).collect();
-    // What needs no adapter is surest; then in the order of the pipeline, and of the files.
-    found.sort_by_key(|component| {
-        let private = component.name.starts_with('_');
-        let stage = contracts::IDS.iter().position(|id| *id == component.contract);
-        (component.target.is_none(), component.adapter.is_some(), private, stage)
-    });
+    // What is there already is gone on with.
+    let is_manifest = as_manifest || !scan.pytest || dir.join(MANIFEST_FILE).is_file();
+    match add {
+        Some(target) if is_manifest => return added(dir, &pytest::named(&scan, target)?),
+        Some(target) => return pytest::add(dir, &scan, target),
+        None if !is_manifest => {
+            return Ok(pytest::plan(dir, &scan, trouble.as_deref()));
+        }
+        None => {}
+    }
+    let mut found = in_order(scan.functions.iter().filter_map(component::of).collect());
     let can_be_written = found.first().is_some_and(|component| component.target.is_some());
     let filled = if can_be_written { found.remove(0) } else { component::example() };
 
@@ -64,6 +74,67 @@ pub(super) fn plan(dir: &Path) -> Result<Plan, Error> {
     files.extend(workflow::regressions(filled.contract));
     files.push(workflow::python(&root, &inside, dir, &filled.name));
     Ok(Plan { found: said, files, steps: steps(&filled) })
+}
+
+/// The surest first, which need no adapter; then in the order of the pipeline, and of the files. Of a
+/// class only the first for each contract.
+fn in_order(mut found: Vec<Component>) -> Vec<Component> {
+    let mut seen = HashSet::new();
+    found.retain(|one| {
+        let class = one.code.as_ref().map(|code| (code.module.clone(), code.import.clone()));
+        seen.insert((class, one.contract))
+    });
+    found.sort_by_key(|component| {
+        let private = component.name.starts_with('_');
+        let stage = contracts::IDS.iter().position(|id| *id == component.contract);
+        (component.target.is_none(), component.adapter.is_some(), private, stage)
+    });
+    found
+}
+
+/// One component more in the manifest, which is there, or is written.
+///
+/// # Errors
+/// It cannot be called as it is, or the manifest cannot be read with it.
+fn added(dir: &Path, component: &Component) -> Result<Plan, Error> {
+    let path = dir.join(MANIFEST_FILE);
+    let mut component = component.clone();
+    trial::accepted(&mut component);
+    if component.target.is_none() {
+        let lacks = component.code.as_ref().and_then(|code| code.lacks.clone());
+        let why = lacks.unwrap_or_else(|| "no import or call by name reaches it".to_owned());
+        return Err(Error::new(format!("{}, but: {why}", component.looks())));
+    }
+    let mut files = Vec::new();
+    let yaml = component.yaml();
+    match fs::read_to_string(&path) {
+        Ok(there) if there.contains(&*indent(&yaml, 2)) => {
+            files.push(File::new(MANIFEST_FILE, there, yaml));
+        }
+        Ok(there) => {
+            let text = format!("{}\n  {}\n", there.trim_end(), indent(&yaml, 2));
+            Manifest::parse(&path, &text).map_err(|error| error.at(&path))?;
+            let change = format!("the component `{}`", component.name);
+            files.push(File { change, ..File::new(MANIFEST_FILE, text, yaml) });
+        }
+        Err(_) => files.push(File::new(MANIFEST_FILE, manifest(dir, &component, &[])?, yaml)),
+    }
+    if let Some(adapter) = &component.adapter {
+        let there = fs::read_to_string(dir.join(ADAPTERS_FILE)).ok();
+        let text = match &there {
+            Some(there) if there.contains(adapter.trim_end()) => there.clone(),
+            Some(there) => format!("{}\n\n\n{adapter}", there.trim_end()),
+            None => adapters(&component),
+        };
+        let change =
+            there.map_or_else(String::new, |_| format!("an adapter of `{}`", component.name));
+        files.push(File { change, ..File::new(ADAPTERS_FILE, text, adapter.clone()) });
+    }
+    Ok(Plan {
+        found: vec![format!("Added: {}.", component.looks())],
+        files,
+        steps: steps(&component),
+    })
 }
 
 /// The manifest; the numbers found as defaults are left out where the contract refuses them.

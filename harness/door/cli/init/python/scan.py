@@ -7,6 +7,8 @@ import sys
 
 SKIPPED_FOLDERS = {"build", "dist", "node_modules", "site-packages", "test", "tests"}
 SKIPPED_FILES = {"conftest.py", "setup.py", "shakedown_adapters.py"}
+TOOLS = ["pytest.ini", "conftest.py", "tests/conftest.py", "test/conftest.py"]
+SETTINGS = ["pyproject.toml", "setup.cfg", "setup.py", "tox.ini"]
 LARGEST = 1_000_000  # bytes; what is larger was written by a program
 
 
@@ -22,9 +24,31 @@ def main():
         arrays = array_library(tree)
         where = located(path)
         for node in tree.body:
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found.append({**where, **function(node), "arrays": arrays})
-    json.dump({"functions": found, "unread": unread}, sys.stdout)
+            if is_component(node):
+                found.append({**where, **function(node), "owner": None, "arrays": arrays})
+            elif isinstance(node, ast.ClassDef):
+                methods = [{**where, **one, "arrays": arrays} for one in methods_of(node)]
+                found.extend(methods)
+    json.dump({"functions": found, "unread": unread, "pytest": has_pytest()}, sys.stdout)
+
+
+def has_pytest():
+    """Whether something in the folder speaks of pytest."""
+    if any(os.path.isfile(name) for name in TOOLS):
+        return True
+    wanted = [name for name in sorted(os.listdir(".")) if name.startswith("requirements")]
+    for name in [*SETTINGS, *wanted]:
+        try:
+            with open(name, encoding="utf-8") as file:
+                if "pytest" in file.read():
+                    return True
+        except (OSError, ValueError):
+            continue
+    for folder in ("tests", "test"):
+        for _, _, files in os.walk(folder):
+            if any(one.startswith("test_") and one.endswith(".py") for one in files):
+                return True
+    return False
 
 
 def sources(root):
@@ -71,21 +95,80 @@ def array_library(tree):
     return next((name for name in ("torch", "numpy") if name in imported), "list")
 
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Around a function they make something else of it.
+OTHER = {"abstractmethod", "command", "fixture", "overload", "property", "setter", "task"}
+
+
+def is_component(node):
+    """Whether it is a function that gives something: no stub, no generator, no property."""
+    if not isinstance(node, FUNCTIONS) or OTHER.intersection(decorators(node)):
+        return False
+    inside = list(own_nodes(node))
+    gives = any(isinstance(one, ast.Return) and not is_none(one.value) for one in inside)
+    return gives and not any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in inside)
+
+
+def is_none(node):
+    return node is None or (isinstance(node, ast.Constant) and node.value is None)
+
+
+def own_nodes(node):
+    """What is in a function, and in no function inside of it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
+            yield child
+            yield from own_nodes(child)
+
+
+def decorators(node):
+    """The last words of its decorators."""
+    for one in node.decorator_list:
+        one = one.func if isinstance(one, ast.Call) else one
+        yield one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "")
+
+
+def methods_of(node):
+    """The methods of a class, with how an instance is made."""
+    by_name = {one.name: one for one in node.body if isinstance(one, FUNCTIONS)}
+    if "__init__" in by_name:
+        made = function(by_name["__init__"])
+        parameters = made["parameters"][1:]
+    elif "dataclass" in decorators(node):
+        fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+        parameters = [parameter(one.target.id, one.value) for one in fields]
+    else:
+        parameters = []
+    for name, one in by_name.items():
+        is_called = name in ("__call__", "forward")
+        if not is_component(one) or (name.startswith("_") and not is_called):
+            continue
+        if name == "forward" and "__call__" in by_name:
+            continue
+        found = function(one)
+        kinds = set(decorators(one))
+        if "staticmethod" not in kinds:
+            found["parameters"] = found["parameters"][1:]
+        needs = not kinds.intersection(("staticmethod", "classmethod"))
+        owner = {"name": node.name, "parameters": parameters if needs else []}
+        yield {**found, "owner": {**owner, "is_made": needs, "is_called": is_called}}
+
+
+def parameter(name, default):
+    return {"name": name, "required": default is None, "default": number(default)}
+
+
 def function(node):
     arguments = node.args
     named = arguments.posonlyargs + arguments.args
     without = len(named) - len(arguments.defaults)
     defaults = [None] * without + arguments.defaults + arguments.kw_defaults
-    parameters = []
-    for argument, default in zip(named + arguments.kwonlyargs, defaults):
-        parameters.append(
-            {"name": argument.arg, "required": default is None, "default": number(default)}
-        )
+    both = zip(named + arguments.kwonlyargs, defaults)
     constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
     return {
         "name": node.name,
         "line": node.lineno,
-        "parameters": parameters,
+        "parameters": [parameter(argument.arg, default) for argument, default in both],
         "others": arguments.kwarg is not None,
         "by_keyword": not arguments.posonlyargs,
         "waits": isinstance(node, ast.AsyncFunctionDef),

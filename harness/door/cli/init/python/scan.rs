@@ -14,9 +14,11 @@ pub(super) struct Scan {
     pub(super) functions: Vec<Function>,
     /// Files that Python does not understand, each with the reason.
     pub(super) unread: Vec<String>,
+    /// Whether something there speaks of pytest.
+    pub(super) pytest: bool,
 }
 
-/// One function at the top of a file.
+/// One function at the top of a file, or a method of a class there.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Function {
@@ -39,10 +41,72 @@ pub(super) struct Function {
     pub(super) waits: bool,
     /// Whether it looks for `"content"`, as in a list of messages.
     pub(super) chat: bool,
+    /// The class of a method.
+    pub(super) owner: Option<Owner>,
     /// The library of arrays that its file imports.
     pub(super) arrays: String,
 }
 
+/// The class of a method.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Owner {
+    pub(super) name: String,
+    /// What its constructor takes.
+    pub(super) parameters: Vec<Parameter>,
+    /// Whether the method needs an instance.
+    pub(super) is_made: bool,
+    /// Whether the method is what calling an instance does.
+    pub(super) is_called: bool,
+}
+
+impl Function {
+    /// Its name in its file: `grpo`, `Trainer.advantages`, or `PolicyLoss` where an instance is
+    /// called.
+    pub(super) fn path(&self) -> String {
+        match &self.owner {
+            None => self.name.clone(),
+            Some(owner) if owner.is_called => owner.name.clone(),
+            Some(owner) => format!("{}.{}", owner.name, self.name),
+        }
+    }
+
+    /// What its name says: that of its class too where the method's says little.
+    pub(super) fn words(&self) -> String {
+        const GENERAL: [&str; 8] =
+            ["__call__", "forward", "score", "verify", "compute", "loss", "grade", "extract"];
+        match &self.owner {
+            None => self.name.clone(),
+            Some(owner) if owner.is_called => snake(&owner.name),
+            Some(owner) if GENERAL.contains(&&*self.name) => {
+                format!("{}_{}", snake(&owner.name), self.name)
+            }
+            Some(_) => self.name.clone(),
+        }
+    }
+
+    /// The parameter of its constructor that nothing says how to give.
+    pub(super) fn needs(&self) -> Option<&Parameter> {
+        self.owner.as_ref()?.parameters.iter().find(|one| one.required)
+    }
+}
+
+/// `PolicyLoss` as `policy_loss`, `GAELoss` as `gae_loss`.
+fn snake(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut snake = String::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let after_small = at > 0 && !letters[at - 1].is_uppercase();
+        let before_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        if at > 0 && letter.is_uppercase() && (after_small || before_small) {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake.replace("__", "_")
+}
+
+/// One parameter of a function.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parameter {
@@ -70,4 +134,22 @@ pub(super) fn of(dir: &Path) -> Result<Scan, String> {
         return Err(format!("{name} ended with {}: {last}", output.status));
     }
     serde_json::from_slice(&output.stdout).map_err(|error| format!("{name} answered {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_classes_are_words() {
+        for (name, words) in [
+            ("PolicyLoss", "policy_loss"),
+            ("GAELoss", "gae_loss"),
+            ("MathVerifier", "math_verifier"),
+            ("GRPO", "grpo"),
+            ("_KLPenalty", "_kl_penalty"),
+        ] {
+            assert_eq!(snake(name), words);
+        }
+    }
 }

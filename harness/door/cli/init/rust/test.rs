@@ -84,7 +84,7 @@ fn advantages(function: &Function, guess: &Guess) -> Option<Test> {
         Form::Whole => include_str!("whole.rs.in"),
         Form::EqualGroups => include_str!("equal_groups.rs.in"),
         Form::OneGroup => include_str!("one_group.rs.in"),
-        Form::PerRow => return None,
+        Form::PerRow | Form::Matrix => return None,
     };
     let mut names = vec!["GroupAdvantage", "GroupAdvantageCase", "Options"];
     let mut options = String::new();

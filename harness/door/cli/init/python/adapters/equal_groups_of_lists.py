@@ -1,7 +1,4 @@
-from @MODULE@ import @FUNCTION@
-
-
-def adapted_@FUNCTION@(@OURS@):
+@DEF@ @NAME@(@OURS@):
     """`@CONTRACT@`: with `layout: contiguous` all groups have the size of the first."""
     group_size = groups.count(groups[0])
-    return @FUNCTION@(@ARGUMENTS@)
+    return @CALL@

@@ -1,6 +1,6 @@
-from @MODULE@ import @FUNCTION@
-
-
-def adapted_@FUNCTION@(@OURS@):
+@DEF@ @NAME@(@OURS@):
     """`@CONTRACT@`: your function takes one row, the contract gives all of them."""
-    return [@FUNCTION@(@ARGUMENTS@) for row in range(len(@FIRST@))]
+    return [
+        @CALL@
+        for row in range(len(@FIRST@))
+    ]

@@ -1,0 +1,5 @@
+@DEF@ @NAME@(@OURS@):
+    """`@CONTRACT@`: with `layout: contiguous` all groups have the size of the first."""
+    group_size = int((groups == groups[0]).sum())
+    of_group = rewards.reshape(-1, group_size)
+    return @CALL@.reshape(-1)

@@ -1,0 +1,181 @@
+"""Every kind of thing that can be called: methods, objects, classes, modules, wrapped functions."""
+
+import asyncio
+import functools
+import json
+import os
+import subprocess
+import textwrap
+
+import pytest
+
+import shakedown
+import shakedown._drive
+
+torch = pytest.importorskip("torch")
+
+OPTIONS = {"scale": "std", "epsilon": 1e-4}
+
+
+def advantages(rewards, groups, epsilon):
+    out = torch.zeros_like(rewards)
+    for group in groups.unique():
+        rows = groups == group
+        some = rewards[rows]
+        deviation = some.std() if len(some) > 1 else torch.zeros(())
+        out[rows] = (some - some.mean()) / (deviation + epsilon)
+    return out
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shakedown._drive.here", shakedown._drive.Surroundings())
+
+
+@pytest.fixture
+def contract():
+    return shakedown.GroupAdvantage(**OPTIONS).settings(arrays="torch", cases=24)
+
+
+class Trainer:
+    """Advantages as a method of every kind; `shift` is a bug."""
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def bound(self, rewards, groups, epsilon):
+        return advantages(rewards, groups, epsilon) + self.shift
+
+    @classmethod
+    def of_class(cls, rewards, groups, epsilon):
+        return advantages(rewards, groups, epsilon)
+
+    @staticmethod
+    def static(rewards, groups, epsilon):
+        return advantages(rewards, groups, epsilon)
+
+    async def awaited(self, rewards, groups, epsilon):
+        await asyncio.sleep(0)
+        return self.bound(rewards, groups, epsilon)
+
+    __call__ = bound
+
+
+class Module(torch.nn.Module):
+    def __init__(self, shift=0.0):
+        super().__init__()
+        self.shift = torch.nn.Parameter(torch.tensor(shift))
+
+    def forward(self, rewards, groups, epsilon):
+        return advantages(rewards, groups, epsilon) + self.shift.detach()
+
+
+class Awaited:
+    async def __call__(self, rewards, groups, epsilon):
+        return advantages(rewards, groups, epsilon)
+
+
+class Later:
+    """Something that can be awaited, and is no coroutine."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __await__(self):
+        return asyncio.sleep(0, self.value).__await__()
+
+
+@torch.no_grad()
+def under_no_grad(rewards, groups, epsilon):
+    return advantages(rewards, groups, epsilon)
+
+
+RIGHT = {
+    "bound method": lambda: Trainer().bound,
+    "class method": lambda: Trainer.of_class,
+    "class method of an instance": lambda: Trainer().of_class,
+    "static method": lambda: Trainer.static,
+    "object": Trainer,
+    "class without arguments": lambda: Trainer,
+    "module": Module,
+    "class of a module": lambda: Module,
+    "forward of a module": lambda: Module().forward,
+    "partial": lambda: functools.partial(advantages),
+    "partial of an object": lambda: functools.partial(Trainer(), epsilon=1e-4),
+    "async method": lambda: Trainer().awaited,
+    "async object": Awaited,
+    "awaitable": lambda: lambda rewards, groups, epsilon: Later(
+        advantages(rewards, groups, epsilon)
+    ),
+    "no_grad": lambda: under_no_grad,
+    "compiled": lambda: torch.compile(advantages),
+    "compiled module": lambda: torch.compile(Module()),
+    "compiled method": lambda: torch.compile(Trainer().bound),
+}
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+@pytest.mark.parametrize("isolate", [False, True], ids=["here", "isolated"])
+def test_everything_that_can_be_called_is_called(contract, kind, isolate):
+    contract = contract.settings(isolate=isolate)
+    if kind == "compiled module" and not isolate:
+        assert contract.check(RIGHT[kind]()).warnings == [
+            "what torch.compile would compile runs as it is written"
+        ]
+    assert contract.check(RIGHT[kind]())
+
+
+@pytest.mark.parametrize("wrong", [Trainer(1.0), Trainer(1.0).awaited, Module(1.0)], ids=repr)
+def test_what_is_wrong_with_it_is_found_and_its_line_is_known(contract, wrong):
+    report = contract.report(wrong)
+    assert report.status == "fail" and "zero-sum" in str([one.invariant for one in report.findings])
+    [component] = report.json["components"]
+    assert component["source"]["file"].endswith("test_functions.py"), component["source"]
+
+
+def test_what_partial_sets_stays(contract):
+    report = contract.report(functools.partial(advantages, epsilon=1.0))
+    assert report.findings[0].diagnosis[0]["fault"] == "epsilon-swallows-the-signal"
+    [said] = [text for text in report.warnings if "functools.partial" in text]
+    assert said.startswith("`epsilon` stays 1.0, as functools.partial says")
+
+
+def test_a_class_that_needs_arguments_says_what_to_do(contract):
+    class Needy(Trainer):
+        def __init__(self, threshold):
+            super().__init__()
+
+    words = "`.*Needy` is a class, and its constructor requires `threshold`: give it by `init`"
+    with pytest.raises(shakedown.UsageError, match=words):
+        contract.check(Needy)
+    assert contract.check(Needy(0.5))
+
+
+class Loss(torch.nn.Module):
+    """GRPO's loss, of tokens."""
+
+    def forward(self, log_probs, old_log_probs, advantages, mask, clip_low, clip_high):
+        ratio = (log_probs - old_log_probs).masked_fill(~mask, 0).exp()
+        clipped = ratio.clamp(1 - clip_low, 1 + clip_high)
+        weight = advantages[:, None] if advantages.ndim == 1 else advantages
+        loss = -torch.minimum(ratio * weight, clipped * weight).masked_fill(~mask, 0)
+        return loss.sum() / mask.sum().clamp(min=1)
+
+
+def test_no_grad_around_a_loss_is_named():
+    contract = shakedown.PolicyLoss().settings(arrays="torch", cases=16, only=["gradient"])
+    off = functools.partial(torch.set_grad_enabled, False)
+    for make in (torch.no_grad, torch.inference_mode, off):
+        context = make()
+        report = contract.report(context(Loss().forward))
+        assert report.status == "fail"
+        assert f"`torch.{type(context).__name__}" in report.text, report.text
+        assert "around the function: its output has no gradient" in report.text
+
+
+def test_gradients_are_kept_in_a_test_that_needs_none():
+    contract = shakedown.PolicyLoss().settings(arrays="torch", cases=16, only=["gradient"])
+    with torch.no_grad():
+        assert contract.check(Loss())
+        assert not torch.is_grad_enabled()
