@@ -15,22 +15,20 @@ const PAGES: [(&str, &str); 4] = [
 ];
 
 pub(super) fn run(topic: Option<&str>) -> Done {
-    let mut command = Cli::command();
-    command.build();
-    let Some(topic) = topic else {
-        command.print_long_help()?;
-        return Ok(ExitCode::AllHold);
-    };
-    if let Some((_, page)) = PAGES.iter().find(|(name, _)| *name == topic) {
+    if let Some((_, page)) = PAGES.iter().find(|(name, _)| Some(*name) == topic) {
         write!(output().0, "{page}")?;
         return Ok(ExitCode::AllHold);
     }
-    if let Some(verb) = command.find_subcommand_mut(topic) {
-        verb.print_long_help()?;
+    let mut command = Cli::command();
+    if topic.is_none_or(|topic| command.find_subcommand(topic).is_some()) {
+        let asked = ["shakedown"].into_iter().chain(topic).chain(["--help"]);
+        if let Err(help) = command.try_get_matches_from_mut(asked) {
+            help.print()?;
+        }
         return Ok(ExitCode::AllHold);
     }
     let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
     let verbs = shown.map(|verb| verb.get_name());
     let known: Vec<&str> = verbs.chain(PAGES.iter().map(|(name, _)| *name)).collect();
-    Err(Error::new(unknown("topic", topic, &known)).into())
+    Err(Error::new(unknown("topic", topic.unwrap_or(""), &known)).into())
 }

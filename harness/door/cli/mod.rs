@@ -146,11 +146,6 @@ enum Verb {
     #[cfg(not(feature = "init"))]
     #[command(hide = true)]
     Init(Anything),
-    /// Say what a verb takes, or print a page: manifest, settings, cookbook, batches
-    Help {
-        /// A verb, or a page
-        topic: Option<String>,
-    },
     /// Put JSON reports together: those of all shards make the report of the whole run
     MergeReports {
         /// JSON reports: all shards of a run in any order, or runs of different components
@@ -158,6 +153,11 @@ enum Verb {
         reports: Vec<PathBuf>,
         #[command(flatten)]
         files: ReportFiles,
+    },
+    /// Say what a verb takes, or print a page: manifest, settings, cookbook, batches
+    Help {
+        /// A verb, or a page
+        topic: Option<String>,
     },
 }
 
