@@ -46,7 +46,14 @@ def kl_estimate(log_probs, ref_log_probs):
 
 
 def policy_loss(
-    log_probs, old_log_probs, advantages, mask, ref_log_probs=None, clip_low=0.2, clip_high=0.2, beta=0.0
+    log_probs,
+    old_log_probs,
+    advantages,
+    mask,
+    ref_log_probs=None,
+    clip_low=0.2,
+    clip_high=0.2,
+    beta=0.0,
 ):
     """PPO's clipped loss with a penalty on the KL, the mean over all tokens of the batch."""
     log_ratio = log_probs - old_log_probs

@@ -48,7 +48,12 @@ def test_kl_estimate(log_probs, ref_log_probs):
 
 
 @shakedown.contract(
-    "policy-loss", clip_low=0.2, clip_high=0.28, beta=0.01, aggregate="token-mean", advantage_shape="row"
+    "policy-loss",
+    clip_low=0.2,
+    clip_high=0.28,
+    beta=0.01,
+    aggregate="token-mean",
+    advantage_shape="row",
 ).settings(places=["cpu/f32", "cpu/f64"])
 def test_policy_loss(settings, log_probs, old_log_probs, advantages, mask, ref_log_probs):
     clips = settings.clip_low, settings.clip_high

@@ -25,6 +25,7 @@ BUGS = {
     "substring-is-right": ({"test_correctness"}, "substring-partial-credit"),
     "temperature-forgotten": ({"test_token_log_probs"}, "temperature-not-applied"),
 }
+SHOWN = "epsilon-of-one"  # in the README, as it is printed
 
 
 def run(bug, *arguments, folder=TRAINING):
@@ -32,7 +33,7 @@ def run(bug, *arguments, folder=TRAINING):
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PLANTED_BUG": bug}
     environment.pop("SHAKEDOWN_PLACES", None)
     command = [sys.executable, "-m", "pytest", "-p", "shakedown.pytest_plugin"]
-    command += ["--shakedown-cases", "16", *arguments]
+    command += ["--shakedown-cases", "8", *arguments]
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     return ran.returncode, ran.stdout + ran.stderr
 
@@ -51,16 +52,12 @@ def test_a_planted_bug_is_found_where_it_is_and_named(bug):
     failed = set(re.findall(r"^FAILED \S+::(\w+)", output, re.MULTILINE))
     assert failed == tests, output
     assert f"`{name}`" in output
+    if bug == SHOWN:
+        text = (TRAINING / "README.md").read_text(encoding="utf-8")
+        assert text.split("```text\n")[1].split("```")[0].strip() in output
 
 
 def test_every_bug_of_the_switch_is_tried():
     code = "import planted; print(*planted.BUGS)"
     listed = subprocess.check_output([sys.executable, "-c", code], cwd=TRAINING, text=True)
     assert listed.split() == list(BUGS)
-
-
-def test_the_readme_shows_what_is_printed():
-    _, output = run("epsilon-of-one", "-k", "group_advantages", "--shakedown-cases", "256")
-    shown = (TRAINING / "README.md").read_text(encoding="utf-8")
-    shown = shown.split("```text\n")[1].split("```")[0]
-    assert shown.strip() in output

@@ -150,6 +150,18 @@ def test_the_manifest_of_its_page_holds(tmp_path):
     assert "2 passed" in ran.stdout, ran.stdout
 
 
+def test_the_manifest_with_classes_and_objects_holds(tmp_path):
+    pytest.importorskip("torch")
+    text = (PAGES / "manifest.md").read_text(encoding="utf-8")
+    (tmp_path / "shakedown.yaml").write_text(text.split("```yaml\n")[2].split("```")[0])
+    [(_, block)] = blocks("manifest.md")
+    (tmp_path / "trainer.py").write_text(block)
+    command = [os.environ["SHAKEDOWN_BIN"], "check"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "2 passed" in ran.stdout, ran.stdout
+
+
 def test_the_batch_of_its_page_is_found_wrong_as_it_shows(tmp_path):
     pytest.importorskip("safetensors")
     torch = pytest.importorskip("torch")

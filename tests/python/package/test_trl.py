@@ -1,4 +1,4 @@
-"""Functions of an installed TRL, tested as in TRL's own test folder: its base class, with workers."""
+"""Functions of an installed TRL, tested as in its own test folder: a base class, workers."""
 
 import os
 import subprocess
