@@ -526,6 +526,8 @@ fn groups_may_be_the_rows_of_a_matrix() {
     assert!(ran.stdout.contains("Filled in: `grpo_advantages` (mine.py:"), "{}", ran.stdout);
     let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
     assert!(written.contains("layout=\"contiguous\""), "{written}");
+    let alias = "from other import grpo_advantages as other_grpo_advantages\n";
+    assert!(written.contains(alias) || !ran.stdout.contains("(other.py"), "{written}");
     if let Some((passes, said)) = pytest(&folder, &[]) {
         assert!(passes, "{said}\n{written}");
     }
@@ -551,7 +553,10 @@ fn add_adds_one_function_and_no_other() {
     }
     for (target, words) in [
         ("src/trainer/group.py:f", "did you mean `src/trainer/groups.py`?"),
-        ("src/trainer/groups.py:advantages", "did you mean `compute_advantages`?"),
+        (
+            "src/trainer/groups.py:advantages",
+            "unknown function `advantages`, expected `compute_advantages`",
+        ),
         ("src/trainer/groups.py", "expected FILE:FUNCTION, found `src/trainer/groups.py`"),
         ("src/trainer/looks.py:plot_advantages", "returned a str for `advantages`"),
         ("src/trainer/classes.py:ModelReward", "requires `model`"),

@@ -140,7 +140,7 @@ enum Verb {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// Write a suite or a manifest, and CI jobs, into a training repository
+    /// Write tests, a suite or a manifest, and CI jobs, into a training repository
     #[cfg(feature = "init")]
     Init(init::Arguments),
     #[cfg(not(feature = "init"))]

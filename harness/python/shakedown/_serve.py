@@ -1483,8 +1483,8 @@ def without_gradients(function):
     for wrapper in unwrapped(function) if torch else ():
         if not getattr(wrapper, "__globals__", {}).get("__name__", "").startswith("torch."):
             continue
-        for cell in wrapper.__closure__ or ():
-            context = getattr(cell.cell_contents, "__self__", cell.cell_contents)
+        for value in inspect.getclosurevars(wrapper).nonlocals.values():
+            context = getattr(value, "__self__", value)
             if isinstance(context, torch.no_grad) or context is torch.no_grad:
                 return "torch.no_grad"
             if isinstance(context, torch.inference_mode) and context.mode:

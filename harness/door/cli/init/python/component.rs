@@ -124,6 +124,23 @@ impl Component {
         Some(self)
     }
 
+    /// The same, where what is imported gets another name.
+    pub(super) fn called(mut self, alias: &str) -> Component {
+        if let Some(code) = &mut self.code {
+            let (wait, call) = match code.call.strip_prefix("await ") {
+                Some(call) => ("await ", call),
+                None => ("", &*code.call),
+            };
+            let renamed = |text: &str| text.replacen(&code.import, alias, 1);
+            let call = format!("{wait}{}", renamed(call));
+            let callee = renamed(&code.callee);
+            code.between = code.between.take().map(|text| text.replace(&code.call, &call));
+            code.import = format!("{} as {alias}", code.import);
+            (code.call, code.callee) = (call, callee);
+        }
+        self
+    }
+
     /// The same, where the function takes groups of equal size as the rows of a matrix.
     pub(super) fn of_matrix(mut self) -> Option<Component> {
         let code = self.code.as_mut()?;

@@ -76,8 +76,8 @@ pub(super) fn plan(dir: &Path, as_manifest: bool, add: Option<&str>) -> Result<P
     Ok(Plan { found: said, files, steps: steps(&filled) })
 }
 
-/// The surest first, which need no adapter; then in the order of the pipeline, and of the files. Of a
-/// class only the first for each contract.
+/// The surest first, which need no adapter; then in the order of the pipeline, and of the files. Of
+/// a class only the first for each contract.
 fn in_order(mut found: Vec<Component>) -> Vec<Component> {
     let mut seen = HashSet::new();
     found.retain(|one| {

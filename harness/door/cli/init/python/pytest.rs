@@ -1,6 +1,6 @@
 //! A Python repository that has pytest: tests around what was found in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::{EXAMPLE, in_order};
 use crate::door::cli::init::Plan;
 use crate::door::cli::init::files::File;
 use crate::door::cli::init::template::fill;
-use crate::value::error::{Error, nearest};
+use crate::value::error::{Error, nearest, unknown};
 
 const TESTS: &str = include_str!("test_contracts.py");
 const FILE: &str = "test_contracts.py";
@@ -29,7 +29,7 @@ pub(super) fn plan(dir: &Path, scan: &Scan, trouble: Option<&str>) -> Plan {
     said.extend(scan.unread.iter().map(|why| format!("Not read: {why}.")));
     let found = in_order(scan.functions.iter().filter_map(component::of).collect());
     let found: Vec<Tried> = found.into_iter().map(|one| tried(dir, one)).collect();
-    let mut tests = Tests::new(dir);
+    let mut tests = Tests::new(dir, "");
     for one in &found {
         said.push(tests.add(one));
     }
@@ -49,8 +49,10 @@ pub(super) fn plan(dir: &Path, scan: &Scan, trouble: Option<&str>) -> Plan {
 pub(super) fn add(dir: &Path, scan: &Scan, target: &str) -> Result<Plan, Error> {
     let component = named(scan, target)?;
     let one = tried(dir, component);
-    let mut tests = Tests::new(dir);
-    let said = tests.add(&one);
+    let path = file(dir);
+    let there = fs::read_to_string(dir.join(&path)).ok();
+    let mut tests = Tests::new(dir, "");
+    let mut said = tests.add(&one);
     if !tests.is_filled {
         let Tried { trial: Trial::Unknown(why) | Trial::Other(why), .. } = one else {
             return Err(Error::new(said));
@@ -58,19 +60,17 @@ pub(super) fn add(dir: &Path, scan: &Scan, target: &str) -> Result<Plan, Error> 
         let what = format!("{target} looks like {}, but: {why}", one.component.contract);
         return Err(Error::new(what));
     }
-    let path = file(dir);
-    let body = tests.body();
-    let there = fs::read_to_string(dir.join(&path)).ok();
     let file = match there {
         Some(there) if there.contains(tests.tests[0].trim_end()) => {
-            File::new(path.clone(), there, body)
+            File::new(path.clone(), there, tests.body())
         }
         Some(there) => {
+            tests = Tests::new(dir, &there);
+            said = tests.add(&one);
             let change = format!("a test of `{}`", one.component.name);
-            let added = tests.added(&there);
-            File { change, ..File::new(path.clone(), added, body) }
+            File { change, ..File::new(path.clone(), tests.added(&there), tests.body()) }
         }
-        None => File::new(path.clone(), tests.text(&path), body),
+        None => File::new(path.clone(), tests.text(&path), tests.body()),
     };
     Ok(Plan { found: vec![said], steps: steps(&path), files: vec![file] })
 }
@@ -88,8 +88,9 @@ pub(super) fn named(scan: &Scan, target: &str) -> Result<Component, Error> {
     }
     let names: Vec<String> = of_file.clone().map(|function| function.path()).collect();
     let Some(function) = of_file.find(|function| function.path() == name) else {
-        let near = nearest(name, names.iter().map(|name| &**name));
-        return Err(Error::new(format!("--add: `{name}` is not in {file}{near}")));
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let what = unknown("function", name, &names);
+        return Err(Error::new(format!("--add: {file}: {what}")));
     };
     component::of(function).ok_or_else(|| {
         let parameters: Vec<&str> = function.parameters.iter().map(|one| &*one.name).collect();
@@ -137,6 +138,8 @@ struct Tests {
     /// Folders that are searched for modules, from the folder of the repository.
     roots: BTreeSet<PathBuf>,
     imports: BTreeSet<String>,
+    /// The modules of what is imported, by its name.
+    modules: BTreeMap<String, String>,
     tests: Vec<String>,
     names: BTreeSet<String>,
     is_filled: bool,
@@ -145,12 +148,23 @@ struct Tests {
 }
 
 impl Tests {
-    fn new(dir: &Path) -> Tests {
+    /// None yet, beside the text of the file.
+    fn new(dir: &Path, there: &str) -> Tests {
+        let imported = there.lines().filter_map(|line| {
+            let (module, name) = line.strip_prefix("from ")?.split_once(" import ")?;
+            let name = name.rsplit(" as ").next().unwrap_or(name);
+            Some((name.to_owned(), module.to_owned()))
+        });
+        let tests = there.lines().filter_map(|line| {
+            let name = line.trim_start_matches("async ").strip_prefix("def ")?;
+            Some(name.split('(').next().unwrap_or(name).to_owned())
+        });
         Tests {
+            modules: imported.collect(),
+            names: tests.collect(),
             roots: BTreeSet::new(),
             imports: BTreeSet::new(),
             tests: Vec::new(),
-            names: BTreeSet::new(),
             is_filled: false,
             has_conftest: dir.join("conftest.py").is_file(),
         }
@@ -159,6 +173,7 @@ impl Tests {
     /// Adds a candidate as a test, or as a comment; says which.
     fn add(&mut self, Tried { component, trial }: &Tried) -> String {
         let looks = component.looks();
+        let component = &self.apart(component);
         let test = component.code.as_ref().and_then(|code| {
             let words = code.words.trim_start_matches('_');
             let mut name = format!("test_{words}");
@@ -190,6 +205,19 @@ impl Tests {
             }
             (_, None) => format!("Also found: {looks}; no import or call by name reaches it."),
         }
+    }
+
+    /// The component, by another name where what it imports has that of another module.
+    fn apart(&mut self, component: &Component) -> Component {
+        let Some(code) = &component.code else { return component.clone() };
+        let taken = |name: &str| self.modules.get(name).is_some_and(|it| *it != code.module);
+        if !taken(&code.import) {
+            self.modules.insert(code.import.clone(), code.module.clone());
+            return component.clone();
+        }
+        let alias = format!("{}_{}", code.module.replace('.', "_"), code.import);
+        self.modules.insert(alias.clone(), code.module.clone());
+        component.clone().called(&alias)
     }
 
     /// The tests alone.
