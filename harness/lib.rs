@@ -105,6 +105,7 @@ pub mod author {
     pub use crate::contract::class::Class;
     pub use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
     pub use crate::contract::cuts::Cuts;
+    pub use crate::contract::cause::{Cause, Found};
     pub use crate::contract::definition::Definition;
     pub use crate::contract::doc::Doc;
     pub use crate::contract::fault::{Fault, Function};

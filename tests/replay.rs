@@ -173,6 +173,42 @@ fn files_of_any_size_and_lines_of_any_number_are_no_trap() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn reports_and_batches_are_read_in_pieces() {
+    const LARGE: usize = 192 << 20;
+    let folder = Folder::new();
+    folder.write(
+        "manifest.yaml",
+        manifest("ours", "builtin:group-advantage/fault/baseline-missing", "{}"),
+    );
+    let check = ["check", "manifest.yaml", "--cases", "8", "--json", "report.json"];
+    assert_eq!(folder.run(&check).code, 1);
+    let mut report = vec![b' '; LARGE];
+    report.extend(fs::read(folder.path("report.json")).unwrap());
+    folder.write("large.json", report);
+    // A list of what the file holds that does not fit what it holds.
+    let header = r#"{"rewards":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+    folder.write("large.st", [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat());
+    let large = fs::OpenOptions::new().write(true).open(folder.path("large.st")).unwrap();
+    large.set_len(LARGE as u64).unwrap();
+    let batch = vec!["check-batch", "--contract", "group-advantage", "large.st"];
+    for (arguments, code) in [(vec!["merge-reports", "large.json"], 1), (batch, 2)] {
+        // Memory for less than the file, besides what is mapped.
+        let limited = std::process::Command::new("sh")
+            .args(["-c", "ulimit -d 131072 && exec \"$0\" \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_shakedown"))
+            .args(&arguments)
+            .current_dir(folder.path(""))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&limited.stderr);
+        assert_eq!(limited.status.code(), Some(code), "{arguments:?}: {said}");
+        let refused = "expected a safetensors file";
+        assert!(code == 1 || said.starts_with(&format!("error: large.st: {refused}")), "{said}");
+    }
+}
+
 #[test]
 fn a_regression_keeps_inside_its_folder() {
     let folder = Folder::new();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use ndarray::ArrayD;
 
+use crate::contract::cause::{Cause, Found};
 use crate::contract::definition::{Definition, Erased};
 use crate::value::error::Error;
 use crate::value::place::{Device, Place};
@@ -140,6 +141,16 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// What it is for whoever reports it: the message, and in what way it failed.
+    pub(crate) fn found(&self) -> Found {
+        let cause = match self {
+            Failure::Raised { message, .. } => Cause::raised(message),
+            Failure::TimedOut { .. } | Failure::Died { .. } => Cause::NoAnswer,
+            Failure::Malformed { .. } => Cause::Malformed,
+        };
+        Found::new(self.to_string(), cause)
+    }
+
     /// The law that it breaks.
     pub fn law(&self) -> &'static str {
         match self {

@@ -209,11 +209,11 @@ where
         let check: Box<AnyCheck> = match check {
             Check::Own(check) => Box::new(move |any| {
                 let mut probe = Probe::of(any);
-                let outcome = told(check(&mut probe), &probe.any);
+                let outcome = told(check(&mut probe), &mut probe.any);
                 (outcome, probe.any.failed)
             }),
             Check::Law(check) => Box::new(move |mut any| {
-                let outcome = told(check(&mut any), &any);
+                let outcome = told(check(&mut any), &mut any);
                 (outcome, any.failed)
             }),
         };
@@ -222,10 +222,10 @@ where
     }
 }
 
-/// An outcome whose message shows the call that it tells of.
-fn told(outcome: Outcome, probe: &AnyProbe<'_>) -> Outcome {
+/// An outcome that has its cause, and whose message shows the call that it tells of.
+fn told(outcome: Outcome, probe: &mut AnyProbe<'_>) -> Outcome {
     outcome.map_err(|stop| match stop {
-        Stop::Broken(message) => Stop::Broken(probe.with_the_call(message)),
+        Stop::Broken(found) => Stop::Broken(probe.told(found)),
         stop => stop,
     })
 }

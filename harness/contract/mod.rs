@@ -1,6 +1,7 @@
 //! Contracts: what a kind of pipeline component takes, gives and must keep.
 
 pub mod blind;
+pub mod cause;
 pub mod class;
 pub mod component;
 pub mod coverage;

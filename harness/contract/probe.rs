@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ndarray::{Array, ArrayD, ArrayRef, ArrayViewD, Dimension, IxDyn};
 
+use crate::contract::cause::{Cause, Found};
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::definition::{AnyDefinition, Definition};
 use crate::contract::options::AnyOptions;
@@ -24,11 +25,18 @@ pub type Outcome = Result<(), Stop>;
 pub enum Stop {
     /// The case is none of those that the invariant speaks about.
     Vacuous,
-    /// The invariant is broken: what was found, both numbers in it.
-    Broken(String),
+    /// The invariant is broken: what was found, both numbers in it, and in what way.
+    Broken(Found),
     /// A call failed. The probe keeps the case and the failure for the laws about totality and
     /// form.
     Failed,
+}
+
+impl Stop {
+    /// Breaks the invariant by a number.
+    pub(crate) fn number(message: String, found: f64) -> Stop {
+        Stop::Broken(Found::new(message, Cause::of_number(found)))
+    }
 }
 
 /// Breaks the invariant with a formatted message.
@@ -36,7 +44,7 @@ pub enum Stop {
 #[macro_export]
 macro_rules! __broken {
     ($($message:tt)+) => {
-        return Err($crate::author::Stop::Broken(format!($($message)+)))
+        return Err($crate::author::Stop::Broken(format!($($message)+).into()))
     };
 }
 #[doc(inline)]
@@ -251,9 +259,39 @@ impl<'a> AnyProbe<'a> {
         Ok(returned)
     }
 
+    /// What was found, with its cause, and below its message the call that it tells of. Where
+    /// nobody said in what way the invariant is broken, the outputs tell.
+    pub(crate) fn told(&mut self, found: Found) -> Found {
+        let Found { message, cause } = found;
+        let cause = cause.or_else(|| Some(self.cause()));
+        Found { message: self.with_the_call(message), cause }
+    }
+
+    /// In what way the outputs of the case are wrong, as a whole: the first number that is not
+    /// finite where the definition is.
+    fn cause(&mut self) -> Cause {
+        let finite = self.given.iter().all(|returned| is_finite(&*returned.output));
+        if finite || self.contract.may_give_nan(&**self.options) {
+            return Cause::Differs;
+        }
+        let expected = self.expected();
+        let is_open = |name: &str, at: &IxDyn| {
+            let field = expected.iter().find(|expected| expected.field == name);
+            let number = field.and_then(|field| field.numbers.get(at));
+            number.is_some_and(|number| !number.value.is_finite())
+        };
+        let fields = self.given.iter().flat_map(|returned| floats(&*returned.output));
+        let wrong = fields.into_iter().find_map(|(name, array)| {
+            let mut numbers = array.indexed_iter();
+            let wrong = numbers.find(|(at, x)| !x.is_finite() && !is_open(name, at));
+            wrong.map(|(_, x)| *x)
+        });
+        Cause::of_number(wrong.unwrap_or(0.0))
+    }
+
     /// A message, and below it the call that it tells of where that is not the one of the case:
     /// the inputs that are others there, and what came back.
-    pub(crate) fn with_the_call(&self, message: String) -> String {
+    fn with_the_call(&self, message: String) -> String {
         let (count, others) = &self.others;
         let Some((case, output)) = others.last() else { return message };
         if *count > FEW_CALLS {
@@ -656,8 +694,9 @@ fn answer<D: Definition<Output: AnyRecord>>(returned: Arc<Returned>) -> Answer<D
 /// The invariant is broken.
 pub fn near(what: impl Display, found: f64, expected: f64, allowed: f64) -> Outcome {
     if apart(found, expected, allowed) {
-        let [found, expected] = pair(found, expected);
-        broken!("{what} is {found}, expected {expected} ± {allowed:.1e}");
+        let [text, expected] = pair(found, expected);
+        let message = format!("{what} is {text}, expected {expected} ± {allowed:.1e}");
+        return Err(Stop::number(message, found));
     }
     Ok(())
 }
@@ -699,8 +738,9 @@ fn all_close<A: Dimension>(
     assert!(found.shape() == expected.shape() && found.shape() == allowed.shape());
     for (((at, found), expected), allowed) in found.indexed_iter().zip(expected).zip(allowed) {
         if apart(*found, *expected, *allowed) {
-            let ([found, expected], at) = (pair(*found, *expected), index(&at));
-            broken!("{what}{at} is {found}, {expectation} {expected} ± {allowed:.1e}");
+            let ([text, expected], at) = (pair(*found, *expected), index(&at));
+            let message = format!("{what}{at} is {text}, {expectation} {expected} ± {allowed:.1e}");
+            return Err(Stop::number(message, *found));
         }
     }
     Ok(())
@@ -794,7 +834,7 @@ mod tests {
 
     fn said(outcome: Outcome) -> String {
         match outcome {
-            Err(Stop::Broken(message)) => message,
+            Err(Stop::Broken(found)) => found.message,
             other => format!("{other:?}"),
         }
     }

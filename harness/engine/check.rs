@@ -12,7 +12,7 @@ use crate::contract::invariant::AnyInvariant;
 use crate::contract::probe::{Memo, Stop};
 use crate::engine::diagnose::Diagnoser;
 use crate::engine::patience::Patience;
-use crate::engine::shrink::{Cause, Shrunk, shrink};
+use crate::engine::shrink::{Shrunk, shrink};
 use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, interrupt, stream};
 use crate::files::case_file::CaseFile;
@@ -385,7 +385,7 @@ fn check_case(
                 let law = checked.iter_mut().find(|progress| progress.invariant.id == law);
                 if let Some(progress) = law.filter(|progress| progress.broken.is_none()) {
                     progress.cases += 1;
-                    progress.broken = Some(Broken { case, found: failure.to_string(), at_case });
+                    progress.broken = Some(Broken { case, found: failure.found(), at_case });
                 }
             }
         }
@@ -448,8 +448,8 @@ fn conclude(
     // What broke in another way on the way to a smallest case, and nowhere else, is a finding too.
     for index in 0..shrunk.len() {
         let Some(other) = shrunk[index].other.take() else { continue };
-        let cause = Cause::of(&other.found);
-        if shrunk.iter().all(|one| Cause::of(&one.found) != cause) {
+        let cause = other.found.cause();
+        if !shrunk.iter().any(|one| one.found.cause().is_like(&cause)) {
             let invariant = shrunk[index].invariant;
             shrunk.push(shrink(subject, invariant, other, place, &mut report.calls));
         }

@@ -33,7 +33,7 @@ pub(crate) fn make(
 ) -> (Finding, CaseFile) {
     let Shrunk { invariant, case, mut found, at_case, tried, .. } = shrunk;
     if let Some(option) = excuse(subject, invariant, &case, place, calls) {
-        found.push_str(&format!("\nthe option `{option}` would excuse it"));
+        found.message.push_str(&format!("\nthe option `{option}` would excuse it"));
     }
     let file = CaseFile {
         contract: subject.contract,
@@ -42,7 +42,7 @@ pub(crate) fn make(
         component: subject.recorded.is_none().then(|| subject.name.clone()),
         recorded: subject.recorded.clone(),
         place: Some(place),
-        why: Some(found.lines().next().unwrap_or("").to_owned()),
+        why: Some(found.message.lines().next().unwrap_or("").to_owned()),
         link: None,
         diagnosis: diagnosis.iter().map(|diagnosis| diagnosis.fault.clone()).collect(),
         behaves: subject.behaves.clone(),
@@ -62,7 +62,7 @@ pub(crate) fn make(
         bug: 0,
         pitfall: invariant.pitfall,
         claim: invariant.doc.claim(),
-        found,
+        found: found.message,
         cases_to_failure: at_case,
         shrink_calls: tried,
         case: json(&*file.case),

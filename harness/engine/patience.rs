@@ -77,3 +77,48 @@ impl fmt::Display for Patience {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(failures: &[Failure]) -> Patience {
+        let mut patience = Patience::default();
+        failures.iter().for_each(|failure| patience.spend(failure));
+        patience
+    }
+
+    #[test]
+    fn each_way_to_cost_time_has_its_limit() {
+        let hung = Failure::TimedOut { limit_ms: 1 };
+        let died = |restart| Failure::Died { how: "exit status 3".to_owned(), restart };
+        let raised = Failure::Raised { message: "E".to_owned(), traceback: String::new() };
+        for (failure, limit) in [(hung, HANGS), (died(false), DEATHS), (died(true), RESTARTS)] {
+            let limit = usize::try_from(limit).unwrap();
+            let patience = after(&vec![failure.clone(); limit - 1]);
+            assert!(!patience.is_over(), "{patience}");
+            let patience = after(&vec![failure; limit]);
+            assert_eq!(patience.why(), Some(Cut::GaveUp), "{patience}");
+            assert!(patience.is_over());
+        }
+        assert!(!after(&vec![raised; 1000]).is_over());
+    }
+
+    #[test]
+    fn what_it_has_borne_is_told() {
+        let hung = Failure::TimedOut { limit_ms: 1 };
+        let died = Failure::Died { how: "exit status 3".to_owned(), restart: false };
+        assert_eq!(after(&[hung.clone()]).to_string(), "hung 1 time");
+        assert_eq!(after(&[died.clone(), died.clone()]).to_string(), "died 2 times");
+        assert_eq!(after(&[hung, died]).to_string(), "hung 1 time and died 1 time");
+    }
+
+    #[test]
+    fn time_is_over_from_its_end_on() {
+        let now = Instant::now();
+        assert_eq!(Patience::until(Some(now)).why(), Some(Cut::Time));
+        let later = now + std::time::Duration::from_secs(3600);
+        assert_eq!(Patience::until(Some(later)).why(), None);
+        assert_eq!(Patience::until(None).why(), None);
+    }
+}

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::contract::cause::Found;
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::cuts::{Cuts, Pair};
 use crate::contract::erased::AnyContract;
@@ -18,7 +19,7 @@ use crate::engine::check::blank_report;
 use crate::engine::cut_down::{fewest, places};
 use crate::engine::diagnose::{self, Diagnoser};
 use crate::engine::finding;
-use crate::engine::shrink::{Cause, Shrunk};
+use crate::engine::shrink::Shrunk;
 use crate::engine::subject::Subject;
 use crate::files::batch::Batch;
 use crate::numeric::tolerance::Tolerance;
@@ -94,7 +95,7 @@ impl Component for Answered {
 enum Verdict {
     Holds,
     Vacuous,
-    Broken(String),
+    Broken(Found),
     NeedsOtherCalls,
 }
 
@@ -210,7 +211,7 @@ impl RecordedBatch<'_> {
     /// Cuts what broke to the fewest rows, compares it with the faults and writes it down.
     fn conclude(
         &self,
-        broken: Vec<(&'static AnyInvariant, String)>,
+        broken: Vec<(&'static AnyInvariant, Found)>,
         corpora: &Path,
         report: &mut ComponentReport,
     ) -> Result<(), Error> {
@@ -226,8 +227,8 @@ impl RecordedBatch<'_> {
         }
         // What broke in another way on the way to the fewest rows, and nowhere else, is a finding.
         for (invariant, rows, found) in others {
-            let cause = Cause::of(&found);
-            if cut.iter().all(|(one, _)| Cause::of(&one.found) != cause) {
+            let cause = found.cause();
+            if !cut.iter().any(|(one, _)| one.found.cause().is_like(&cause)) {
                 let (shrunk, output, _) = self.fewest_rows(invariant, found, Some(&rows));
                 cut.push((shrunk, output));
             }
@@ -280,12 +281,12 @@ impl RecordedBatch<'_> {
     fn fewest_rows(
         &self,
         invariant: &'static AnyInvariant,
-        mut found: String,
+        mut found: Found,
         among: Option<&[usize]>,
-    ) -> (Shrunk, Shared, Option<(Vec<usize>, String)>) {
+    ) -> (Shrunk, Shared, Option<(Vec<usize>, Found)>) {
         let whole = (self.case.clone(), self.output.clone());
         let (mut tried, mut other) = (0, None);
-        let cause = Cause::of(&found);
+        let cause = found.cause();
         let mut smallest = None;
         if let Some((cuts, mut parts)) = self.independent() {
             let count = parts.len();
@@ -303,12 +304,12 @@ impl RecordedBatch<'_> {
                     return Some(false);
                 }
                 match self.verdict(invariant, &case, &output) {
-                    Verdict::Broken(message) if Cause::of(&message) == cause => {
-                        found = message;
+                    Verdict::Broken(again) if again.cause().is_like(&cause) => {
+                        found = again;
                         Some(true)
                     }
-                    Verdict::Broken(message) => {
-                        other.get_or_insert_with(|| (rows.to_vec(), message));
+                    Verdict::Broken(another) => {
+                        other.get_or_insert_with(|| (rows.to_vec(), another));
                         Some(false)
                     }
                     _ => Some(false),
@@ -318,7 +319,7 @@ impl RecordedBatch<'_> {
             if kept.len() < count {
                 smallest = cuts.part(&**self.case, &**self.output, &rows);
                 if rows.len() <= ROWS_NAMED {
-                    found = format!("{found}\nrows {rows:?} of the batch");
+                    found.message.push_str(&format!("\nrows {rows:?} of the batch"));
                 }
             }
         }

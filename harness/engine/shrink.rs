@@ -1,5 +1,6 @@
 //! Shrinking on values: a failing case walks to simpler ones for as long as it fails.
 
+use crate::contract::cause::Found;
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
@@ -65,39 +66,11 @@ const CANDIDATES: u64 = 3000;
 pub(crate) struct Shrunk {
     pub(crate) invariant: &'static AnyInvariant,
     pub(crate) case: Shared,
-    pub(crate) found: String,
+    pub(crate) found: Found,
     pub(crate) at_case: u64,
     pub(crate) tried: u64,
     /// The simplest case on the way that broke the invariant in another way.
     pub(crate) other: Option<Broken>,
-}
-
-/// In what way a case breaks an invariant, as far as the message tells: a smaller case that does it
-/// in another way is a case of another bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// A number is wrong, or a text, or no number at all.
-    Wrong,
-    /// A number is none, or infinite.
-    NotFinite,
-    /// An exception, of any type: what is wrong with one input often raises several.
-    Raised,
-}
-
-impl Cause {
-    /// The cause that a message tells of.
-    pub(crate) fn of(found: &str) -> Cause {
-        let first = found.lines().next().unwrap_or("");
-        if first.starts_with("raised ") {
-            return Cause::Raised;
-        }
-        let given = first.split_once(", expected").map_or(first, |(given, _)| given);
-        let mut words = given.split([' ', ',', ';']);
-        match words.any(|word| ["NaN", "inf", "-inf"].contains(&word)) {
-            true => Cause::NotFinite,
-            false => Cause::Wrong,
-        }
-    }
 }
 
 /// Makes a case that breaks an invariant as small as it gets, in the way in which it does.
@@ -123,7 +96,7 @@ pub(crate) fn shrink_among(
 ) -> Shrunk {
     let options = subject.options.clone();
     let Broken { case, mut found, at_case } = broken;
-    let cause = Cause::of(&found);
+    let cause = found.cause();
     let contract = subject.contract;
     let mut other: Option<(Measure, Broken)> = None;
     let mut tried = 0;
@@ -136,11 +109,11 @@ pub(crate) fn shrink_among(
         let (outcome, failed) = subject.try_case(invariant, candidate, place, calls);
         failed.iter().for_each(|(_, failure)| patience.spend(failure));
         match outcome {
-            Err(Stop::Broken(message)) if Cause::of(&message) != cause => {
+            Err(Stop::Broken(found)) if !found.cause().is_like(&cause) => {
                 let measure = contract.measure(&**candidate);
                 if other.as_ref().is_none_or(|(simplest, _)| measure < *simplest) {
                     let case = Shared::clone(candidate);
-                    other = Some((measure, Broken { case, found: message, at_case }));
+                    other = Some((measure, Broken { case, found, at_case }));
                 }
                 Some(false)
             }
@@ -154,7 +127,7 @@ pub(crate) fn shrink_among(
     let other = other.map(|(_, other)| other);
     let mut case = minimal.case;
     // Of a text that the invariant made itself, a case that holds it tells more than an empty one.
-    let message = first_line(&found).to_owned();
+    let message = first_line(&found.message).to_owned();
     for text in quoted_texts(&message) {
         let Some(telling) = contract.telling(&*case, &text) else { continue };
         let valid = contract.valid(&*telling, &*options, place.dtype).is_ok();
@@ -163,7 +136,7 @@ pub(crate) fn shrink_among(
         }
         tried += 1;
         if let (Err(Stop::Broken(again)), _) = subject.try_case(invariant, &telling, place, calls)
-            && first_line(&again) == message
+            && first_line(&again.message) == message
             && wanted(subject, &telling)
         {
             (case, found) = (telling, again);
@@ -182,6 +155,7 @@ mod tests {
     use ndarray::Array2;
 
     use super::*;
+    use crate::contract::cause::Found;
     use crate::contract::erased;
     use crate::contracts::returns::{Options, Returns, ReturnsCase};
     use crate::contracts::reward_function::RewardFunction;
@@ -216,20 +190,5 @@ mod tests {
         let text = finding.case["completions"][0].as_str().unwrap();
         assert!(!text.is_empty(), "{}", finding.shown);
         assert!(finding.found.starts_with(&crate::value::text::quoted(text)), "{}", finding.found);
-    }
-
-    #[test]
-    fn a_message_tells_its_cause() {
-        for (found, cause) in [
-            ("advantages[0] is 1.5, expected 1 ± 3.6e-6", Cause::Wrong),
-            ("advantages[0] is NaN, expected 0 ± 3.6e-6", Cause::NotFinite),
-            ("group 0 sums to -inf, expected 0 ± 3.6e-6", Cause::NotFinite),
-            ("loss is 0.5, expected NaN ± 3.6e-6", Cause::Wrong),
-            ("answers[0] is \"NaN\", expected \"2\"", Cause::Wrong),
-            ("raised ValueError: 3 rows", Cause::Raised),
-            ("raised IndexError: 3 rows", Cause::Raised),
-        ] {
-            assert_eq!(Cause::of(found), cause, "{found}");
-        }
     }
 }

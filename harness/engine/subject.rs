@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::contract::cause::Found;
 use crate::contract::component::{Call, Component, Failure, Returned};
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::{AnyInvariant, Checked};
@@ -217,6 +218,6 @@ pub fn read_options(contract: &dyn AnyContract, yaml: &str) -> Result<Arc<dyn An
 /// The first case that broke an invariant.
 pub(crate) struct Broken {
     pub(crate) case: Shared,
-    pub(crate) found: String,
+    pub(crate) found: Found,
     pub(crate) at_case: u64,
 }

@@ -43,6 +43,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use memmap2::Mmap;
 use safetensors::Dtype as WireDtype;
 use serde::de::IgnoredAny;
 
@@ -97,34 +98,57 @@ const LARGEST_FILE_BYTES: u64 = 2 << 30;
 /// Longer lists of what a file holds are refused.
 const LARGEST_HEADER_BYTES: u64 = 16 << 20;
 
-/// Reads a batch of the contract `C` from a file. What the file holds is read and looked at before
-/// its numbers are.
+/// Reads a batch of the contract `C` from a file. What the file holds is looked at before its
+/// numbers are; a regular file is never in memory as a whole besides them.
 ///
 /// # Errors
 /// As [`parse`], with the path; or the file is larger than 2 GiB.
 pub fn read(contract: &'static dyn AnyContract, path: &Path) -> Result<Batch, Error> {
     let failed = |error: std::io::Error| Error::io("read", path, &error);
     let mut file = File::open(path).map_err(failed)?;
-    // What is no regular file does not tell its length before it has been read.
-    let length = file.metadata().map_err(failed)?.len();
+    let metadata = file.metadata().map_err(failed)?;
+    let length = metadata.len();
     within("bytes", length, LARGEST_FILE_BYTES).map_err(|error| error.at(path))?;
+    // Nothing cannot be mapped.
+    if metadata.is_file() && length > 0 {
+        let bytes = mapped(&file).map_err(failed)?;
+        let of_header = header(&bytes).map_err(|error| error.at(path))?;
+        let names = &bytes[bytes.len().min(8)..bytes.len().min(8 + of_header.unwrap_or(0))];
+        return check_names(contract, names)
+            .and_then(|()| parse(contract, &bytes))
+            .map_err(|error| error.at(path));
+    }
+    // What is no regular file does not tell its length before it has been read.
     let mut bytes = Vec::new();
     (&mut file).take(8).read_to_end(&mut bytes).map_err(failed)?;
-    if let Ok(header) = <[u8; 8]>::try_from(&*bytes) {
-        let header = u64::from_le_bytes(header);
-        // What is no safetensors file begins with any number.
-        if header <= LARGEST_FILE_BYTES {
-            within("bytes of header", header, LARGEST_HEADER_BYTES)
-                .map_err(|error| error.at(path))?;
-            (&mut file).take(header).read_to_end(&mut bytes).map_err(failed)?;
-            check_names(contract, &bytes[8..]).map_err(|error| error.at(path))?;
-            let left = LARGEST_FILE_BYTES - header;
-            (&mut file).take(left).read_to_end(&mut bytes).map_err(failed)?;
-            within("bytes", bytes.len() as u64, LARGEST_FILE_BYTES)
-                .map_err(|error| error.at(path))?;
-        }
+    if let Some(header) = header(&bytes).map_err(|error| error.at(path))? {
+        (&mut file).take(header as u64).read_to_end(&mut bytes).map_err(failed)?;
+        check_names(contract, &bytes[8..]).map_err(|error| error.at(path))?;
+        let left = LARGEST_FILE_BYTES - header as u64;
+        (&mut file).take(left).read_to_end(&mut bytes).map_err(failed)?;
+        within("bytes", bytes.len() as u64, LARGEST_FILE_BYTES).map_err(|error| error.at(path))?;
     }
     parse(contract, &bytes).map_err(|error| error.at(path))
+}
+
+/// How many bytes the list of what a file holds has, as the file begins; none where it is no
+/// safetensors file, which begins with any number.
+fn header(bytes: &[u8]) -> Result<Option<usize>, Error> {
+    let Some(Ok(first)) = bytes.get(..8).map(<[u8; 8]>::try_from) else { return Ok(None) };
+    let length = u64::from_le_bytes(first);
+    if length > LARGEST_FILE_BYTES {
+        return Ok(None);
+    }
+    within("bytes of header", length, LARGEST_HEADER_BYTES)?;
+    Ok(usize::try_from(length).ok())
+}
+
+/// The memory of a file, of which only what is looked at is read.
+#[expect(unsafe_code, reason = "a file as memory")]
+fn mapped(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: a batch is written once. Others that shorten it meanwhile could end this process,
+    // and nothing of it is kept: the numbers are copied.
+    unsafe { Mmap::map(file) }
 }
 
 fn within(what: &str, found: u64, limit: u64) -> Result<(), Error> {

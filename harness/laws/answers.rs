@@ -3,7 +3,7 @@
 use crate::contract::component::Gradients;
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
+use crate::contract::probe::{AnyProbe, Outcome, Stop};
 use crate::contract::stage::Pitfall;
 
 /// A law about one kind of failure.
@@ -25,7 +25,9 @@ pub(super) fn check(id: &str, probe: &mut AnyProbe<'_>) -> Outcome {
         answered = probe.gradient_output().map(drop);
     }
     match (answered, &probe.failed) {
-        (Err(Stop::Failed), Some((_, failure))) if failure.law() == id => broken!("{failure}"),
+        (Err(Stop::Failed), Some((_, failure))) if failure.law() == id => {
+            Err(Stop::Broken(failure.found()))
+        }
         // A failure of another kind is the business of another law.
         (Err(Stop::Failed), _) => Ok(()),
         (answered, _) => answered,

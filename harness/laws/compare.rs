@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayViewD, CowArray, IxDyn, Slice};
 
 use crate::contract::component::Returned;
-use crate::contract::probe::{AnyProbe, Difference, Outcome, Probe, Stop, broken, difference};
+use crate::contract::probe::{AnyProbe, Difference, Outcome, Probe, Stop, difference};
 use crate::contract::rows::Masked;
 use crate::generate::axes::Axes;
 use crate::value::record::{AnyRecord, floats, index, texts};
@@ -49,9 +49,10 @@ fn unmasked(
         if let Some(Difference { index, left, right, allowed }) =
             difference(&after, &before, &allowed)
         {
-            let [left, right] = pair(left, right);
+            let [text, right] = pair(left, right);
             let allowed = within(probe, name, allowed);
-            broken!("{what} {name}{index} is {left}, before it was {right}{allowed}");
+            let message = format!("{what} {name}{index} is {text}, before it was {right}{allowed}");
+            return Err(Stop::number(message, left));
         }
     }
     Ok(())
@@ -89,14 +90,14 @@ pub(crate) fn rows_difference(
         if let Some(Difference { index, left, right, allowed }) =
             difference(&of_part, &of_whole, &allowed)
         {
-            let [left, right] = pair(left, right);
+            let [text, right] = pair(left, right);
             let allowed = within(probe, name, allowed);
             let at = format!("{name}{index}");
-            return Err(Stop::Broken((told.number)(at, left, right, allowed)));
+            return Err(Stop::number((told.number)(at, text, right, allowed), left));
         }
     }
     match text_difference(axes, whole, part, Some(rows)) {
-        Some((at, both)) => Err(Stop::Broken((told.text)(at, both))),
+        Some((at, both)) => Err(Stop::Broken((told.text)(at, both).into())),
         None => Ok(()),
     }
 }

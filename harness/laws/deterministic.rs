@@ -14,10 +14,11 @@
 //! verl #4708: a mode that one call leaves behind for the next. unsloth-zoo #892: gradients that
 //! were accumulated before.
 
+use crate::contract::cause::{Cause, Found};
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
 use crate::contract::options::AnyOptions;
-use crate::contract::probe::{AnyProbe, Outcome, broken};
+use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
 use crate::contract::stage::Pitfall;
 use crate::value::record::{self, floats, texts};
 use crate::value::text::{number, quoted_or_null};
@@ -40,8 +41,10 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         let at = both.into_iter().find(|((_, a), b)| differ(**a, **b));
         if let Some(((index, a), b)) = at {
             let index = record::index(&index);
+            let cause = Cause::of_number(if a.is_finite() { *b } else { *a });
             let (a, b) = (number(*a), number(*b));
-            broken!("{name}{index} is {a} the first time and {b} the second");
+            let message = format!("{name}{index} is {a} the first time and {b} the second");
+            return Err(Stop::Broken(Found::new(message, cause)));
         }
     }
     for ((name, left), (_, right)) in texts(&*first.output).into_iter().zip(texts(&*second.output))

@@ -21,7 +21,7 @@ use ndarray::IxDyn;
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, broken};
+use crate::contract::probe::{AnyProbe, Outcome, Stop};
 use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::Expected;
 use crate::value::record::{floats, index};
@@ -52,7 +52,8 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         let no_answer = |x: &f64| x.is_nan() && probe.contract.may_give_nan(&**probe.options);
         if let Some((at, x)) = bad.find(|(i, x)| !no_answer(x) && !allowed(i, &expected)) {
             let at = index(&at);
-            broken!("{name}{at} is {}, expected a finite number", number(*x));
+            let message = format!("{name}{at} is {}, expected a finite number", number(*x));
+            return Err(Stop::number(message, *x));
         }
     }
     Ok(())

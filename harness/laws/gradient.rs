@@ -16,6 +16,7 @@
 //! unsloth-zoo #892: a backward that counts twice. unsloth #5230: right loss, gradient exactly 0.
 
 use crate::contract::Contract;
+use crate::contract::cause::{Cause, Found};
 use crate::contract::invariant::Invariant;
 use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
 use crate::contract::stage::Pitfall;
@@ -39,11 +40,11 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     for expected in probe.expected_gradient() {
         detached(probe.tolerance, &returned.no_gradient, &expected)?;
         match given.iter().find(|(name, _)| *name == expected.field) {
-            Some((name, found)) if found.shape() != expected.numbers.shape() => broken!(
-                "{name} has shape {:?}, expected {:?}",
-                found.shape(),
-                expected.numbers.shape()
-            ),
+            Some((name, found)) if found.shape() != expected.numbers.shape() => {
+                let (found, expected) = (found.shape(), expected.numbers.shape());
+                let message = format!("{name} has shape {found:?}, expected {expected:?}");
+                return Err(Stop::Broken(Found::new(message, Cause::Malformed)));
+            }
             Some((name, found)) => oracle::compare(probe.tolerance, name, found, &expected)?,
             None if probe.place.dtype == Dtype::F64
                 && probe.contract.gradient_is_slope(&**probe.options) =>
@@ -88,12 +89,13 @@ fn by_differences(probe: &mut AnyProbe<'_>, expected: &Expected) -> Outcome {
         let smooth = (wide - narrow).abs() <= 1e-3 * size;
         let allowed = 1e-6 * size;
         if smooth && apart(found, number.value, allowed) {
-            broken!(
+            let message = format!(
                 "the derivative by {leaf} at element {element} is {}, expected {} ± {allowed:.1e} \
                  (central differences)",
                 rounded(found),
                 rounded(number.value),
             );
+            return Err(Stop::number(message, found));
         }
     }
     Ok(())

@@ -14,9 +14,10 @@
 //! slime #2114: `kl *= -beta` on the tensor that is logged. OpenRLHF's `log_probs_from_logits`
 //! divides its argument by the temperature in place.
 
+use crate::contract::cause::{Cause, Found};
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, broken};
+use crate::contract::probe::{AnyProbe, Outcome, Stop};
 use crate::contract::stage::Pitfall;
 
 /// The law, for any contract.
@@ -28,12 +29,13 @@ pub fn law<D: Definition>() -> Invariant<D> {
 fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     let returned = probe.output()?;
     if let Some(changed) = returned.changed.first() {
-        match changed.split_once(": ") {
+        let message = match changed.split_once(": ") {
             Some((name, cell)) => {
-                broken!("`{name}` is not the same after the call as before: {cell}")
+                format!("`{name}` is not the same after the call as before: {cell}")
             }
-            None => broken!("`{changed}` is not the same after the call as before"),
-        }
+            None => format!("`{changed}` is not the same after the call as before"),
+        };
+        return Err(Stop::Broken(Found::new(message, Cause::ChangedInput)));
     }
     Ok(())
 }

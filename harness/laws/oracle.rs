@@ -74,8 +74,8 @@ fn compare_flags(
     expected: &Expected,
 ) -> Outcome {
     if let Some((at, found, number)) = first_wrong(tolerance, found, expected) {
-        let [found, expected] = text::pair(found, number.value);
-        broken!("{name}{at} is {found}, expected {expected}");
+        let [text, expected] = text::pair(found, number.value);
+        return Err(Stop::number(format!("{name}{at} is {text}, expected {expected}"), found));
     }
     Ok(())
 }
@@ -89,8 +89,9 @@ pub(crate) fn compare(
 ) -> Outcome {
     if let Some((at, found, number)) = first_wrong(tolerance, found, expected) {
         let bound = tolerance.bound(number, expected.terms);
-        let [found, expected] = text::pair(found, number.value);
-        broken!("{name}{at} is {found}, expected {expected} ± {bound:.1e}");
+        let [text, expected] = text::pair(found, number.value);
+        let message = format!("{name}{at} is {text}, expected {expected} ± {bound:.1e}");
+        return Err(Stop::number(message, found));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! One bug breaks many invariants. A reader wants it once: its smallest case, what it is like, and
 //! in a line which other invariants it breaks.
 
+use crate::contract::cause::Cause;
 use crate::laws::NOT_OF_OUTPUTS;
 use crate::report::{ComponentReport, Diagnosis, Finding};
 
@@ -118,7 +119,7 @@ const OUTPUTS: &str = "outputs";
 pub(crate) fn cause(finding: &Finding) -> String {
     match (finding.diagnosis.first(), &*finding.invariant) {
         (Some(diagnosis), _) => whole(diagnosis).to_owned(),
-        (None, law) if let Some(exception) = exception(&finding.found) => {
+        (None, law) if let Some(exception) = Cause::read(&finding.found).exception() => {
             format!("{law}: {exception}")
         }
         (None, law) if NOT_OF_OUTPUTS.contains(&law) => law.to_owned(),
@@ -154,20 +155,6 @@ pub(crate) fn prominence(invariant: &str) -> u8 {
         "gradient" => 2,
         _ => 3,
     }
-}
-
-/// The exception in `raised ValueError: 3 rows`, without its numbers: `ValueError: 0 rows`.
-pub(crate) fn exception(found: &str) -> Option<String> {
-    let raised = found.strip_prefix("raised ")?.lines().next()?;
-    let mut text = String::new();
-    for c in raised.chars() {
-        match c.is_ascii_digit() {
-            true if text.ends_with('0') => {}
-            true => text.push('0'),
-            false => text.push(c),
-        }
-    }
-    Some(text)
 }
 
 #[cfg(test)]

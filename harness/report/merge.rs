@@ -1,7 +1,7 @@
 //! Several reports as one: the shards of a run, or runs of different components.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -25,42 +25,73 @@ impl Report {
     /// # Errors
     /// It cannot be read, or is no report of this schema.
     pub fn read(path: &Path) -> Result<Report, Error> {
-        let failed = |error: std::io::Error| Error::io("read", path, &error);
-        let mut text = String::new();
+        let failed = |error: io::Error| Error::io("read", path, &error);
         let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        if length <= LARGEST_FILE_BYTES {
-            file.take(LARGEST_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        within(metadata.len()).map_err(|error| error.at(path))?;
+        if metadata.is_file() {
+            return parse(file, path);
         }
-        let length = length.max(text.len() as u64);
-        if length > LARGEST_FILE_BYTES {
-            let why = format!("expected at most {LARGEST_FILE_BYTES} bytes, found {length}");
-            return Err(Error::new(why).at(path));
-        }
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let wrong = |error: serde_json::Error| {
-            let (line, column) = (error.line(), error.column());
-            let why = error.to_string();
-            let why = why.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&why);
-            Error::new(format!("not a report of the schema {SCHEMA}: {why}"))
-                .at(path)
-                .line(line, column)
-        };
-        // A report of another schema is told by its name, not by its first strange key.
-        let named = match serde_json::from_str::<Named>(text) {
-            // A list is read as if its items were the fields.
-            Ok(named) if text.trim_start().starts_with('{') => named,
-            Ok(_) => Named::default(),
-            Err(error) if error.is_data() => Named::default(),
-            Err(error) => return Err(wrong(error)),
-        };
-        if named.schema.as_ref().is_none_or(|schema| schema != SCHEMA) {
-            let found = named.schema.as_ref().map_or("none".to_owned(), Value::to_string);
-            let why = format!("expected a report of the schema {SCHEMA}, found {found}");
-            return Err(Error::new(why).at(path));
-        }
-        serde_json::from_str(text).map_err(wrong)
+        // It is read twice, which a pipe is not.
+        let mut bytes = Vec::new();
+        file.take(LARGEST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+        within(bytes.len() as u64).map_err(|error| error.at(path))?;
+        parse(Cursor::new(bytes), path)
     }
+}
+
+fn within(length: u64) -> Result<(), Error> {
+    if length <= LARGEST_FILE_BYTES {
+        return Ok(());
+    }
+    Err(Error::new(format!("expected at most {LARGEST_FILE_BYTES} bytes, found {length}")))
+}
+
+/// Reads a report from what has one, piece by piece.
+fn parse(mut from: impl Read + Seek, path: &Path) -> Result<Report, Error> {
+    let failed = |error: io::Error| Error::io("read", path, &error);
+    let wrong = |error: serde_json::Error| {
+        if error.is_io() {
+            return failed(error.into());
+        }
+        let (line, column) = (error.line(), error.column());
+        let why = error.to_string();
+        let why = why.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&why);
+        let why = format!("not a report of the schema {SCHEMA}: {why}");
+        Error::new(why).at(path).line(line, column)
+    };
+    // A report of another schema is told by its name, not by its first strange key.
+    let is_object = is_object(text(&mut from).map_err(failed)?).map_err(failed)?;
+    let named = serde_json::from_reader(text(&mut from).map_err(failed)?);
+    let named: Named = match named {
+        // A list is read as if its items were the fields.
+        Ok(named) if is_object => named,
+        Ok(_) => Named::default(),
+        Err(error) if error.is_data() => Named::default(),
+        Err(error) => return Err(wrong(error)),
+    };
+    if named.schema.as_ref().is_none_or(|schema| schema != SCHEMA) {
+        let found = named.schema.as_ref().map_or("none".to_owned(), Value::to_string);
+        let why = format!("expected a report of the schema {SCHEMA}, found {found}");
+        return Err(Error::new(why).at(path));
+    }
+    serde_json::from_reader(text(&mut from).map_err(failed)?).map_err(wrong)
+}
+
+/// The text from its beginning, without a byte-order mark, and no more of it than a report has.
+fn text(from: &mut (impl Read + Seek)) -> io::Result<impl BufRead> {
+    from.rewind()?;
+    let mut text = BufReader::new(from.take(LARGEST_FILE_BYTES));
+    if text.fill_buf()?.starts_with("\u{feff}".as_bytes()) {
+        text.consume("\u{feff}".len());
+    }
+    Ok(text)
+}
+
+/// Whether a text of JSON is an object.
+fn is_object(text: impl BufRead) -> io::Result<bool> {
+    let first = text.bytes().find(|byte| !matches!(byte, Ok(byte) if byte.is_ascii_whitespace()));
+    Ok(first.transpose()? == Some(b'{'))
 }
 
 /// One report of several, each with the file that it was read from.

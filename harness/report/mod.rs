@@ -453,3 +453,108 @@ impl From<ExitCode> for std::process::ExitCode {
         (code as u8).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A component on whose cases one invariant was exercised.
+    fn component(status: Status, cases: u64) -> ComponentReport {
+        let id = "oracle".to_owned();
+        let exercised = InvariantReport { id, status: InvariantStatus::Pass, cases, reason: None };
+        ComponentReport {
+            name: "ours".to_owned(),
+            contract: "returns".to_owned(),
+            stage: Stage::Advantage,
+            place: Place::CPU_F32,
+            location: None,
+            source: None,
+            status,
+            reason: None,
+            cases,
+            planned: cases,
+            unanswered: 0,
+            cut: None,
+            calls: 0,
+            elapsed_ms: 0,
+            times: Times::default(),
+            invariants: vec![exercised],
+            findings: Vec::new(),
+            classes: BTreeMap::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn code(components: Vec<ComponentReport>) -> ExitCode {
+        Report::new(0, None, Instant::now(), components).exit_code()
+    }
+
+    #[test]
+    fn the_worst_of_all_components_is_the_exit_code() {
+        let passes = || component(Status::Pass, 3);
+        let interrupted =
+            || ComponentReport { cut: Some(Cut::Interrupted), ..component(Status::Pass, 3) };
+        let out_of_time = ComponentReport { cut: Some(Cut::Time), ..passes() };
+        let (fails, error) = (component(Status::Fail, 3), component(Status::Error, 0));
+        let skipped = || component(Status::Skipped, 0);
+        assert_eq!(code(vec![passes(), out_of_time]), ExitCode::AllHold);
+        assert_eq!(code(vec![skipped(), passes()]), ExitCode::AllHold);
+        assert_eq!(code(vec![skipped(), skipped()]), ExitCode::NothingChecked);
+        assert_eq!(code(Vec::new()), ExitCode::NothingChecked);
+        assert_eq!(code(vec![passes(), interrupted()]), ExitCode::Interrupted);
+        assert_eq!(code(vec![interrupted(), fails.clone()]), ExitCode::Findings);
+        assert_eq!(code(vec![passes(), fails, error]), ExitCode::CouldNotRun);
+    }
+
+    #[test]
+    fn only_a_shard_may_have_no_component() {
+        let shard: Shard = "3/3".parse().unwrap();
+        let of_shard = |components| Report::new(0, Some(shard), Instant::now(), components);
+        assert_eq!(of_shard(Vec::new()).exit_code(), ExitCode::AllHold);
+        let skipped = vec![component(Status::Skipped, 0)];
+        assert_eq!(of_shard(skipped).exit_code(), ExitCode::NothingChecked);
+    }
+
+    #[test]
+    fn the_extent_counts_what_was_answered_and_says_what_is_missing() {
+        let whole = component(Status::Pass, 12);
+        assert_eq!(whole.extent(), "12 cases");
+        let fewer = ComponentReport { planned: 372, ..whole.clone() };
+        assert_eq!(fewer.extent(), "12 cases");
+        let cut = ComponentReport { cut: Some(Cut::Time), ..fewer };
+        assert_eq!(cut.extent(), "12 of 372 cases (time)");
+        let silent = ComponentReport { unanswered: 5, ..whole.clone() };
+        assert_eq!(silent.extent(), "7 of 12 cases (5 without an answer)");
+        let silent = ComponentReport { unanswered: 12, ..silent };
+        assert_eq!(silent.extent(), "0 of 12 cases (12 without an answer)");
+        let classes: BTreeMap<String, u64> =
+            ["masked", "ties", "other"].map(|class| (class.to_owned(), 0)).into();
+        let warnings = vec![never_reached("ties")];
+        let missed = ComponentReport { classes, warnings, ..whole };
+        assert_eq!(missed.extent(), "12 cases (1 class of input never reached)");
+        let warnings = vec![never_reached("ties"), never_reached("masked")];
+        let missed = ComponentReport { warnings, unanswered: 1, ..missed };
+        let said = "11 of 12 cases (1 without an answer, 2 classes of input never reached)";
+        assert_eq!(missed.extent(), said);
+    }
+
+    #[test]
+    fn what_was_found_under_other_options_is_added() {
+        let mut report = component(Status::Pass, 12);
+        let under = component(Status::Pass, 0);
+        let other = ComponentReport { cases: 4, planned: 5, unanswered: 3, calls: 7, ..under };
+        report.add(ComponentReport { elapsed_ms: 6, ..other }, "gamma: 0.9");
+        let ComponentReport { cases, planned, unanswered, calls, elapsed_ms, .. } = report;
+        assert_eq!((cases, planned, unanswered, calls, elapsed_ms), (16, 17, 3, 7, 6));
+        // What no case exercised there says nothing.
+        let mut vacuous = component(Status::Pass, 0);
+        vacuous.invariants[0].status = InvariantStatus::Vacuous;
+        report.add(vacuous, "gamma: 0.9");
+        assert_eq!(report.invariants[0].status, InvariantStatus::Pass);
+        let mut fails = component(Status::Fail, 2);
+        fails.invariants[0].status = InvariantStatus::Fail;
+        report.add(fails, "gamma: 0.9");
+        assert_eq!(report.invariants[0].status, InvariantStatus::Fail);
+        assert_eq!(report.invariants[0].cases, 14);
+    }
+}

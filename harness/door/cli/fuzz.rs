@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use super::check::stop_when_asked;
 use super::files::ReportFiles;
 use super::{Done, MANIFEST, Places, duration, is_terminal, manifest_here, output, places, whole};
+use crate::contract::cause::Cause as Way;
 use crate::contract::coverage;
 use crate::contract::erased::AnyContract;
 use crate::contracts;
@@ -25,7 +26,6 @@ use crate::door::fuzz::job::{self, Limits};
 use crate::door::fuzz::session::{AtOnePlace, Session, kept, reason};
 use crate::engine::check::blank_report;
 use crate::engine::interrupt;
-use crate::engine::shrink::Cause as Way;
 use crate::engine::subject::Subject;
 use crate::files::atomic::write_atomically;
 use crate::files::case_file::CaseFile;
@@ -34,7 +34,7 @@ use crate::files::manifest::{Declared, Manifest};
 use crate::generate::measure::Measure;
 use crate::host::process;
 use crate::laws::NOT_OF_OUTPUTS;
-use crate::report::bugs::{exception, prominence};
+use crate::report::bugs::prominence;
 use crate::report::{ComponentReport, ExitCode, Finding, InvariantStatus, Report, Status};
 use crate::value::error::{Error, unknown};
 use crate::value::place::{Device, Dtype, Place};
@@ -566,14 +566,15 @@ impl Key {
                 invariant: invariant.to_owned(),
                 place,
                 behaves,
-                finite: Way::of(found) != Way::NotFinite,
+                finite: Way::read(found).is_finite(),
             },
         }
     }
 
     fn of_file(file: &CaseFile) -> Key {
         let found = file.why.as_deref().unwrap_or("");
-        let name = file.diagnosis.first().cloned().or_else(|| exception(found));
+        let exception = || Way::read(found).exception().map(str::to_owned);
+        let name = file.diagnosis.first().cloned().or_else(exception);
         Key::of_invariant(file, file.invariant.as_deref().unwrap_or_default(), name)
     }
 
@@ -613,7 +614,7 @@ impl Key {
 impl Occurrence {
     fn key(&self) -> Key {
         let Finding { invariant, diagnosis, found, .. } = &self.finding;
-        let name = reason(diagnosis, found);
+        let name = reason(diagnosis, &Way::read(found));
         Key::new(invariant, name, found, self.place.to_string(), self.behaves.clone())
     }
 }

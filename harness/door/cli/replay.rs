@@ -130,7 +130,7 @@ pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) ->
     let (mut to, _) = output();
     writeln!(to, "{shown}")?;
     if let Some(other) = shrunk.other {
-        let found = other.found.lines().next().unwrap_or("");
+        let found = other.found.message.lines().next().unwrap_or("");
         writeln!(to, "another way in which it breaks, left alone: {found}")?;
     }
     writeln!(to, "written to {} after {} candidates", written.display(), shrunk.tried)?;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use arbitrary::Unstructured;
 
+use crate::contract::cause::Found;
 use crate::contract::coverage;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::probe::Stop;
@@ -81,7 +82,7 @@ pub(crate) fn input(subject: &mut Subject, places: &[Place], u: &mut Unstructure
                 let law = contract.invariant(failure.law());
                 let law = law.expect("every contract has the universal laws");
                 if !left_out(subject, law.id) {
-                    crash(subject, law, case, failure.to_string(), place)
+                    crash(subject, law, case, failure.found(), place)
                 }
             }
             _ => {}
@@ -94,7 +95,7 @@ fn crash(
     subject: &mut Subject,
     invariant: &'static AnyInvariant,
     case: Shared,
-    found: String,
+    found: Found,
     place: Place,
 ) -> ! {
     let broken = Broken { case, found, at_case: 1 };
@@ -106,7 +107,7 @@ fn crash(
         component: Some(subject.name.clone()),
         recorded: None,
         place: Some(place),
-        why: Some(found.lines().next().unwrap_or("").to_owned()),
+        why: Some(found.message.lines().next().unwrap_or("").to_owned()),
         link: None,
         diagnosis: Vec::new(),
         behaves: None,

@@ -9,6 +9,7 @@ use std::time::Instant;
 use arbitrary::Unstructured;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::cause::{Cause, Found};
 use crate::contract::component::Failure;
 use crate::contract::coverage;
 use crate::contract::erased::AnyContract;
@@ -18,14 +19,14 @@ use crate::contract::probe::{Memo, Stop};
 use crate::engine::check::{Progress, begin, first_cases, nothing_checked};
 use crate::engine::diagnose::{Diagnoser, behaviour};
 use crate::engine::patience::Patience;
-use crate::engine::shrink::{Cause, shrink_among};
+use crate::engine::shrink::shrink_among;
 use crate::engine::subject::{Broken, Budget, Subject};
 use crate::engine::{finding, stream};
 use crate::files::case_file::CaseFile;
 use crate::files::corpora::{found_folder, yaml_files};
 use crate::files::journal::Journal;
 use crate::generate::measure::Measure;
-use crate::report::bugs::{cause, exception};
+use crate::report::bugs::cause;
 use crate::report::{
     ComponentReport, Cut, Diagnosis, Finding, InvariantReport, InvariantStatus, Status,
 };
@@ -67,6 +68,8 @@ struct AtPlace {
 /// One bug as one invariant sees it, with what is known about why it breaks.
 struct Bug {
     invariant: &'static str,
+    /// In what way it breaks it.
+    way: Cause,
     finding: Finding,
     case: Shared,
     measure: Measure,
@@ -218,7 +221,7 @@ impl Session {
         self.subject.component.journal = at.journal.take();
         coverage::follow_next();
         let mut memo = Memo::default();
-        let mut broken: Vec<(&'static AnyInvariant, Shared, String)> = Vec::new();
+        let mut broken: Vec<(&'static AnyInvariant, Shared, Found)> = Vec::new();
         for progress in &mut at.checked {
             if self.patience.is_over() {
                 break;
@@ -251,7 +254,7 @@ impl Session {
                     let law = self.subject.contract.invariant(failure.law());
                     // Relations fail for the same reason as the law; one is enough.
                     let law = law.filter(|law| !broken.iter().any(|(one, ..)| one.id == law.id));
-                    broken.extend(law.map(|law| (law, case, failure.to_string())));
+                    broken.extend(law.map(|law| (law, case, failure.found())));
                 }
                 _ => {}
             }
@@ -336,8 +339,9 @@ impl Session {
         let diagnosis = diagnoser.faults(&shrunk);
         let (classes, _) = diagnoser.classes(subject, &shrunk, &mut Patience::default(), calls);
         let (case, measure) = (Shared::clone(&shrunk.case), contract.measure(&*shrunk.case));
-        let why = reason(&diagnosis, &shrunk.found);
-        let known = of_invariant.into_iter().find(|bug| bug.is_why(&why, &shrunk.found));
+        let way = shrunk.found.cause();
+        let why = reason(&diagnosis, &way);
+        let known = of_invariant.into_iter().find(|bug| bug.is_why(&why, &way));
         let mut met = 1;
         if let Some(bug) = known {
             bug.met += 1;
@@ -359,9 +363,10 @@ impl Session {
             finding::make(subject, shrunk, at.place, classes, diagnosis, calls);
         (finding.case_file, finding.replay) = finding::keep(subject, &file);
         subject.behaves = None;
-        let why = reason(&finding.diagnosis, &finding.found);
-        at.bugs.retain(|bug| bug.invariant != invariant.id || !bug.is_why(&why, &finding.found));
-        at.bugs.push(Bug { invariant: invariant.id, finding, case, measure, diagnoser, met });
+        let why = reason(&finding.diagnosis, &way);
+        at.bugs.retain(|bug| bug.invariant != invariant.id || !bug.is_why(&why, &way));
+        let invariant = invariant.id;
+        at.bugs.push(Bug { invariant, way, finding, case, measure, diagnoser, met });
         Ok(other)
     }
 
@@ -433,9 +438,9 @@ pub(crate) struct AtOnePlace {
 
 impl Bug {
     /// Whether it breaks for this reason; where there is none, in the same way.
-    fn is_why(&self, why: &Option<String>, found: &str) -> bool {
-        let Finding { diagnosis, found: own, .. } = &self.finding;
-        reason(diagnosis, own) == *why && (why.is_some() || Cause::of(own) == Cause::of(found))
+    fn is_why(&self, why: &Option<String>, way: &Cause) -> bool {
+        let own = reason(&self.finding.diagnosis, &self.way);
+        own == *why && (why.is_some() || self.way.is_like(way))
     }
 }
 
@@ -464,9 +469,9 @@ pub(crate) fn kept(
 
 /// Why an invariant breaks, as far as it is known: the first fault of the diagnosis, else the
 /// exception.
-pub(crate) fn reason(diagnosis: &[Diagnosis], found: &str) -> Option<String> {
+pub(crate) fn reason(diagnosis: &[Diagnosis], way: &Cause) -> Option<String> {
     let fault = diagnosis.first().map(|diagnosis| diagnosis.fault.clone());
-    fault.or_else(|| exception(found))
+    fault.or_else(|| way.exception().map(str::to_owned))
 }
 
 /// What is said of an invariant that is declared to fail, and holds.
