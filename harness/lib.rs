@@ -102,10 +102,10 @@ pub use value::place;
 /// What those need who write a contract: see [`own_contract`].
 pub mod author {
     pub use crate::contract::blind::Blind;
+    pub use crate::contract::cause::{Cause, Found};
     pub use crate::contract::class::Class;
     pub use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
     pub use crate::contract::cuts::Cuts;
-    pub use crate::contract::cause::{Cause, Found};
     pub use crate::contract::definition::Definition;
     pub use crate::contract::doc::Doc;
     pub use crate::contract::fault::{Fault, Function};

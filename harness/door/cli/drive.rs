@@ -111,11 +111,8 @@ fn check() -> Result<Report, Refusal> {
     if let Some(time) = job.fuzz_ms {
         return Err(fuzz(&job, subject, declared, Duration::from_millis(time)).into());
     }
-    let budget = Budget {
-        cases: job.cases,
-        seed: job.seed,
-        time: job.time_ms.map(Duration::from_millis),
-    };
+    let budget =
+        Budget { cases: job.cases, seed: job.seed, time: job.time_ms.map(Duration::from_millis) };
     let mut reports = Vec::new();
     for place in declared.places(None) {
         let mut report = match &job.case {

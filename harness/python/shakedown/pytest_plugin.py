@@ -65,7 +65,8 @@ class Mine:
         try:
             return kind(text)
         except ValueError:
-            raise pytest.UsageError(f"shakedown_{name}: expected a number, found `{text}`") from None
+            why = f"expected a number, found `{text}`"
+            raise pytest.UsageError(f"shakedown_{name}: {why}") from None
 
     def surround(self, item, drive):
         """Tells a check where it runs."""
@@ -242,7 +243,8 @@ class Component(pytest.Item):
             path = os.path.join(folder, "report.json")
             command = [_command.find(), "check", str(self.path), "--json", path]
             command += [f"--component={self.component['name']}", f"--places={self.place}"]
-            command += [f"--{name}={settings[name]}" for name in ("cases", "seed") if name in settings]
+            for name in ("cases", "seed"):
+                command += [f"--{name}={settings[name]}"] if name in settings else []
             environment = {n: v for n, v in os.environ.items() if n != "SHAKEDOWN_PLACES"}
             ran = subprocess.run(command, capture_output=True, text=True, env=environment)
             if not os.path.exists(path):

@@ -298,8 +298,9 @@ def test_cases_are_those_of_the_contract_as_arrays():
 @pytest.mark.parametrize("name", [c.id for c in shakedown._contracts.BY_ID.values()])
 def test_every_contract_has_cases(name):
     pytest.importorskip("numpy")
-    found = shakedown.contract(name).settings(arrays="numpy").cases(4)
-    assert len(found) > 10 and all(set(case) <= set(shakedown.contract(name).inputs) for case in found)
+    contract = shakedown.contract(name).settings(arrays="numpy")
+    found = contract.cases(4)
+    assert len(found) > 10 and all(set(case) <= set(contract.inputs) for case in found)
 
 
 def test_hypothesis_finds_with_these_cases_and_shows_the_simplest():

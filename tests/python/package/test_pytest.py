@@ -140,7 +140,11 @@ def test_what_a_component_raises_is_shown_at_its_own_line(repository):
     result = repository(RAISES).runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["rewards = tensor([[]0., 0., 0.[]]), *", '>*raise KeyError("too many")', "*does-not-raise*"]
+        [
+            "rewards = tensor([[]0., 0., 0.[]]), *",
+            '>*raise KeyError("too many")',
+            "*does-not-raise*",
+        ]
     )
 
 
