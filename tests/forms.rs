@@ -286,7 +286,8 @@ fn a_stub_stands_for_a_module_that_is_not_there_until_it_is_called() {
          from no_server.client import Client\n\
          from trainer import advantages\n\n\n\
          class Mine(LLM):\n    pass\n\n\n\
-         def right(rewards, groups, engine: Optional[LLM] = None, other: Params | None = None):\n    \
+         def right(rewards, groups, engine: Optional[LLM] = None, \
+         other: Params | None = None):\n    \
          assert not isinstance(rewards, LLM) and is_there.value == 1e-4\n    \
          return advantages(rewards, groups, is_there.value)\n\n\n\
          def calls(rewards, groups):\n    return sampling.Sampler.make(rewards)\n\n\n\
