@@ -155,7 +155,6 @@ mod tests {
     use ndarray::Array2;
 
     use super::*;
-    use crate::contract::cause::Found;
     use crate::contract::erased;
     use crate::contracts::returns::{Options, Returns, ReturnsCase};
     use crate::contracts::reward_function::RewardFunction;
