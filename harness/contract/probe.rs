@@ -866,6 +866,22 @@ mod tests {
     }
 
     #[test]
+    fn the_number_tells_the_cause_and_not_the_words_around_it() {
+        let cause = |outcome| match outcome {
+            Err(Stop::Broken(found)) => Found::cause(&found),
+            other => panic!("{other:?}"),
+        };
+        let what = "raised NaN by inf, loss";
+        assert_eq!(cause(near(what, 2.0, 1.0, 0.5)), Cause::Differs);
+        assert_eq!(cause(near("loss", f64::NAN, 1.0, 0.5)), Cause::NotANumber);
+        assert_eq!(cause(near("loss", f64::NEG_INFINITY, 1.0, 0.5)), Cause::Infinite);
+        let [found, expected, allowed] = [f64::INFINITY, f64::NAN, 0.5].map(arr0);
+        assert_eq!(cause(unchanged(what, &found, &expected, &allowed)), Cause::Infinite);
+        let (expected, allowed) = (arr0(f64::NAN), arr0(0.5));
+        assert_eq!(cause(close(what, &arr0(2.0), &expected, &allowed)), Cause::Differs);
+    }
+
+    #[test]
     fn numbers_that_are_not_checked_may_be_anything() {
         let (found, expected) = (arr2(&[[1.0, 2.0]]), arr2(&[[0.0, 2.0]]));
         let allowed = || ArrayD::zeros(vec![1, 2]);
