@@ -234,13 +234,13 @@ fn run_over(
     report.times.cases_ms = milliseconds(begun);
     conclude(subject, checked, place, budget, &mut report);
     subject.component.journal = None;
-    if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
-        report.status = Status::Skipped;
-        report.reason = Some(nothing_checked(&report.invariants));
-    } else if report.status == Status::Pass && report.unanswered == report.cases {
+    if report.status == Status::Pass && report.cases > 0 && report.unanswered == report.cases {
         report.status = Status::Error;
         let why = failed_with.map_or_else(String::new, |failure| format!(": {failure}"));
         report.reason = Some(format!("no call gave an output on {}{why}", report.extent()));
+    } else if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
+        report.status = Status::Skipped;
+        report.reason = Some(nothing_checked(&report.invariants));
     }
     report.elapsed_ms = milliseconds(started);
     Ok(report)

@@ -240,5 +240,5 @@ fn examples(job: &Job, declared: &Declared) -> Result<Vec<Shared>, Error> {
 fn plain(error: &Error) -> Error {
     let text = error.to_string();
     let rest = text.strip_prefix("component `").and_then(|rest| rest.split_once("`: "));
-    Error::new(rest.map_or(&*text, |(_, rest)| rest))
+    Error::new(rest.map_or(&*text, |(_, rest)| rest).replace("components[0].", ""))
 }

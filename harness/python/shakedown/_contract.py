@@ -110,6 +110,7 @@ class Contract:
                 raise UsageError(f"{self.id}: settings: `{name}` is an option: {how}")
             if name not in SETTINGS:
                 raise UsageError(f"{self.id}: settings: {unknown('key', name, list(SETTINGS))}")
+            check_kind(f"{self.id}: settings: {name}", SETTINGS[name], settings[name])
         other = copy.copy(self)
         other._settings = {**self._settings, **settings}
         return other
@@ -207,6 +208,22 @@ def check(function: typing.Callable[..., object], contract_: Contract | str, **s
     __tracebackhide__ = True
     chosen = contract(contract_) if isinstance(contract_, str) else contract_
     return chosen.settings(**settings).check(function)
+
+
+def check_kind(where, default, given):
+    """Refuses a value that is not of the kind of the default."""
+    if isinstance(default, list) or where.endswith("places"):
+        kind, is_right = "a list", isinstance(given, (list, tuple))
+    elif isinstance(default, dict):
+        kind, is_right = "a dict", isinstance(given, dict)
+    elif isinstance(default, (bool, int)):
+        kind, is_right = type(default).__name__, isinstance(given, type(default))
+    elif isinstance(default, float):
+        kind, is_right = "a number", given is None or isinstance(given, (int, float))
+    else:
+        return
+    if not is_right:
+        raise UsageError(f"{where}: expected {kind}, found {given!r}")
 
 
 def unknown(kind, name, known):

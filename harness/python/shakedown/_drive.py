@@ -99,7 +99,8 @@ def check(contract, function):
             try:
                 report = _report.parsed(engine.run(job, served), served.finals)
             except UsageError as error:
-                raise UsageError(f"{contract.id}: {error}") from None
+                why = str(error).replace("args: ", "names: ", 1)  # as manifests call them
+                raise UsageError(f"{contract.id}: {why}") from None
     report.add_warnings(served.warnings)
     here.tell(report)
     return report
@@ -274,6 +275,9 @@ class Host:
 
     def __exit__(self, *_):
         self.alarm.__exit__()
+        if self.alarm.was_taken:
+            what = "the component sets alarms of its own: a call that does has no time limit of ours"
+            self.warnings.append(what)
 
     def load(self, header):
         """The reply to `load`."""
@@ -338,7 +342,7 @@ class Alarm:
         self.seconds = seconds
         is_main = threading.current_thread() is threading.main_thread()
         self.is_possible = is_main and hasattr(signal, "setitimer")
-        self.is_armed = False
+        self.is_armed = self.was_taken = False
 
     def __enter__(self):
         if not self.is_possible:
@@ -367,6 +371,7 @@ class Alarm:
             return
         self.is_armed = True
         if getsignal(signal.SIGALRM) != self.rings:  # the component has set its own
+            self.was_taken = True
             signal.signal(signal.SIGALRM, self.rings)
         left = min(self.seconds, max(self.theirs_at - time.monotonic(), 1e-6))
         # Again and again, as the first one may fall into a bare `except`.

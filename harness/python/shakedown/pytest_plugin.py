@@ -68,13 +68,20 @@ class Mine:
             why = f"expected a number, found `{text}`"
             raise pytest.UsageError(f"shakedown_{name}: {why}") from None
 
+    def from_here(self, item):
+        """The test as it is named in the folder that pytest was called in."""
+        import os
+
+        _, separator, name = item.nodeid.partition("::")
+        return os.path.relpath(item.path, self.config.invocation_params.dir) + separator + name
+
     def surround(self, item, drive):
         """Tells a check where it runs."""
         here = drive.here
         here.folder, here.name = self.folder, item.nodeid
         here.corpora = self.config.getini("shakedown_corpora")
         here.overrides, here.defaults = self.overrides, self.defaults
-        here.replay = f"pytest {quoted(item.nodeid)} --shakedown-case {{file}}"
+        here.replay = f"pytest {quoted(self.from_here(item))} --shakedown-case {{file}}"
         here.case, here.fuzz = self.case, self.fuzz
         outcomes = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
         here.passes_on = outcomes
@@ -335,8 +342,8 @@ def show_error(item, error, report):
     from ._report import Skipped
 
     if isinstance(error, Broken):
-        raised = [finding.error for finding in error.report.findings[:1]]
-        if raised == [None]:  # else the traceback ends in the user's own line, and in this text
+        raised = any(finding.error for finding in error.report.findings[:1])
+        if not raised:  # else the traceback ends in the user's own line, and in this text
             report.longrepr = error.report.text.strip("\n")
     elif isinstance(error, Skipped):
         report.outcome = "skipped"

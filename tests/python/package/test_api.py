@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import random
+import signal
 import subprocess
 
 import pytest
@@ -234,12 +235,24 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
     assert message(lambda: contract.settings(epsilon=3)) == (
         "group-advantage: settings: `epsilon` is an option: shakedown.GroupAdvantage(epsilon=…)"
     )
+    kinds = [
+        ("places", "cpu/f32", "a list"),
+        ("only", "oracle", "a list"),
+        ("cases", "many", "int"),
+        ("names", ["x"], "a dict"),
+        ("timeout", "soon", "a number"),
+    ]
+    for name, value, kind in kinds:
+        expected = f"group-advantage: settings: {name}: expected {kind}, found {value!r}"
+        assert message(lambda: contract.settings(**{name: value})) == expected
     wrong = shakedown.GroupAdvantage(scale="sd").settings(arrays="list")
     assert message(lambda: wrong.check(right)).startswith(
         "group-advantage: options.scale: unknown value `sd`, expected one of `std`"
     )
     wrong = contract.settings(only=["oracles"])
     assert "did you mean `oracle`?" in message(lambda: wrong.check(right))
+    silent = contract.settings(only=["zero-sum"])
+    assert "no call gave an output" in message(lambda: silent.check(lambda rewards, groups: None))
     wrong = contract.settings(names={"reward": "x"})
     assert "did you mean `rewards`?" in message(lambda: wrong.check(right))
     wrong = contract.settings(names={"rewards": "reward"})
@@ -253,6 +266,15 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
 def test_a_parameter_that_is_nothing_is_an_error(contract):
     with pytest.raises(shakedown.UsageError, match="requires `reward` .did you mean `rewards`"):
         contract.check(lambda reward, groups: [])
+
+
+def test_a_component_with_alarms_of_its_own_is_warned_of(contract):
+    def alarmed(rewards, groups, epsilon):
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        return right(rewards, groups, epsilon)
+
+    report = contract.check(alarmed)
+    assert any("sets alarms of its own" in warning for warning in report.warnings)
 
 
 def test_none_is_said_to_be_none(contract):

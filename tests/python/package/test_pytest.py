@@ -321,3 +321,28 @@ def test_a_signature_gives_its_own_names(repository):
     result = repository(tests).runpytest("--shakedown-cases", "32")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*did you mean `answer`?"])
+
+
+def test_a_known_bug_that_is_mended_is_told(repository):
+    tests = """
+        KNOWN = {"zero-sum": "to be mended"}
+
+        @shakedown.contract("group-advantage", scale="std", epsilon=1e-4).settings(known=KNOWN)
+        def test_advantages(rewards, groups):
+            return trainer.advantages(rewards, groups)
+    """
+    result = repository(tests).runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*zero-sum*", "*known*"])
+    result.stdout.no_fnmatch_line("*traceback entries are hidden*")
+
+
+def test_the_command_to_replay_holds_in_the_folder_that_pytest_was_called_in(repository):
+    folder = repository(PLAIN, epsilon=1.0)
+    inside = folder.mkdir("inside")
+    for name in ["test_trainer.py", "trainer.py", "conftest.py"]:
+        (folder.path / name).rename(inside / name)
+    (inside / "pytest.ini").write_text("[pytest]\n")
+    result = folder.runpytest("inside")
+    said = "*replay     pytest inside/test_trainer.py::test_advantages --shakedown-case inside/*"
+    result.stdout.fnmatch_lines([said])
