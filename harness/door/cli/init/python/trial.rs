@@ -25,6 +25,9 @@ pub(super) enum Trial {
     Other(String),
 }
 
+/// The file of a candidate.
+const CANDIDATE: &str = "shakedown_candidate.py";
+
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Takes out the options that the contract refuses, and gives those in force.
@@ -60,7 +63,7 @@ fn tried(dir: &Path, component: &Component, options: &Arc<dyn AnyOptions>) -> Re
     let own = Folder::new().map_err(|error| unknown(error.to_string()))?;
     let target = match component.candidate() {
         Some(text) => {
-            let file = own.0.join("shakedown_candidate.py");
+            let file = own.0.join(CANDIDATE);
             fs::write(&file, text).map_err(|error| unknown(error.to_string()))?;
             format!("python:{}:candidate", file.display())
         }
@@ -128,8 +131,10 @@ fn same_shapes(found: &Shared, expected: &Shared) -> Result<(), String> {
     Ok(())
 }
 
+/// The first line, without the file of the candidate.
 fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+    let line = text.lines().next().unwrap_or_default();
+    line.rsplit_once(&format!("{CANDIDATE} ")).map_or(line, |(_, why)| why).to_owned()
 }
 
 /// A folder for one candidate, which goes with the value.
