@@ -23,6 +23,7 @@ SETTINGS = {
     "arrays": None,
     "signature": "by-name",
     "answer_columns": [],
+    "columns": {},
     "names": {},
     "examples": [],
     "timeout": 10.0,
@@ -97,6 +98,7 @@ class Contract:
                                     can be imported, else numpy, else lists
         signature: "by-name" | "trl" | "trl-chat" | "verl"   of a reward function
         answer_columns: list[str]   the columns with the gold answers, under `trl` and `trl-chat`
+        columns: dict               under the same, other columns: `"answers"`, `"prompts"` or a value
         names: dict[str, str]       an input or option -> the function's own name for it
         examples: list[dict]        cases to begin with, values by the name of the input
         timeout: float | None = 10  seconds that a call may take
@@ -161,7 +163,8 @@ class Contract:
             return own
         from . import _serve
 
-        return _serve.names_given(signature, self._settings.get("answer_columns", []), own)
+        columns = [*self._settings.get("answer_columns", []), *self._settings.get("columns", {})]
+        return _serve.names_given(signature, columns, own)
 
     def __call__(self, function: typing.Callable[..., object]) -> typing.Callable[..., None]:
         """Makes a test of a function."""

@@ -67,6 +67,8 @@ def check(contract, function):
     }
     if settings["answer_columns"]:
         component["answer_columns"] = list(settings["answer_columns"])
+    if settings["columns"]:
+        component["columns"] = settings["columns"]
     if settings["names"]:
         component["args"] = settings["names"]
     folder = os.path.relpath(here.folder or os.getcwd())

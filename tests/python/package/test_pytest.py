@@ -308,8 +308,9 @@ def test_a_signature_gives_its_own_names(repository):
     tests = """
         CHAT = shakedown.RewardFunction(judges="correctness").settings(signature="trl-chat")
 
-        @CHAT
-        def test_reward(completions, answer):
+        @CHAT.settings(columns={"difficulty": 3})
+        def test_reward(completions, answer, difficulty):
+            assert difficulty == [3] * len(completions)
             texts = [completion[0]["content"] for completion in completions]
             said = [text.rpartition("<answer>")[2].partition("</answer>")[0] for text in texts]
             return [float(one.strip() == gold.strip() != "") for one, gold in zip(said, answer)]
