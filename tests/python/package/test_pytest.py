@@ -283,14 +283,18 @@ def test_the_plugin_alone_loads_neither_torch_nor_json():
 def test_a_search_is_guided_by_what_the_component_does(repository):
     tests = """
         def hidden(rewards, groups):
-            out = trainer.advantages(rewards, groups)
+            members = {}
+            for reward, group in zip(rewards, groups):
+                members.setdefault(group, []).append(reward)
+            means = {group: sum(some) / len(some) for group, some in members.items()}
+            out = [reward - means[group] for reward, group in zip(rewards, groups)]
             if len(rewards) == 5:
                 if groups[0] == groups[4] != groups[2]:
                     if rewards[1] == rewards[3] != rewards[0]:
                         out[0] += 1
             return out
 
-        @shakedown.contract("group-advantage", scale="std", epsilon=1e-4)
+        @shakedown.contract("group-advantage", scale="none").settings(arrays="list")
         def test_hidden(rewards, groups):
             return hidden(rewards, groups)
     """
