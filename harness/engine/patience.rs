@@ -108,7 +108,7 @@ mod tests {
     fn what_it_has_borne_is_told() {
         let hung = Failure::TimedOut { limit_ms: 1 };
         let died = Failure::Died { how: "exit status 3".to_owned(), restart: false };
-        assert_eq!(after(&[hung.clone()]).to_string(), "hung 1 time");
+        assert_eq!(after(std::slice::from_ref(&hung)).to_string(), "hung 1 time");
         assert_eq!(after(&[died.clone(), died.clone()]).to_string(), "died 2 times");
         assert_eq!(after(&[hung, died]).to_string(), "hung 1 time and died 1 time");
     }
