@@ -485,6 +485,27 @@ mod tests {
         }
     }
 
+    fn finding(found: &str) -> Finding {
+        Finding {
+            invariant: "oracle".to_owned(),
+            bug: 0,
+            pitfall: Pitfall::Configuration,
+            claim: String::new(),
+            found: found.to_owned(),
+            cases_to_failure: 1,
+            shrink_calls: 0,
+            case: Json::Null,
+            output: None,
+            expected: Json::Null,
+            shown: String::new(),
+            case_file: None,
+            replay: String::new(),
+            classes: Classes::default(),
+            diagnosis: Vec::new(),
+            region: None,
+        }
+    }
+
     fn code(components: Vec<ComponentReport>) -> ExitCode {
         Report::new(0, None, Instant::now(), components).exit_code()
     }
@@ -553,7 +574,10 @@ mod tests {
         assert_eq!(report.invariants[0].status, InvariantStatus::Pass);
         let mut fails = component(Status::Fail, 2);
         fails.invariants[0].status = InvariantStatus::Fail;
+        fails.findings.push(finding("loss is 2, expected 1"));
         report.add(fails, "gamma: 0.9");
+        assert_eq!(report.status, Status::Fail);
+        assert_eq!(report.findings[0].found, "under `gamma: 0.9`: loss is 2, expected 1");
         assert_eq!(report.invariants[0].status, InvariantStatus::Fail);
         assert_eq!(report.invariants[0].cases, 14);
     }
