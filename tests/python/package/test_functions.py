@@ -126,7 +126,10 @@ def test_everything_that_can_be_called_is_called(contract, kind, isolate):
     assert contract.check(RIGHT[kind]())
 
 
-@pytest.mark.parametrize("wrong", [Trainer(1.0), Trainer(1.0).awaited, Module(1.0)], ids=repr)
+WRONG = {"object": Trainer(1.0), "async method": Trainer(1.0).awaited, "module": Module(1.0)}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
 def test_what_is_wrong_with_it_is_found_and_its_line_is_known(contract, wrong):
     report = contract.report(wrong)
     assert report.status == "fail" and "zero-sum" in str([one.invariant for one in report.findings])
