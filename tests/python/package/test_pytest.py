@@ -290,8 +290,7 @@ def test_a_search_is_guided_by_what_the_component_does(repository):
             out = [reward - means[group] for reward, group in zip(rewards, groups)]
             if len(rewards) == 5:
                 if groups[0] == groups[4] != groups[2]:
-                    if rewards[1] == rewards[3] != rewards[0]:
-                        out[0] += 1
+                    out[0] += 1
             return out
 
         @shakedown.contract("group-advantage", scale="none").settings(arrays="list")
@@ -299,11 +298,14 @@ def test_a_search_is_guided_by_what_the_component_does(repository):
             return hidden(rewards, groups)
     """
     folder = repository(tests)
-    folder.runpytest("--shakedown-cases", "32").assert_outcomes(passed=1)
-    result = folder.runpytest("--shakedown-fuzz", "20s")
+    result = folder.runpytest("--shakedown-fuzz", "10s", "--shakedown-report", "report.json")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*broken by case*"])
-    assert list((folder.path / ".shakedown" / "group-advantage" / "fuzz").iterdir())
+    [report] = json.loads((folder.path / "report.json").read_text())["components"]
+    assert report["cases"] > 500
+    # libFuzzer keeps the inputs that made something run which had not.
+    [corpus] = (folder.path / ".shakedown" / "group-advantage" / "fuzz").iterdir()
+    assert len(list(corpus.iterdir())) > 10
     result = folder.runpytest("--shakedown-fuzz", "soon")
     result.stderr.fnmatch_lines(["*--shakedown-fuzz: expected a time such as 30s*found `soon`"])
 
@@ -338,7 +340,7 @@ def test_a_known_bug_that_is_mended_is_told(repository):
     """
     result = repository(tests).runpytest()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*zero-sum*", "*known*"])
+    result.stdout.fnmatch_lines(["*zero-sum holds, but is declared to fail*"])
     result.stdout.no_fnmatch_line("*traceback entries are hidden*")
 
 
