@@ -135,6 +135,26 @@ fn two_bugs_are_two_findings_with_their_own_smallest_cases() {
 }
 
 /// Nothing that anybody would think of, where a reward is negative.
+#[test]
+fn a_second_bug_is_told_only_by_invariants_that_were_asked_for() {
+    let contract = erased::of::<Returns>();
+    let all = checked(&mut made(contract, two_bugs));
+    assert!(all.findings.iter().any(|finding| finding.invariant == "oracle"));
+    let others = contract.invariants().iter().map(|one| one.id.to_owned());
+    let ways: [fn(&mut Subject, Vec<String>); 3] = [
+        |subject, others| subject.only = others,
+        |subject, _| drop(subject.skip.insert("oracle".into(), "another's".into())),
+        |subject, _| drop(subject.known.insert("oracle".into(), "another's".into())),
+    ];
+    for (way, leave_out) in ways.into_iter().enumerate() {
+        let mut subject = made(contract, two_bugs);
+        leave_out(&mut subject, others.clone().filter(|id| id != "oracle").collect());
+        let report = checked(&mut subject);
+        assert!(!report.findings.is_empty(), "{way}");
+        assert!(report.findings.iter().all(|finding| finding.invariant != "oracle"), "{way}");
+    }
+}
+
 fn nameless(case: &Shared, right: Shared) -> Shared {
     let case: &ReturnsCase = case.typed();
     let output: &ReturnsOutput = right.typed();

@@ -378,6 +378,9 @@ impl Diagnoser {
         let contract = subject.contract;
         for id in ["oracle", "gradient"] {
             let Some(invariant) = contract.invariant(id) else { continue };
+            if !subject.tells_of(id) {
+                continue;
+            }
             let (outcome, _) = subject.try_case(invariant, &case, place, calls);
             let Err(Stop::Broken(found)) = outcome else { continue };
             let broken = Broken { case, found, at_case };

@@ -142,6 +142,13 @@ impl Subject {
         self.state.as_deref().or(self.corpora.as_deref())
     }
 
+    /// Whether an invariant that breaks is a finding: it was asked for, and nobody has declared
+    /// that it is left out or fails.
+    pub(crate) fn tells_of(&self, id: &str) -> bool {
+        let is_asked = self.only.is_empty() || self.only.iter().any(|one| one == id);
+        is_asked && !self.skip.contains_key(id) && !self.known.contains_key(id)
+    }
+
     /// Patience for what follows a finding.
     pub(crate) fn patience(&self) -> Patience {
         Patience::until(self.until)

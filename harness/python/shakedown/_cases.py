@@ -21,7 +21,7 @@ def cases(contract, n, seed, place, simplest_first=False):
     if simplest_first:
         records = [records[index] for index in found["simplest_first"]]
     settings = {**SETTINGS, **contract._settings}
-    arrays = settings["arrays"] or _drive.first_library(contract)
+    arrays = settings["arrays"] or _drive.first_library()
     make = functools.partial(value, arrays=arrays, place=place)
     fields = inputs(contract.id)
     return [{name: make(fields[name], it) for name, it in one.items()} for one in records]

@@ -49,7 +49,7 @@ here = Surroundings()
 def check(contract, function):
     """Checks a function and gives the report."""
     settings = {**SETTINGS, **here.defaults, **contract._settings, **here.overrides}
-    arrays = settings["arrays"] or first_library(contract)
+    arrays = settings["arrays"] or first_library()
     places = os.environ.get("SHAKEDOWN_PLACES", "").split(",")
     places = [place for place in places if place] or settings["places"] or ["cpu/f32"]
     target, location = where(function)
@@ -92,7 +92,7 @@ def check(contract, function):
     if here.fuzz:
         job["fuzz_ms"] = round(1000 * here.fuzz)
     if settings["examples"]:
-        job["examples"] = yaml([plain(example) for example in settings["examples"]])
+        job["examples"] = yaml(settings["examples"])
     if here.case:
         job["case"] = os.path.abspath(here.case)
     with Engine() as engine, as_alone(settings["seed"], arrays):
@@ -108,7 +108,7 @@ def check(contract, function):
     return report
 
 
-def first_library(contract):
+def first_library():
     """The first library of arrays that can be imported."""
     for name in ("torch", "numpy"):
         if name in sys.modules or importlib.util.find_spec(name):
@@ -138,17 +138,6 @@ def state_in(folder):
         with open(ignore, "w", encoding="utf-8") as file:
             file.write("*\n")
     return state
-
-
-def plain(value):
-    """Arrays as lists, inside of what they are in."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
 
 
 def yaml(value):
@@ -191,14 +180,13 @@ class Engine:
 
     def run(self, job, served):
         """Does a job: the texts of the engine's last message."""
-        wire = _serve.Wire(
-            os.dup(self.process.stdout.fileno()), self.process.stdin.fileno()
-        )
+        process = self.process
+        wire = _serve.Wire(os.dup(process.stdout.fileno()), process.stdin.fileno())
         with contextlib.closing(wire.source):
             try:
                 first = {"kind": "job", "shakedown": _serve.VERSION, "job": json.dumps(job)}
                 first["version"] = _command.version() or ""
-                os_write(wire.sink, _serve.message(first))
+                _serve.write_all(wire.sink, _serve.message(first))
                 return self.answer(wire, served)
             except (BrokenPipeError, _serve.Refused) as error:
                 raise self.died(error) from None
@@ -234,12 +222,6 @@ class Engine:
         words = self.stderr.read().decode("utf-8", "replace").strip()
         words = f":\n{words}" if words else ""
         return EngineError(f"the engine {why} after {self.calls} calls{words}")
-
-
-def os_write(sink, data):
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(sink, rest) :]
 
 
 class Final:
@@ -292,11 +274,10 @@ class Host:
 
     def call(self, header, data):
         """The reply to `call`."""
-        component = self.component
-        if "final" not in header.meta:
-            return self.answer(header, data)
-        reply = self.answer(header, data)
-        self.finals.append(Final(component, header.meta["final"], (header, data), component.error))
+        reply, component = self.answer(header, data), self.component
+        if "final" in header.meta:
+            invariant = header.meta["final"]
+            self.finals.append(Final(component, invariant, (header, data), component.error))
         return reply
 
     def answer(self, header, data):
@@ -471,7 +452,7 @@ class Child:
         """The reply to a call, also where there is none."""
         raw = header.raw
         try:
-            os_write(self.ask_at, struct.pack("<Q", len(raw)) + raw + data)
+            _serve.write_all(self.ask_at, struct.pack("<Q", len(raw)) + raw + data)
         except BrokenPipeError:
             return self.ended()
         poll = _serve.select.poll()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import typing
 
 from ._errors import Broken, UsageError
 
@@ -146,6 +145,3 @@ def _of_the_user(trace):
 def parsed(message: dict[str, str], finals: list) -> Report:
     """The report in the engine's last message."""
     return Report(message["text"], message["html"], json.loads(message["report"]), finals)
-
-
-__all__: typing.Sequence[str] = ["Finding", "Report"]

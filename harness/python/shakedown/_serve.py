@@ -503,11 +503,17 @@ class Wire:
     def send(self, meta, tensors=()):
         """Writes one reply; `tensors` are (name, dtype, shape, raw)."""
         meta["number"] = str(self.requests - 1)
-        rest = memoryview(message(meta, tensors))
+        reply = message(meta, tensors)
         self.state[0] = TORN
-        while rest:
-            rest = rest[os.write(self.sink, rest) :]
+        write_all(self.sink, reply)
         self.state[0] = IDLE
+
+
+def write_all(sink, data):
+    """Writes all of it: a pipe takes a part at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(sink, rest) :]
 
 
 def message(meta, tensors=()):
