@@ -64,6 +64,8 @@
 pub mod contract;
 pub mod contracts;
 #[doc(hidden)]
+pub mod datasets;
+#[doc(hidden)]
 mod diagnosis;
 pub mod door;
 #[doc(hidden)]
@@ -82,6 +84,12 @@ pub mod own_contract;
 #[doc(hidden)]
 pub mod render;
 pub mod report;
+#[doc(hidden)]
+pub mod rules;
+#[doc(hidden)]
+pub mod runs;
+#[doc(hidden)]
+pub mod settings;
 #[doc(hidden)]
 pub mod value;
 
@@ -111,9 +119,7 @@ pub mod author {
     pub use crate::contract::fault::{Fault, Function};
     pub use crate::contract::invariant::{Invariant, Rule, invariants};
     #[doc(hidden)]
-    pub use crate::contract::invariant::{bytes, dashed};
-    #[doc(hidden)]
-    pub use crate::contract::options::{Drawn, within};
+    pub use crate::contract::options::{Drawn, option_name, within};
     pub use crate::contract::options::{
         OptionDoc, Options, RowInfluence, SharedOptions, above, options,
     };
@@ -143,7 +149,7 @@ pub mod author {
     };
     pub use crate::value::record::{Record, Value, index, record, round, same_bits};
     #[doc(hidden)]
-    pub use crate::value::text::one_line;
+    pub use crate::value::text::{bytes, dashed, one_line};
     pub use crate::value::text::{found_for, number, pair, quoted, rounded};
     #[doc(hidden)]
     pub use crate::value::yaml::inline;

@@ -11,6 +11,7 @@ use crate::arithmetic;
 use crate::chance::Chance;
 use crate::completions::Completions;
 use crate::grpo::Grpo;
+use crate::packed::{Rows, packed_logits};
 use crate::ppo::Ppo;
 use crate::reinforce::Reinforce;
 
@@ -29,6 +30,8 @@ pub struct Training {
     pub group: i64,
     /// Steps of the gradient descent on the same completions.
     pub epochs: usize,
+    /// Tokens of a row into which GRPO packs completions; without it they are padded.
+    pub capacity: Option<i64>,
 }
 
 impl Training {
@@ -38,6 +41,7 @@ impl Training {
             steps: case.steps.int64_value(&[]) as usize,
             learning_rate: case.learning_rate.double_value(&[]),
             seed: case.seed.int64_value(&[]),
+            capacity: None, // a policy is trained a thousand times
             ..Training::default()
         }
     }
@@ -45,7 +49,15 @@ impl Training {
 
 impl Default for Training {
     fn default() -> Self {
-        Training { steps: 100, learning_rate: 0.2, seed: 0, batch: 32, group: 8, epochs: 2 }
+        Training {
+            steps: 100,
+            learning_rate: 0.2,
+            seed: 0,
+            batch: 32,
+            group: 8,
+            epochs: 2,
+            capacity: Some(8),
+        }
     }
 }
 
@@ -65,6 +77,7 @@ pub struct Step {
 /// [`reinforce`] as a component.
 pub fn reinforce_component(options: Options) -> impl Component<PolicyUpdate> {
     let mut objective = Reinforce::default();
+    objective.ranks.parts = 1; // a policy is trained a thousand times
     objective.policy.beta = options.beta;
     tch::<PolicyUpdate>(move |case| {
         let training = Training::of(case);
@@ -75,7 +88,7 @@ pub fn reinforce_component(options: Options) -> impl Component<PolicyUpdate> {
 /// [`ppo`] as a component, without the bonus for entropy: it moves a policy where rewards do not.
 pub fn ppo_component(options: Options) -> impl Component<PolicyUpdate> {
     let mut objective = Ppo { entropy_coefficient: 0.0, ..Ppo::default() };
-    objective.policy.beta = options.beta;
+    objective.rewards.beta = options.beta;
     tch::<PolicyUpdate>(move |case| {
         let training = Training::of(case);
         updated(ppo(&case.logits, &case.rewards, &objective, &training, &mut |_| ()))
@@ -170,7 +183,16 @@ pub fn grpo(
     watch: &mut dyn FnMut(Step),
 ) -> Tensor {
     train(logits, rewards, training, watch, |agent, batch| {
-        objective.loss(&agent.per_token(batch), &batch.completions).loss
+        let Completions { tokens, mask, .. } = &batch.completions;
+        let model = |rows: &Rows| {
+            let [count, width] = rows.tokens.size()[..] else { panic!("rows are [B, L]") };
+            agent.logits.expand([count, width, -1], false)
+        };
+        let logits = match training.capacity {
+            Some(capacity) => packed_logits(tokens, mask, capacity, &model),
+            None => agent.per_token(batch),
+        };
+        objective.loss(&logits, &batch.completions).loss
     })
 }
 
@@ -209,7 +231,10 @@ impl Agent {
         chance: &mut Chance,
     ) -> Batch {
         let log_probs = self.logits.detach().log_softmax(-1, None);
-        let arms = chance.draw(&log_probs.exp(), training.batch);
+        // Inference engines compute in half formats.
+        let engine = log_probs.to_kind(Kind::BFloat16).to_kind(log_probs.kind());
+        let engine = engine.log_softmax(-1, None);
+        let arms = chance.draw(&engine.exp(), training.batch);
         let at_arms = |numbers: &Tensor| numbers.gather(0, &arms, false).unsqueeze(1);
         let rows = Tensor::arange(training.batch, (Kind::Int64, arms.device()));
         let completions = Completions {
@@ -217,6 +242,7 @@ impl Agent {
             rewards: at_arms(rewards),
             groups: rows.divide_scalar_mode(training.group, "floor"),
             old_log_probs: at_arms(&log_probs),
+            sampler_log_probs: at_arms(&engine),
             ref_log_probs: at_arms(&reference.log_softmax(-1, None)),
             tokens: arms.unsqueeze(1),
         };

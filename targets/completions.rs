@@ -2,6 +2,8 @@
 
 use tch::Tensor;
 
+use crate::masked::under;
+
 /// A batch of completions and what is known about each token.
 #[derive(Debug)]
 pub struct Completions {
@@ -15,6 +17,15 @@ pub struct Completions {
     pub groups: Tensor,
     /// `[N, T]`: under the policy that sampled.
     pub old_log_probs: Tensor,
+    /// `[N, T]`: as the engine that sampled gave them, which is not quite that policy.
+    pub sampler_log_probs: Tensor,
     /// `[N, T]`: under the policy to stay close to.
     pub ref_log_probs: Tensor,
+}
+
+impl Completions {
+    /// `[N]`: what each completion got in all.
+    pub fn outcomes(&self) -> Tensor {
+        under(&self.mask, &self.rewards).sum_dim_intlist(1, false, None)
+    }
 }

@@ -1,23 +1,29 @@
-//! PPO: a clipped policy loss on advantages of a value function, which is trained beside it.
+//! PPO: a clipped policy loss on advantages of a value function, which is trained beside it. The KL
+//! to the reference is taken off the rewards.
 
-use shakedown::contracts::{gae, policy_loss, token_entropy, token_log_probs, value_loss};
+use shakedown::contracts::token_rewards::TokenRewardsCase;
+use shakedown::contracts::{
+    entropy_bonus, gae, policy_loss, token_log_probs, token_rewards, value_loss,
+};
 use tch::Tensor;
 
 use crate::arithmetic;
 use crate::completions::Completions;
-use crate::entropy::token_entropy;
+use crate::entropy_bonus::entropy_bonus;
 use crate::gae::gae;
 use crate::log_probs::token_log_probs;
-use crate::masked::Reduction;
 use crate::policy::{Inputs, PolicyLoss, policy_loss};
+use crate::token_rewards::token_rewards;
 use crate::value::{ValueLoss, value_loss};
 
 /// The conventions of PPO.
 #[derive(Clone, Debug)]
 pub struct Ppo {
+    /// The weight of the KL, which is taken off the rewards.
+    pub rewards: token_rewards::Options,
     /// How advantages and returns are made of rewards and old values.
     pub gae: gae::Options,
-    /// The clip range, how tokens are added up, and the weight of the KL.
+    /// The clip range, and how tokens are added up.
     pub policy: policy_loss::Options,
     /// The clip range of the values.
     pub value: value_loss::Options,
@@ -30,6 +36,7 @@ pub struct Ppo {
 impl Default for Ppo {
     fn default() -> Self {
         Ppo {
+            rewards: token_rewards::Options { beta: 0.0, ..token_rewards::Options::default() },
             gae: gae::Options { whiten: true, ..gae::Options::default() },
             policy: policy_loss::Options::default(),
             value: value_loss::Options { clip: Some(0.2), ..value_loss::Options::default() },
@@ -63,7 +70,7 @@ impl Ppo {
     /// As [`policy_loss()`] and [`value_loss()`], with advantages in deviations.
     ///
     /// # Errors
-    /// As [`gae()`], [`policy_loss()`] and [`value_loss()`].
+    /// As [`token_rewards()`], [`gae()`], [`policy_loss()`] and [`value_loss()`].
     ///
     /// # Source
     /// Schulman et al. 2017; the defaults are those of Huang et al. 2022, The 37 Implementation
@@ -80,7 +87,17 @@ impl Ppo {
         let logits = &logits.to_kind(arithmetic(logits.kind()));
         let options = token_log_probs::Options::default();
         let log_probs = token_log_probs(logits, &completions.tokens, &options);
-        let gae = gae(&completions.rewards, &old_values.detach(), mask, &self.gae);
+        let rewards = token_rewards(
+            &TokenRewardsCase {
+                scores: completions.outcomes(),
+                log_probs: completions.old_log_probs.shallow_clone(),
+                ref_log_probs: completions.ref_log_probs.shallow_clone(),
+                mask: mask.shallow_clone(),
+                finished: None,
+            },
+            &self.rewards,
+        );
+        let gae = gae(&rewards.rewards, &old_values.detach(), mask, &self.gae);
         let inputs = Inputs {
             log_probs: &log_probs,
             old_log_probs: &completions.old_log_probs,
@@ -90,13 +107,14 @@ impl Ppo {
         };
         let policy = policy_loss(&inputs, &self.policy);
         let value = value_loss(values, old_values, &gae.returns, mask, &self.value);
-        let entropy = Reduction {
+        let added_up_alike = entropy_bonus::Options {
             aggregate: self.policy.aggregate,
             norm_length: self.policy.norm_length,
             empty_rows: self.policy.empty_rows,
             empty_mask: self.policy.empty_mask,
-        }
-        .of(&token_entropy(logits, &token_entropy::Options::default()), mask);
+            ..entropy_bonus::Options::default()
+        };
+        let entropy = entropy_bonus(logits, mask, &added_up_alike).entropy;
         let loss = &policy.loss + &value.loss * self.value_coefficient
             - &entropy * self.entropy_coefficient;
         PpoLoss { loss, policy, value, entropy: entropy.detach() }

@@ -136,7 +136,9 @@ fn the_catalogue_of_every_contract() {
         let catalogue = folder.run(&["list", id]);
         assert_eq!((catalogue.code, &*catalogue.stderr), (0, ""), "{id}");
         assert_snapshot("catalogue", id, &catalogue.stdout);
-        assert_eq!(folder.run(&["explain", id]).stdout, catalogue.stdout, "explain {id}");
+        // A rule about configurations may have the same name, and is explained too.
+        let explained = folder.run(&["explain", id]).stdout;
+        assert!(explained.starts_with(&catalogue.stdout), "explain {id}: {explained}");
     }
 }
 

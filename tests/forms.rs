@@ -165,6 +165,70 @@ fn methods_objects_and_classes_are_components() {
     assert!(warnings.contains("`epsilon` stays 1.0, as functools.partial says"), "{warnings}");
 }
 
+/// Functions that take groups in their own way, right ones and one that mixes them up.
+const IN_GROUPS: &str = r#"
+import torch
+
+
+def of_arrays(rewards, groups):
+    assert rewards.dim() == 2 and groups.shape == rewards.shape
+    return rewards - rewards.mean(1, keepdim=True)
+
+
+def transposed(rewards):
+    return (rewards - rewards.mean(1, keepdim=True)).flip(1)
+
+
+def of_lists(rewards):
+    return [[one - sum(own) / len(own) for one in own] for own in rewards]
+
+
+def of_one(rewards):
+    assert isinstance(rewards, torch.Tensor) and rewards.dim() == 1
+    return {"advantages": rewards - rewards.mean()}
+"#;
+
+#[test]
+fn groups_come_as_arrays_as_lists_or_one_at_a_time() {
+    let folder = Folder::new();
+    folder.write("grouped.py", IN_GROUPS);
+    let component = |name: &str, function: &str, batch: &str, layout: &str| {
+        format!(
+            "  - name: {name}\n    contract: group-advantage\n    batch: {batch}\n    \
+             target: python:grouped.py:{function}\n    \
+             options: {{scale: none, layout: {layout}}}\n",
+        )
+    };
+    let manifest = [
+        component("arrays", "of_arrays", "groups", "contiguous"),
+        component("lists", "of_lists", "lists", "any"),
+        component("lists-of-one-size", "of_lists", "lists", "contiguous"),
+        component("one", "of_one", "group", "any"),
+        component("transposed", "transposed", "groups", "contiguous"),
+    ];
+    let report = check(&folder, &format!("version: 1\ncomponents:\n{}", manifest.concat()));
+    for component in &report[..4] {
+        assert_status(component, "pass");
+    }
+    assert_status(&report[4], "fail");
+
+    for (component, why) in [
+        (
+            component("any", "of_arrays", "groups", "any"),
+            "it needs `options: {layout: contiguous}`",
+        ),
+        (
+            "  - {name: loss, contract: returns, target: 'python:a.py:f', batch: group}\n"
+                .to_owned(),
+            "the rows of returns are in no groups",
+        ),
+    ] {
+        folder.write("shakedown.yaml", format!("version: 1\ncomponents:\n{component}"));
+        let ran = folder.run(&["check"]);
+        assert!(ran.stderr.contains(why), "{}: {}", ran.code, ran.stderr);
+    }
+}
+
 #[test]
 fn a_constructor_that_does_not_fit_is_refused_with_the_nearest_name() {
     let folder = Folder::new();

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use shakedown::author::Doc;
 use shakedown::contract::fault::Behaviour;
 use shakedown::contracts::{self, IDS};
+use shakedown::rules::{About, Rule};
+use shakedown::runs::simulate::bug::Bug;
+use shakedown::{datasets, runs, settings};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -189,8 +192,77 @@ fn every_fault_has_a_source_and_a_short_summary() {
     }
 }
 
+/// The rules about what surrounds the components, by the folder in which their files are.
+fn rules() -> [(&'static str, Vec<About>); 3] {
+    [
+        ("harness/runs/rules", runs::rules::all().iter().map(Rule::about).collect()),
+        ("harness/settings/rules", settings::rules::all().iter().map(Rule::about).collect()),
+        ("harness/datasets/rules", datasets::rules::all().iter().map(Rule::about).collect()),
+    ]
+}
+
+#[test]
+fn every_file_with_a_rule_is_on_its_list() {
+    for (folder, rules) in rules() {
+        for file in names_in(&root().join(folder)) {
+            let text = read(format!("{folder}/{file}"));
+            let id = file.trim_end_matches(".rs").replace('_', "-");
+            let listed = rules.iter().any(|rule| rule.id == id);
+            assert_eq!(text.contains("const HEAD: Head<"), listed, "{folder}/{file}");
+        }
+    }
+}
+
+#[test]
+fn every_rule_says_when_it_fires_what_it_may_be_and_what_to_do() {
+    let all: BTreeSet<&str> = rules().iter().flat_map(|(_, rules)| rules).map(|r| r.id).collect();
+    for (folder, rules) in rules() {
+        for rule in rules {
+            let id = format!("{folder}: {}", rule.id);
+            for heading in ["Fires when", "Causes", "Next"] {
+                assert!(!rule.doc.section(heading).is_empty(), "{id}: ### {heading}");
+            }
+            let summary = rule.doc.summary();
+            assert!(summary.ends_with('.') && summary.len() <= 100, "{id}: {summary}");
+            for explained in rule.explains {
+                assert!(all.contains(explained), "{id} explains {explained}, which is no rule");
+            }
+            for (contract, invariants) in rule.contracts {
+                let found = contracts::find(contract);
+                let found = found.unwrap_or_else(|| panic!("{id}: there is no {contract}"));
+                for invariant in *invariants {
+                    let known = found.invariant(invariant).is_some();
+                    assert!(known, "{id}: there is no {contract}/{invariant}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_rule_about_runs_needs_metrics_that_there_are_and_catches_a_simulated_bug() {
+    let known = runs::names::known();
+    let is_metric = |id: &str| {
+        known.iter().any(|metric| match metric.id.split_once('{') {
+            Some((before, _)) => id.starts_with(before),
+            None => metric.id == id,
+        })
+    };
+    let is_setting = |id: &str| settings::fields::ids().any(|setting| setting == id);
+    let bugs: BTreeSet<&str> = Bug::ALL.iter().map(|bug| bug.id()).collect();
+    for rule in runs::rules::all() {
+        for id in rule.head.needs {
+            assert!(is_metric(id) || is_setting(id), "{}: there is no metric {id}", rule.id);
+        }
+        assert!(!rule.head.catches.is_empty(), "{} catches nothing", rule.id);
+        for bug in rule.head.catches {
+            assert!(bugs.contains(bug), "{}: there is no simulated bug {bug}", rule.id);
+        }
+    }
+}
+
 /// The folders of the library: a file imports from those in front of its own only.
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 17] = [
     "value",
     "numeric",
     "generate",
@@ -200,6 +272,10 @@ const LAYERS: [&str; 13] = [
     "host",
     "files",
     "report",
+    "rules",
+    "settings",
+    "runs",
+    "datasets",
     "diagnosis",
     "engine",
     "render",
@@ -322,7 +398,8 @@ fn paths_are_found_in_imports_and_in_code_but_not_in_texts_comments_or_tests() {
 
 #[test]
 fn nothing_cites_a_document_that_a_reader_cannot_open() {
-    let private = ["skill", "formulas", "seed grpo", "contracts.md", "design.md", "bugs.md"];
+    let private =
+        ["training skill", "formulas", "seed grpo", "contracts.md", "design.md", "bugs.md"];
     for extension in ["rs", "md", "py", "yaml"] {
         for path in files("harness", extension) {
             let text = fs::read_to_string(&path).unwrap();

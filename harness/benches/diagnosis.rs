@@ -239,7 +239,7 @@ fn bugs(contract: &'static dyn AnyContract) -> Vec<Bug> {
                 }
             }
             // A mask is no number.
-            1 if contract.flags().is_empty() => add(
+            1 if contract.whole().is_empty() => add(
                 "fault, scaled",
                 format!("{} × 1.3", fault.id),
                 vec![id(fault)],

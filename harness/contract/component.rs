@@ -44,11 +44,11 @@ pub(crate) fn no_gradients(leaves: &[String], inputs: &[(&str, Value)]) -> HashM
     leaves.iter().filter_map(zeros).collect()
 }
 
-/// The numbers of an output: those that are `flags` may come as integers or booleans.
-pub(crate) fn numbers(flags: &[&str], name: &str, value: Value) -> Value {
+/// The numbers of an output: those that are `whole` may come as integers or booleans.
+pub(crate) fn numbers(whole: &[&str], name: &str, value: Value) -> Value {
     match value {
-        Value::Int(array) if flags.contains(&name) => Value::Float(array.mapv(|x| x as f64)),
-        Value::Bool(array) if flags.contains(&name) => Value::Float(array.mapv(f64::from)),
+        Value::Int(array) if whole.contains(&name) => Value::Float(array.mapv(|x| x as f64)),
+        Value::Bool(array) if whole.contains(&name) => Value::Float(array.mapv(f64::from)),
         value => value,
     }
 }

@@ -41,8 +41,8 @@ pub trait AnyDefinition: Send + Sync {
     fn stage(&self) -> Stage;
     /// The inputs by which outputs are differentiated.
     fn leaves(&self) -> &'static [&'static str];
-    /// The float outputs that are flags.
-    fn flags(&self) -> &'static [&'static str];
+    /// The float outputs that hold whole numbers.
+    fn whole(&self) -> &'static [&'static str];
     /// The fields of a case.
     fn inputs(&self) -> Vec<Field>;
     /// The fields of an output.
@@ -70,6 +70,37 @@ pub trait AnyDefinition: Send + Sync {
         case: &dyn AnyRecord,
         options: &dyn AnyOptions,
     ) -> Vec<(&'static str, Vec<usize>)>;
+    /// An output as a dtype holds it: rounded, but for whole numbers, which are no floats there.
+    fn stored(&self, output: &dyn AnyRecord, dtype: Dtype) -> Shared {
+        let whole = self.whole();
+        if whole.is_empty() {
+            return output.rounded(dtype);
+        }
+        output.with_floats(&mut |name, floats| {
+            if !whole.contains(&name) {
+                floats.iter_mut().for_each(|x| *x = dtype.round(*x));
+            }
+        })
+    }
+    /// What an output lacks that is not of a shape known beforehand.
+    fn check_form(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        output: &dyn AnyRecord,
+    ) -> Result<(), String>;
+    /// The outputs that must be there. Where there are none, any will do.
+    fn required(&self, case: &dyn AnyRecord, options: &dyn AnyOptions) -> Vec<&'static str> {
+        let shapes = self.shapes(case, options);
+        let mut required: Vec<&str> = shapes.iter().map(|(name, _)| *name).collect();
+        let owed = |field: &Field| !field.optional && !field.name.starts_with("grad_");
+        for field in self.outputs().iter().filter(|field| owed(field)) {
+            if !required.contains(&field.name) {
+                required.push(field.name);
+            }
+        }
+        required
+    }
     /// What the definition gives for the numbers of a case.
     fn oracle(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype)
     -> Vec<Expected>;
@@ -78,6 +109,14 @@ pub trait AnyDefinition: Send + Sync {
     /// What the definition gives for the gradient of the summed first required output.
     fn oracle_gradient(
         &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> Vec<Expected>;
+    /// The same for the gradient of the output that is differentiated.
+    fn oracle_gradient_of(
+        &self,
+        output: &str,
         case: &dyn AnyRecord,
         options: &dyn AnyOptions,
         dtype: Dtype,

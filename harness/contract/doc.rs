@@ -29,6 +29,13 @@ impl Doc {
         text.trim().to_owned()
     }
 
+    /// The items of the list under a heading, which begin with `- `, unwrapped to one line each.
+    pub fn items(self, heading: &str) -> Vec<String> {
+        let text = self.section(heading);
+        let items = text.strip_prefix("- ").unwrap_or(&text).split(" - ");
+        items.map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+    }
+
     /// The first sentence.
     pub fn summary(self) -> String {
         self.lines().next().unwrap_or("").to_owned()

@@ -223,8 +223,8 @@ impl<C: Contract> AnyDefinition for Typed<C> {
         C::LEAVES
     }
 
-    fn flags(&self) -> &'static [&'static str] {
-        C::FLAGS
+    fn whole(&self) -> &'static [&'static str] {
+        C::WHOLE
     }
 
     fn inputs(&self) -> Vec<Field> {
@@ -272,6 +272,15 @@ impl<C: Contract> AnyDefinition for Typed<C> {
         C::shapes(case.typed(), options.typed())
     }
 
+    fn check_form(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        output: &dyn AnyRecord,
+    ) -> Result<(), String> {
+        C::check_form(case.typed(), options.typed(), output.typed())
+    }
+
     fn oracle(
         &self,
         case: &dyn AnyRecord,
@@ -292,6 +301,16 @@ impl<C: Contract> AnyDefinition for Typed<C> {
         dtype: Dtype,
     ) -> Vec<Expected> {
         C::oracle_gradient(case.typed(), options.typed(), dtype)
+    }
+
+    fn oracle_gradient_of(
+        &self,
+        output: &str,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        dtype: Dtype,
+    ) -> Vec<Expected> {
+        C::oracle_gradient_of(output, case.typed(), options.typed(), dtype)
     }
 
     fn wants_gradient(&self, options: &dyn AnyOptions) -> bool {

@@ -254,26 +254,3 @@ macro_rules! __invariants {
 }
 #[doc(inline)]
 pub use __invariants as invariants;
-
-/// The bytes of a name with dashes for underscores: `zero_sum` as `zero-sum`.
-#[doc(hidden)]
-pub const fn bytes<const N: usize>(name: &str) -> [u8; N] {
-    let mut bytes = [b'-'; N];
-    let mut at = 0;
-    while at < N {
-        if name.as_bytes()[at] != b'_' {
-            bytes[at] = name.as_bytes()[at];
-        }
-        at += 1;
-    }
-    bytes
-}
-
-/// The same bytes as a text.
-#[doc(hidden)]
-pub const fn dashed(bytes: &[u8]) -> &str {
-    match std::str::from_utf8(bytes) {
-        Ok(name) => name,
-        Err(_) => panic!("the name of a module is ASCII"),
-    }
-}

@@ -58,8 +58,9 @@ pub trait Contract:
     const BLIND: &'static [Blind] = &[];
     /// The inputs by which outputs are differentiated; the gradient is the output `grad_<leaf>`.
     const LEAVES: &'static [&'static str] = &[];
-    /// The float outputs that are flags, 0 or 1: integers and booleans are taken for them too.
-    const FLAGS: &'static [&'static str] = &[];
+    /// The float outputs that hold whole numbers: ids, counts, positions, flags. They are exact,
+    /// and integers and booleans are taken for them too.
+    const WHOLE: &'static [&'static str] = &[];
 
     /// What the definition gives for the numbers of a case already rounded to `dtype`, in plain
     /// f64, with scales. Of a field that is not among them only its rounding is known.
@@ -76,6 +77,17 @@ pub trait Contract:
     /// a leaf, in the field `grad_<leaf>`.
     fn oracle_gradient(_: &Self::Case, _: &Self::Options, _: Dtype) -> Vec<Expected> {
         Vec::new()
+    }
+
+    /// The same for the gradient of another output, where none is required: the first that the
+    /// component returned is differentiated.
+    fn oracle_gradient_of(
+        _output: &str,
+        case: &Self::Case,
+        options: &Self::Options,
+        dtype: Dtype,
+    ) -> Vec<Expected> {
+        Self::oracle_gradient(case, options, dtype)
     }
 
     /// Whether the gradient is part of the contract under these options.
@@ -101,8 +113,18 @@ pub trait Contract:
     }
 
     /// The shape of each required output field. The gradient is that of the first one, summed.
+    /// Where no output is required, any of them will do.
     fn shapes(case: &Self::Case, _: &Self::Options) -> Vec<(&'static str, Vec<usize>)> {
         Self::AXES.shapes(case, &Self::Output::fields())
+    }
+
+    /// What an output lacks that the shapes of the case do not tell: outputs that must be of one
+    /// shape, whatever it is.
+    ///
+    /// # Errors
+    /// What is wrong, for a reader.
+    fn check_form(_: &Self::Case, _: &Self::Options, _: &Self::Output) -> Result<(), String> {
+        Ok(())
     }
 
     /// Small cases besides the corners from which shrinking may start: so that the smallest case

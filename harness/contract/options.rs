@@ -222,6 +222,11 @@ impl<T: Numeric> Ranged for Option<T> {
     }
 }
 
+/// The name of an option, of the name of its field: `final` of `r#final`.
+pub fn option_name(field: &'static str) -> &'static str {
+    field.strip_prefix("r#").unwrap_or(field)
+}
+
 /// All numbers larger than this one, as a range.
 pub fn above<T>(number: T) -> (Bound<T>, Bound<T>) {
     (Bound::Excluded(number), Bound::Unbounded)
@@ -368,7 +373,7 @@ macro_rules! __options {
                 let defaults = Self::default();
                 vec![
                     $( $crate::author::OptionDoc {
-                        name: stringify!($field),
+                        name: $crate::author::option_name(stringify!($field)),
                         default: $crate::author::inline(&defaults.$field),
                         meaning: [$( $doc.trim() ),+].join(" "),
                         schema: $crate::author::options!(@schema $type $(, $range)?),
@@ -394,7 +399,7 @@ macro_rules! __options {
             fn check(&self) -> Result<(), (&'static str, String)> {
                 $( $(
                     $crate::author::within(&self.$field, $range, None $(.or(Some($words)))?)
-                        .map_err(|why| (stringify!($field), why))?;
+                        .map_err(|why| ($crate::author::option_name(stringify!($field)), why))?;
                 )? )+
                 $(
                     let check: fn(&Self) -> Result<(), (&'static str, String)> = $check;

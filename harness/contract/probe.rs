@@ -13,7 +13,7 @@ use crate::contract::definition::{AnyDefinition, Definition};
 use crate::contract::options::AnyOptions;
 use crate::generate::pick::Pick;
 use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
-use crate::value::place::Place;
+use crate::value::place::{Dtype, Place};
 use crate::value::record::{self, AnyRecord, Shared, ValueRef, floats, index, is_exact};
 use crate::value::text::{self, pair};
 
@@ -363,9 +363,11 @@ impl<'a> AnyProbe<'a> {
         self.contract.oracle(case, &**self.options, self.place.dtype)
     }
 
-    /// What the oracle expects of the gradient for the case.
-    pub fn expected_gradient(&self) -> Vec<Expected> {
-        self.contract.oracle_gradient(&**self.case, &**self.options, self.place.dtype)
+    /// What the oracle expects of the gradient for the case: of that of the output that is
+    /// differentiated where the component returns these.
+    pub fn expected_gradient(&self, returned: &dyn AnyRecord) -> Vec<Expected> {
+        let (case, options, dtype) = (&**self.case, &**self.options, self.place.dtype);
+        gradient_of_first(self.contract, case, options, dtype, returned)
     }
 
     /// The rounding bound of every number of the output field `field`: infinite where the
@@ -399,7 +401,12 @@ impl<'a> AnyProbe<'a> {
 impl AnyProbe<'_> {
     /// The bounds of what an oracle expects, as wide as what the component gave asks for.
     fn bounds_of(&self, expected: &Expected) -> ArrayD<f64> {
-        let bounds = expected.numbers.mapv(|number| self.tolerance.bound(number, expected.terms));
+        let whole = self.contract.whole().contains(&expected.field);
+        let tolerance = if whole { Tolerance::WHOLE } else { self.tolerance };
+        let bounds = expected.numbers.mapv(|number| tolerance.bound(number, expected.terms));
+        if whole {
+            return bounds;
+        }
         let known = expected.numbers.iter().zip(&bounds).filter(|(_, bound)| bound.is_finite());
         let rounding = known.fold(0.0, |most: f64, (number, bound)| most.max(bound - number.slack));
         let (mut times, mut most) = (1.0_f64, 0.0_f64);
@@ -803,6 +810,31 @@ pub(crate) fn is_finite(record: &dyn AnyRecord) -> bool {
     finite
 }
 
+/// The output whose sum is differentiated: the first that is required, or else that is there.
+pub(crate) fn first_output(
+    contract: &dyn AnyDefinition,
+    case: &dyn AnyRecord,
+    options: &dyn AnyOptions,
+    output: &dyn AnyRecord,
+) -> Option<&'static str> {
+    let given = output.values().into_iter().find_map(|(name, value)| value.map(|_| name));
+    contract.required(case, options).into_iter().next().or(given)
+}
+
+/// What the oracle expects of the gradient of the output that is differentiated.
+pub(crate) fn gradient_of_first(
+    contract: &dyn AnyDefinition,
+    case: &dyn AnyRecord,
+    options: &dyn AnyOptions,
+    dtype: Dtype,
+    output: &dyn AnyRecord,
+) -> Vec<Expected> {
+    match first_output(contract, case, options, output) {
+        Some(first) => contract.oracle_gradient_of(first, case, options, dtype),
+        None => contract.oracle_gradient(case, options, dtype),
+    }
+}
+
 /// Whether the output has the shapes that the contract promises.
 fn check_shapes(
     contract: &dyn AnyDefinition,
@@ -823,7 +855,11 @@ fn check_shapes(
             return Err(Failure::Malformed { problem });
         }
     }
-    Ok(())
+    if first_output(contract, case, options, output).is_none() {
+        return Err(Failure::Malformed { problem: "it returned none of the outputs".to_owned() });
+    }
+    let formed = contract.check_form(case, options, output);
+    formed.map_err(|problem| Failure::Malformed { problem })
 }
 
 #[cfg(test)]

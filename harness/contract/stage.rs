@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
+    /// From prompts and turns to batches of tokens.
+    Data,
     /// From completions to scores.
     Reward,
     /// From tokens to the text that is scored.
@@ -18,11 +20,25 @@ pub enum Stage {
     Loss,
     /// From losses to a better policy.
     Update,
+    /// From tensors to the numbers that somebody reads.
+    Metrics,
 }
 
 impl Stage {
     /// Every stage, in pipeline order.
     pub const ALL: &'static [Stage] = &[
+        Stage::Data,
+        Stage::Reward,
+        Stage::Decoding,
+        Stage::Advantage,
+        Stage::LogProbability,
+        Stage::Loss,
+        Stage::Update,
+        Stage::Metrics,
+    ];
+
+    /// The stages that rules about runs, configurations and data sets speak of.
+    pub const JUDGED: &'static [Stage] = &[
         Stage::Reward,
         Stage::Decoding,
         Stage::Advantage,
@@ -34,12 +50,14 @@ impl Stage {
     /// The name in reports: `log-probability`.
     pub fn name(self) -> &'static str {
         match self {
+            Stage::Data => "data",
             Stage::Reward => "reward",
             Stage::Decoding => "decoding",
             Stage::Advantage => "advantage",
             Stage::LogProbability => "log-probability",
             Stage::Loss => "loss",
             Stage::Update => "update",
+            Stage::Metrics => "metrics",
         }
     }
 }

@@ -7,9 +7,10 @@ use ndarray::Dimension as _;
 use crate::contract::component::{Failure, Returned};
 use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
+use crate::contract::probe::gradient_of_first;
 use crate::numeric::tolerance::{Expected, ExpectedTexts, Number, Tolerance, Wanted, is_white};
 use crate::value::place::Place;
-use crate::value::record::{Shared, floats, texts};
+use crate::value::record::{AnyRecord, Shared, floats, texts};
 
 /// Numbers come from the same mistake when they differ by at most twice this share of what the
 /// mistake makes: a wrong formula may amplify rounding, as a division by ε does.
@@ -82,7 +83,8 @@ impl Evidence {
         answer: Result<Returned, Failure>,
         gradient: bool,
     ) {
-        let mut expected = self.expected(&case, gradient);
+        let output = answer.as_ref().ok().map(|returned| &*returned.output);
+        let mut expected = self.expected(&case, gradient, output);
         let (given, failure) = match answer {
             Ok(returned) => {
                 expected.numbers.retain(|one| is_given(self.contract, &returned, one.field));
@@ -96,21 +98,30 @@ impl Evidence {
     /// The same, of a case that is no part of the evidence; `None` where nothing can be compared.
     pub(crate) fn observed_again(&self, case: &Shared, returned: &Returned) -> Option<Observed> {
         let gradient = self.contract.wants_gradient(&*self.options);
-        let mut expected = self.expected(case, gradient);
+        let mut expected = self.expected(case, gradient, Some(&*returned.output));
         expected.numbers.retain(|one| is_given(self.contract, returned, one.field));
         let given = Some(given(returned, &expected)?);
         Some(Observed { case: Shared::clone(case), expected, given, failure: None })
     }
 
-    /// What is expected of a case.
-    pub(crate) fn expected(&self, case: &Shared, gradient: bool) -> ExpectedCells {
+    /// What is expected of a case; of the gradient, where the component gives these outputs.
+    pub(crate) fn expected(
+        &self,
+        case: &Shared,
+        gradient: bool,
+        output: Option<&dyn AnyRecord>,
+    ) -> ExpectedCells {
         let Evidence { contract, options, place, .. } = self;
         if self.by_reference {
             return as_the_reference(*contract, case, &**options, *place);
         }
         let mut numbers = contract.oracle(&**case, &**options, place.dtype);
         if gradient {
-            numbers.extend(contract.oracle_gradient(&**case, &**options, place.dtype));
+            let (case, options, dtype) = (&**case, &**options, place.dtype);
+            numbers.extend(match output {
+                Some(output) => gradient_of_first(*contract, case, options, dtype, output),
+                None => contract.oracle_gradient(case, options, dtype),
+            });
         }
         ExpectedCells { numbers, texts: contract.oracle_texts(&**case, &**options) }
     }

@@ -213,7 +213,7 @@ impl Hypothesis {
             }
             (None, None) => Some(contract.reference(&*changed, &*self.options, dtype)),
         };
-        let mut output = guarded(gives).ok()??.rounded(dtype);
+        let mut output = contract.stored(&*guarded(gives).ok()??, dtype);
         for part in &self.parts {
             match part {
                 Part::Output { field, change } => {

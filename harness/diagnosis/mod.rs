@@ -115,7 +115,7 @@ impl Explanation {
         if self.region.is_none() && self.hypothesis.only.is_none() {
             return Shared::clone(planted);
         }
-        let expected = evidence.expected(case, true);
+        let expected = evidence.expected(case, true, None);
         let within = self.within(evidence, case, &expected);
         let only = self.hypothesis.only.as_ref();
         let acting = places(&expected)

@@ -8,7 +8,7 @@ use crate::contract::component::Component as _;
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
-use crate::contract::probe::Stop;
+use crate::contract::probe::{Stop, gradient_of_first};
 use crate::engine::shrink::Shrunk;
 use crate::engine::stream;
 use crate::engine::subject::Subject;
@@ -67,7 +67,13 @@ pub(crate) fn make(
         shrink_calls: tried,
         case: json(&*file.case),
         output: output.as_ref().map(|output| json(&**output)),
-        expected: expected_json(subject.contract, &*file.case, &*subject.options, place.dtype),
+        expected: expected_json(
+            subject.contract,
+            &*file.case,
+            &*subject.options,
+            place.dtype,
+            output.as_deref(),
+        ),
         shown: shortened(shown),
         case_file: None,
         replay: "run this test again".to_owned(),
@@ -183,6 +189,7 @@ fn expected_json(
     case: &dyn AnyRecord,
     options: &dyn AnyOptions,
     dtype: Dtype,
+    output: Option<&dyn AnyRecord>,
 ) -> Json {
     let mut fields = serde_json::Map::new();
     if contract.refuses(case, options) {
@@ -195,7 +202,10 @@ fn expected_json(
     };
     let mut numbers = contract.oracle(case, options, dtype);
     if contract.wants_gradient(options) {
-        numbers.extend(contract.oracle_gradient(case, options, dtype));
+        numbers.extend(match output {
+            Some(output) => gradient_of_first(contract, case, options, dtype, output),
+            None => contract.oracle_gradient(case, options, dtype),
+        });
     }
     for expected in numbers {
         fields.insert(expected.field.to_owned(), nested_json(expected.numbers.view(), &number));

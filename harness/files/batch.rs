@@ -211,7 +211,7 @@ pub fn parse(contract: &'static dyn AnyContract, bytes: &[u8]) -> Result<Batch, 
         if let Some(field) = leaf(&of_case, &name) {
             inputs.insert(name.clone(), fitting(&name, field, stored)?);
         } else if let Some(field) = leaf(&of_output, bare) {
-            let stored = Stored { value: numbers(contract.flags(), bare, stored.value), ..stored };
+            let stored = Stored { value: numbers(contract.whole(), bare, stored.value), ..stored };
             dtype = coarser(dtype, stored.dtype);
             outputs.insert(bare.to_owned(), fitting(&name, field, stored)?);
         } else {

@@ -15,9 +15,12 @@ use crate::contract::options::AnyOptions;
 use crate::contracts;
 use crate::files::location::Location;
 use crate::host::builtin::Builtin;
-use crate::host::process::{ArrayLibrary, Process, Python, Signature, Wiring, default_interpreter};
+use crate::host::process::{
+    ArrayLibrary, Batch, Process, Python, Signature, Wiring, default_interpreter,
+};
 use crate::value::error::{Error, cut, unknown};
 use crate::value::place::Place;
+use crate::value::record::Field;
 use crate::value::yaml;
 use crate::value::yaml::{Document, Step};
 
@@ -112,6 +115,8 @@ struct ComponentFile {
     columns: Option<BTreeMap<String, serde_yaml::Value>>,
     #[serde(default)]
     args: BTreeMap<String, String>,
+    #[serde(default)]
+    batch: Option<Batch>,
     #[serde(default)]
     init: Option<BTreeMap<String, serde_yaml::Value>>,
     #[serde(default)]
@@ -291,9 +296,29 @@ impl Manifest {
             self.wrong(declared, &steps, format!("options.{name}: {why}"))
         })?;
         declared.options = options;
+        self.check_batch(declared)?;
         declared.skip = self.reasons(declared, "skip")?;
         declared.known = self.reasons(declared, "known")?;
         Ok(())
+    }
+
+    /// Groups are arrays of rows only where they are alike and stand together.
+    fn check_batch(&self, declared: &Declared) -> Result<(), Error> {
+        let wrong = |why: &str| {
+            let why = format!("component `{}`: batch: {why}", declared.name);
+            Err(self.wrong(declared, &[Step::Key("batch")], why))
+        };
+        let is_groups = |field: &Field| field.name == "groups" && field.ndim == Some(1);
+        match declared.wiring.batch {
+            None => Ok(()),
+            _ if !declared.contract.inputs().iter().any(is_groups) => {
+                wrong(&format!("the rows of {} are in no groups", declared.contract.id()))
+            }
+            Some(Batch::Groups) if declared.options.json()["layout"] != "contiguous" => wrong(
+                "`groups` is of groups of one size, so it needs `options: {layout: contiguous}`",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// The component itself, not started yet.
@@ -434,6 +459,7 @@ fn declared(
 /// for all, or the key that is wrong and why.
 fn wiring(component: &ComponentFile, of_all: &Wiring) -> Result<Wiring, (&'static str, String)> {
     let ComponentFile { answer_columns, columns, args, init, setup, env, stub, .. } = component;
+    let batch = component.batch;
     let is_python = matches!(component.target, Target::Python(_));
     let has_columns = matches!(component.signature, Signature::Trl | Signature::TrlChat);
     for (key, is_given, may_be, why) in [
@@ -450,6 +476,7 @@ fn wiring(component: &ComponentFile, of_all: &Wiring) -> Result<Wiring, (&'stati
             "only `signature: trl` and `trl-chat` have columns",
         ),
         ("args", !args.is_empty(), is_python, "only a Python function has names for them"),
+        ("batch", batch.is_some(), is_python, "only a Python function takes them otherwise"),
         ("init", init.is_some(), is_python, "only a Python class has a constructor"),
         ("setup", setup.is_some(), is_python, "only a Python function gets other objects"),
         (
@@ -476,6 +503,7 @@ fn wiring(component: &ComponentFile, of_all: &Wiring) -> Result<Wiring, (&'stati
     }
     Ok(Wiring {
         args: args.clone(),
+        batch,
         answer_columns: answer_columns.clone(),
         columns,
         init: values("init", init.as_ref())?,

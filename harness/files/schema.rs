@@ -3,8 +3,10 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::contract::erased::{AnyContract, RENAMED, renamed};
+use crate::contract::schema::OptionValue;
 use crate::contracts;
 use crate::files::manifest::{REWARD_FUNCTION, REWARD_INPUTS};
+use crate::host::process::Batch;
 use crate::value::place::Dtype;
 
 /// Where the schema of this version is kept.
@@ -242,6 +244,11 @@ fn component() -> Json {
             "args": {
                 "description": "Inputs and options, each with the name by which the Python \
                                 function takes it.",
+            },
+            "batch": {
+                "description": "How a Python function takes the groups of a batch, where not as \
+                                rows that each have the number of their group.",
+                "anyOf": Option::<Batch>::schema()["anyOf"],
             },
             "init": {
                 "type": ["object", "null"],

@@ -5,5 +5,6 @@ pub mod completions;
 pub mod draw;
 pub mod masks;
 pub mod measure;
+pub mod parts;
 pub mod pick;
 pub mod texts;

@@ -81,7 +81,8 @@ impl Component for Builtin {
                 misbehave(self.contract, *kind, self.calls, guarded(right)?)?
             }
         };
-        Ok(Returned { output: output.rounded(place.dtype), changed, no_gradient: Vec::new() })
+        let output = self.contract.stored(&*output, place.dtype);
+        Ok(Returned { output, changed, no_gradient: Vec::new() })
     }
 
     fn gradients(&self, _: Place) -> Gradients {
@@ -101,12 +102,16 @@ fn misbehave(
 ) -> Result<Shared, Failure> {
     let spoil = |spoiled: f64| {
         let mut first = true;
+        // Where any output will do, the first one may be small everywhere.
+        let any = contract.outputs().iter().all(|field| field.optional);
         output.with_floats(&mut |_, floats| {
+            let mut large = false;
             if let (true, Some(x)) = (first, floats.first_mut()) {
                 // Only where the number is large enough to be no constant of the contract.
-                *x = if x.abs() > 0.5 { spoiled } else { *x };
+                large = x.abs() > 0.5;
+                *x = if large { spoiled } else { *x };
             }
-            first = false;
+            first &= any && !large;
         })
     };
     match kind {

@@ -18,7 +18,7 @@
 use crate::contract::Contract;
 use crate::contract::cause::{Cause, Found};
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
+use crate::contract::probe::{AnyProbe, Outcome, Stop, broken, first_output};
 use crate::contract::stage::Pitfall;
 use crate::laws::oracle;
 use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};
@@ -37,7 +37,7 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     let returned = probe.gradient_output()?;
     let given = floats(&*returned.output);
     let mut checked = false;
-    for expected in probe.expected_gradient() {
+    for expected in probe.expected_gradient(&*returned.output) {
         detached(probe.tolerance, &returned.no_gradient, &expected)?;
         match given.iter().find(|(name, _)| *name == expected.field) {
             Some((name, found)) if found.shape() != expected.numbers.shape() => {
@@ -118,8 +118,8 @@ fn slope(
         });
         let returned = probe.call(&*case)?;
         let output = floats(&*returned.output);
-        let (first, _) = probe.contract.shapes(&*case, &**probe.options).swap_remove(0);
-        let first = output.iter().find(|(name, _)| *name == first);
+        let first = first_output(probe.contract, &*case, &**probe.options, &*returned.output);
+        let first = output.iter().find(|(name, _)| Some(*name) == first);
         summed[side] = first.map_or(0.0, |(_, array)| array.sum());
     }
     Ok(((summed[0] - summed[1]) / (moved[0] - moved[1]), summed[0].abs()))

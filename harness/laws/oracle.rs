@@ -39,8 +39,12 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         let Some((name, found)) = fields.iter().find(|(name, _)| *name == expected.field) else {
             continue;
         };
-        match probe.contract.flags().contains(name) {
-            true => compare_flags(probe.tolerance, name, found, expected)?,
+        if found.shape() != expected.numbers.shape() {
+            let (found, expected) = (found.shape(), expected.numbers.shape());
+            broken!("`{name}` has shape {found:?}, expected {expected:?}");
+        }
+        match probe.contract.whole().contains(name) {
+            true => compare_whole(name, found, expected)?,
             false => compare(probe.tolerance, name, found, expected)?,
         }
         says_something |= expected.numbers.iter().any(|number| !number.scale.is_infinite());
@@ -66,14 +70,9 @@ fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[Expected
     Ok(())
 }
 
-/// Compares flags with what an oracle expects of them: they are right or wrong.
-fn compare_flags(
-    tolerance: Tolerance,
-    name: &str,
-    found: &ArrayRef<f64, IxDyn>,
-    expected: &Expected,
-) -> Outcome {
-    if let Some((at, found, number)) = first_wrong(tolerance, found, expected) {
+/// Compares whole numbers with what an oracle expects of them: they are right or wrong.
+fn compare_whole(name: &str, found: &ArrayRef<f64, IxDyn>, expected: &Expected) -> Outcome {
+    if let Some((at, found, number)) = first_wrong(Tolerance::WHOLE, found, expected) {
         let [text, expected] = text::pair(found, number.value);
         return Err(Stop::number(format!("{name}{at} is {text}, expected {expected}"), found));
     }

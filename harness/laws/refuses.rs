@@ -1,13 +1,13 @@
 //! A component that promises to raise does.
 //!
 //! ### Claim
-//! Where `empty_mask: refuse` is declared, a reduction over too few tokens raises.
+//! Where an option says `refuse`, an input that it speaks of raises.
 //!
 //! ### Why it matters
 //! Who declares this wants the run to stop instead of going on with a number made of nothing.
 //!
 //! ### Does not hold for
-//! The other values of `empty_mask`.
+//! The other values of that option.
 //!
 //! ### Bugs it has caught
 //! ROLL #475: none is refused, but one token gives NaN.
@@ -25,7 +25,7 @@ pub fn law<D: Definition>(under: fn(&D::Options) -> bool) -> Invariant<D> {
 
 fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     if !probe.raises()? {
-        broken!("it returned something, expected an error: `empty_mask: refuse`");
+        broken!("it returned something, expected an error: the options say `refuse` here");
     }
     Ok(())
 }

@@ -8,8 +8,8 @@
 //! N]` product two functions later, and nothing raises when `N = T`. An integer tensor truncates.
 //!
 //! ### Does not hold for
-//! A half-precision input may be answered in f32: half formats are storage, not arithmetic. Flags
-//! may be integers or booleans.
+//! A half-precision input may be answered in f32: half formats are storage, not arithmetic. Whole
+//! numbers may be integers or booleans.
 //!
 //! ### Bugs it has caught
 //! trl 4db63af98 and #6095: an `(N, N)` mask. prime-rl 8d77a2cd9: `(N, 1, T)` against `(N, T)`.

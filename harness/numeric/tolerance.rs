@@ -176,6 +176,9 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
+    /// That of whole numbers, which are right or wrong at every dtype.
+    pub const WHOLE: Tolerance = Tolerance { dtype: Dtype::F64, factor: 1.0 };
+
     /// The largest allowed distance from `number`, a value made of `terms` terms.
     #[inline]
     pub fn bound(self, number: Number, terms: usize) -> f64 {

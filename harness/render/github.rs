@@ -50,12 +50,12 @@ fn unheard(component: &ComponentReport) -> impl Iterator<Item = &String> {
 }
 
 /// A message in GitHub's escapes.
-fn data(text: &str) -> String {
+pub(crate) fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// A property, in which separators are escaped too.
-fn property(text: &str) -> String {
+pub(crate) fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 

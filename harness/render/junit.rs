@@ -8,9 +8,14 @@ use crate::report::{ComponentReport, InvariantReport, InvariantStatus, Report, S
 
 /// The report as XML text.
 pub(crate) fn xml(report: &Report) -> String {
+    text(report.elapsed_ms, report.components.iter().map(|one| suite(one, report.seed)))
+}
+
+/// Suites as XML text.
+pub(crate) fn text(elapsed_ms: u64, suites: impl Iterator<Item = TestSuite>) -> String {
     let mut all = quick_junit::Report::new("shakedown");
-    all.set_time(Duration::from_millis(report.elapsed_ms));
-    all.add_test_suites(report.components.iter().map(|component| suite(component, report.seed)));
+    all.set_time(Duration::from_millis(elapsed_ms));
+    all.add_test_suites(suites);
     let text = all.to_string().expect("the text is in memory and all of it is UTF-8");
     // Jenkins's schema has no such sum at the root, where it would come first; suites have theirs.
     text.replacen(&format!(" skipped=\"{}\"", all.skipped), "", 1)
@@ -84,7 +89,8 @@ fn unprepared(component: &ComponentReport) -> TestCaseStatus {
     status
 }
 
-fn skipped(kind: &str, why: &str) -> TestCaseStatus {
+/// A test case that says nothing, for a reason of some kind.
+pub(crate) fn skipped(kind: &str, why: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
     status.set_type(kind);
     status.set_message(why);

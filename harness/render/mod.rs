@@ -8,4 +8,6 @@ pub(crate) mod html;
 pub(crate) mod junit;
 #[cfg(feature = "cli")]
 pub(crate) mod sarif;
+#[cfg(feature = "cli")]
+pub(crate) mod subjects;
 pub mod text;

@@ -27,16 +27,26 @@ pub(crate) fn json(report: &Report) -> String {
             results.push(result(component, bug, &text, id, index));
         }
     }
+    log(&report.version, rules, invocation(report), results)
+}
+
+/// Results of one run of this version as JSON text.
+pub(crate) fn log(
+    version: &str,
+    rules: Vec<sarif::ReportingDescriptor>,
+    invocation: sarif::Invocation,
+    results: Vec<sarif::Result>,
+) -> String {
     let driver = sarif::ToolComponent::builder()
         .name("shakedown")
-        .version(report.version.clone())
-        .semantic_version(report.version.clone())
+        .version(version.to_owned())
+        .semantic_version(version.to_owned())
         .information_uri(env!("CARGO_PKG_REPOSITORY"))
         .rules(rules)
         .build();
     let run = sarif::Run::builder()
         .tool(sarif::Tool::builder().driver(driver).build())
-        .invocations(vec![invocation(report)])
+        .invocations(vec![invocation])
         .results(results)
         .build();
     let log = sarif::Sarif::builder()
@@ -147,10 +157,12 @@ fn location(component: &ComponentReport) -> sarif::Location {
 }
 
 fn located(component: &ComponentReport, at: Option<&Location>) -> sarif::Location {
-    let name = sarif::LogicalLocation::builder()
-        .name(component.name.clone())
-        .fully_qualified_name(component.title())
-        .build();
+    place(&component.name, &component.title(), at)
+}
+
+/// The line at which something stands, with the name and the title of what it is about.
+pub(crate) fn place(name: &str, title: &str, at: Option<&Location>) -> sarif::Location {
+    let name = sarif::LogicalLocation::builder().name(name).fully_qualified_name(title).build();
     let mut location = sarif::Location::builder().logical_locations(vec![name]).build();
     location.physical_location = at.map(|at| {
         let line = i64::try_from(at.line).unwrap_or(i64::MAX);
@@ -162,7 +174,8 @@ fn located(component: &ComponentReport, at: Option<&Location>) -> sarif::Locatio
     location
 }
 
-fn message(text: String) -> sarif::Message {
+/// A message of plain text.
+pub(crate) fn message(text: String) -> sarif::Message {
     sarif::Message::builder().text(text).build()
 }
 

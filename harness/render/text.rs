@@ -32,6 +32,30 @@ impl Paint {
         }
     }
 
+    /// A text that says that something is right.
+    #[cfg(feature = "cli")]
+    pub(crate) fn good(self, text: &str) -> String {
+        Paint::write(self.good, text)
+    }
+
+    /// A text that says that something is wrong.
+    #[cfg(feature = "cli")]
+    pub(crate) fn bad(self, text: &str) -> String {
+        Paint::write(self.bad, text)
+    }
+
+    /// A text that is said aside.
+    #[cfg(feature = "cli")]
+    pub(crate) fn aside(self, text: &str) -> String {
+        Paint::write(self.aside, text)
+    }
+
+    /// A text to look at first.
+    #[cfg(feature = "cli")]
+    pub(crate) fn strong(self, text: &str) -> String {
+        Paint::write(self.strong, text)
+    }
+
     fn write(style: Style, text: &str) -> String {
         format!("{style}{text}{style:#}")
     }

@@ -5,8 +5,9 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::Value as Json;
 
+use super::diagnosis::{self, Diagnosis};
 use super::{ComponentReport, Report, SCHEMA, Shard};
 use crate::value::error::Error;
 
@@ -16,7 +17,16 @@ const LARGEST_FILE_BYTES: u64 = 256 << 20;
 /// What tells a report of another schema; all else is passed over.
 #[derive(Default, Deserialize)]
 struct Named {
-    schema: Option<Value>,
+    schema: Option<Json>,
+}
+
+/// A report of components, or of what surrounds them.
+#[derive(Debug)]
+pub enum Either {
+    /// Of components.
+    Report(Report),
+    /// Of runs, configurations and data sets.
+    Diagnosis(Diagnosis),
 }
 
 impl Report {
@@ -25,19 +35,34 @@ impl Report {
     /// # Errors
     /// It cannot be read, or is no report of this schema.
     pub fn read(path: &Path) -> Result<Report, Error> {
-        let failed = |error: io::Error| Error::io("read", path, &error);
-        let file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        within(metadata.len()).map_err(|error| error.at(path))?;
-        if metadata.is_file() {
-            return parse(file, path);
+        match read_either(path)? {
+            Either::Report(report) => Ok(report),
+            Either::Diagnosis(_) => {
+                let found = Json::from(diagnosis::SCHEMA);
+                let why = format!("expected a report of the schema {SCHEMA}, found {found}");
+                Err(Error::new(why).at(path))
+            }
         }
-        // It is read twice, which a pipe is not.
-        let mut bytes = Vec::new();
-        file.take(LARGEST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-        within(bytes.len() as u64).map_err(|error| error.at(path))?;
-        parse(Cursor::new(bytes), path)
     }
+}
+
+/// Reads a report of either kind that was written as JSON.
+///
+/// # Errors
+/// It cannot be read, or is no report.
+pub fn read_either(path: &Path) -> Result<Either, Error> {
+    let failed = |error: io::Error| Error::io("read", path, &error);
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    within(metadata.len()).map_err(|error| error.at(path))?;
+    if metadata.is_file() {
+        return parse(file, path);
+    }
+    // It is read twice, which a pipe is not.
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    within(bytes.len() as u64).map_err(|error| error.at(path))?;
+    parse(Cursor::new(bytes), path)
 }
 
 fn within(length: u64) -> Result<(), Error> {
@@ -48,16 +73,16 @@ fn within(length: u64) -> Result<(), Error> {
 }
 
 /// Reads a report from what has one, piece by piece.
-fn parse(mut from: impl Read + Seek, path: &Path) -> Result<Report, Error> {
+fn parse(mut from: impl Read + Seek, path: &Path) -> Result<Either, Error> {
     let failed = |error: io::Error| Error::io("read", path, &error);
-    let wrong = |error: serde_json::Error| {
+    let wrong = |schema: &str, error: serde_json::Error| {
         if error.is_io() {
             return failed(error.into());
         }
         let (line, column) = (error.line(), error.column());
         let why = error.to_string();
         let why = why.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&why);
-        let why = format!("not a report of the schema {SCHEMA}: {why}");
+        let why = format!("not a report of the schema {schema}: {why}");
         Error::new(why).at(path).line(line, column)
     };
     // A report of another schema is told by its name, not by its first strange key.
@@ -68,14 +93,24 @@ fn parse(mut from: impl Read + Seek, path: &Path) -> Result<Report, Error> {
         Ok(named) if is_object => named,
         Ok(_) => Named::default(),
         Err(error) if error.is_data() => Named::default(),
-        Err(error) => return Err(wrong(error)),
+        Err(error) => return Err(wrong(SCHEMA, error)),
     };
-    if named.schema.as_ref().is_none_or(|schema| schema != SCHEMA) {
-        let found = named.schema.as_ref().map_or("none".to_owned(), Value::to_string);
-        let why = format!("expected a report of the schema {SCHEMA}, found {found}");
-        return Err(Error::new(why).at(path));
+    let text = text(&mut from).map_err(failed)?;
+    match named.schema.as_ref().and_then(Json::as_str) {
+        Some(SCHEMA) => {
+            let report = serde_json::from_reader(text).map_err(|error| wrong(SCHEMA, error))?;
+            Ok(Either::Report(report))
+        }
+        Some(diagnosis::SCHEMA) => {
+            let told = serde_json::from_reader(text);
+            Ok(Either::Diagnosis(told.map_err(|error| wrong(diagnosis::SCHEMA, error))?))
+        }
+        _ => {
+            let found = named.schema.as_ref().map_or("none".to_owned(), Json::to_string);
+            let why = format!("expected a report of the schema {SCHEMA}, found {found}");
+            Err(Error::new(why).at(path))
+        }
     }
-    serde_json::from_reader(text(&mut from).map_err(failed)?).map_err(wrong)
 }
 
 /// The text from its beginning, without a byte-order mark, and no more of it than a report has.
@@ -132,6 +167,38 @@ pub fn merge(mut reports: Vec<(PathBuf, Report)>) -> Result<Report, Error> {
     }
     let components = components.into_iter().map(ComponentReport::harmless).collect();
     Ok(Report { schema: SCHEMA.to_owned(), version, seed, shard: None, elapsed_ms, components })
+}
+
+impl Diagnosis {
+    /// One diagnosis of several, each with the file that it was read from, in the order given.
+    ///
+    /// # Errors
+    /// They are of different versions, or a subject is in two of them.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn merge(diagnoses: Vec<(PathBuf, Diagnosis)>) -> Result<Diagnosis, Error> {
+        let mut diagnoses = diagnoses.into_iter();
+        let (first, mut all) = diagnoses.next().expect("there is one");
+        for (path, diagnosis) in diagnoses {
+            let (expected, found) = (&all.version, &diagnosis.version);
+            if expected != found {
+                let first = first.display();
+                let why = format!("version: expected {expected} as in {first}, found {found}");
+                return Err(Error::new(why).at(&path));
+            }
+            all.elapsed_ms = all.elapsed_ms.max(diagnosis.elapsed_ms);
+            for subject in diagnosis.subjects {
+                let mut known = all.subjects.iter();
+                if known.any(|one| (one.kind, &one.name) == (subject.kind, &subject.name)) {
+                    let why = format!("`{}` is given twice", subject.title());
+                    return Err(Error::new(why).at(&path));
+                }
+                all.subjects.push(subject);
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// All reports must be alike, and nothing may be in two of them.

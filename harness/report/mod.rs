@@ -1,6 +1,7 @@
 //! Reports: what a run says, as data (JSON, schema 1).
 
 pub mod bugs;
+pub mod diagnosis;
 pub(crate) mod json;
 pub mod merge;
 mod points;
@@ -14,6 +15,7 @@ use serde_json::Value as Json;
 
 use crate::contract::stage::{Pitfall, Stage};
 use crate::value::place::Place;
+use crate::value::redact;
 use crate::value::text::{count, harmless};
 
 pub use crate::files::location::Location;
@@ -292,10 +294,12 @@ impl ComponentReport {
         format!("{} · {}", harmless(&self.name), self.place)
     }
 
-    /// The same with texts that do nothing to who shows them. Values of cases and outputs stay.
+    /// The same without secrets, and with texts that do nothing to who shows them. Values of cases
+    /// and outputs stay otherwise.
     pub(crate) fn harmless(self) -> ComponentReport {
         let texts = serde_json::to_value(&self).expect("a report can be written");
-        serde_json::from_value(harmless_json(texts)).expect("its texts are texts")
+        let texts = redact::json(harmless_json(texts), true);
+        serde_json::from_value(texts).expect("its texts are texts")
     }
 
     /// The finding of an invariant; none where it holds, against what is declared, or is known.

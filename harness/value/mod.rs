@@ -4,6 +4,7 @@ pub mod choice;
 pub mod error;
 pub mod place;
 pub mod record;
+pub mod redact;
 pub mod text;
 pub mod wire;
 pub mod yaml;

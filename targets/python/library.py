@@ -40,6 +40,32 @@ def statements(method, after, before, gives):
     return run
 
 
+def lone(module, name, **names):
+    """The function `name` of a module (`Class.method` too) without running what the module imports.
+
+    It finds nothing but the builtins and `names`, and is compiled from the installed file.
+    """
+    package, _, file = module.partition(".")
+    [folder] = importlib.machinery.PathFinder.find_spec(package).submodule_search_locations
+    path = os.path.join(folder, *file.split(".")) + ".py"
+    with open(path, encoding="utf-8") as file:
+        nodes = ast.parse(file.read()).body
+    for part in name.split("."):
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        found = [node for node in nodes if isinstance(node, kinds) and node.name == part]
+        if not found:
+            raise ImportError(f"{module} no longer has `{name}`")
+        [node] = found
+        nodes = node.body
+    node.decorator_list = []
+    node.returns = None  # the names of types are not there
+    for argument in [*node.args.args, *node.args.kwonlyargs]:
+        argument.annotation = None
+    scope = dict(names)
+    exec(compile(ast.Module([node], type_ignores=[]), path, "exec"), scope)
+    return scope[node.name]
+
+
 def blocks(tree):
     """Every list of statements of a syntax tree, the outer ones first."""
     for node in ast.walk(tree):

@@ -7,7 +7,7 @@ empty modules stand in for the rest. What is ours are names, shapes, and what ea
 
 from types import SimpleNamespace
 
-from library import stand_in, without_init
+from library import stand_in, statements, without_init
 
 stand_in("deepspeed", "ray", "openrlhf.trainer.ray.launcher")
 without_init(
@@ -24,7 +24,9 @@ from openrlhf.models import loss, utils
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.length_penalty import apply_overlong_penalty
+from openrlhf.utils import seqlen_balancing
 from openrlhf.utils.loss_utils import iter_grad_accum_global_norm
+from openrlhf.utils.utils import zero_pad_sequences
 
 torch.compiler.set_stance("force_eager")  # `compute_entropy` is compiled, which needs a compiler
 
@@ -171,3 +173,96 @@ def overlong(lengths, max_length, buffer, factor):
     experience = SimpleNamespace(response_length=lengths, rewards=rewards)
     apply_overlong_penalty([experience], max_length, buffer, factor)
     return rewards
+
+
+def token_rewards(scores, log_probs, ref_log_probs, mask, beta, kl_estimator, score_clip):
+    """`compute_approx_kl` and `compute_reward`. Ours: the estimate is 0 under the mask."""
+    kl = utils.compute_approx_kl(log_probs, ref_log_probs, kl_estimator=kl_estimator)
+    kl = kl.where(mask, 0.0)
+    return utils.compute_reward(scores, beta, kl, mask, score_clip)
+
+
+CORRECTION = statements(
+    loss.PolicyLoss.forward, "high", "vllm_kl", ("coef", "is_filter_ratio", "filtered")
+)
+
+
+def correction(log_probs, sampler_log_probs, mask, level, mode, low, high):
+    """The correction in `PolicyLoss.forward`. Ours: the weights under the mask, and `keep`."""
+    self = SimpleNamespace(
+        is_correction_gating="ratio",
+        is_correction_level=level,
+        is_correction_mode=mode,
+        is_correction_threshold=(low, high),
+    )
+    coefficients, share, filtered = CORRECTION(
+        action_mask=mask,
+        high=high,
+        log_probs=log_probs,
+        loss=torch.ones(()),
+        low=low,
+        old_log_probs=log_probs,
+        rollout_log_probs=sampler_log_probs,
+        self=self,
+        seq_level=level == "seq",
+    )
+    weights = coefficients.expand_as(log_probs).where(mask, 0.0)
+    outputs = {"weights": weights}
+    if mode == "mask":
+        outputs["keep"] = mask & ~filtered
+    if level == "token":
+        outputs["clip_fraction"] = share
+    return outputs
+
+
+def truncated(log_probs, sampler_log_probs, mask, clamp_low, clamp_high):
+    """`clip` of single tokens."""
+    return correction(log_probs, sampler_log_probs, mask, "token", "clip", clamp_low, clamp_high)
+
+
+def masked(log_probs, sampler_log_probs, mask, select, select_low, select_high):
+    """`mask` of tokens, or of rows by their geometric mean."""
+    level = {"token": "token", "geometric": "seq"}[select]
+    bounds = select_low, select_high
+    return correction(log_probs, sampler_log_probs, mask, level, "mask", *bounds)
+
+
+def balanced(lengths, parts, equal_size):
+    """`get_seqlen_balanced_partitions`."""
+    return parts_of(lengths, parts, equal_size)
+
+
+def micro_batches(lengths, capacity):
+    """`get_minimum_num_micro_batch_size`, and the partition that `setup_dynamic_batch` asks for."""
+    lengths = lengths.tolist()
+    parts = seqlen_balancing.get_minimum_num_micro_batch_size(lengths, capacity, 1, 1)
+    return parts_of(torch.tensor(lengths), parts, False)
+
+
+def parts_of(lengths, count, equal_size):
+    """The part of each row."""
+    partitions = seqlen_balancing.get_seqlen_balanced_partitions(
+        lengths.tolist(), count, equal_size
+    )
+    parts = torch.full((len(lengths),), -1)
+    for part, rows in enumerate(partitions):
+        parts[torch.tensor(rows)] = part
+    return parts
+
+
+def collated(prompts, prompt_lengths, completions, completion_lengths, pad, layout):
+    """`zero_pad_sequences` on the tokens and on their masks."""
+    rows = list(zip(prompts, prompt_lengths, completions, completion_lengths))
+    tokens = [torch.cat([prompt[:p], answer[:c]]) for prompt, p, answer, c in rows]
+    answers = [torch.arange(p + c) >= p for _, p, _, c in rows]
+    ones = [torch.ones(len(row), dtype=torch.long) for row in tokens]
+    return {
+        "input_ids": zero_pad_sequences(tokens, layout, pad, stack=True),
+        "attention_mask": zero_pad_sequences(ones, layout, stack=True),
+        "completion_mask": zero_pad_sequences([row.long() for row in answers], layout, stack=True),
+    }
+
+
+def mean_entropy(logits, mask):
+    """`compute_entropy`, and the masked mean that the trainer takes of it."""
+    return {"entropy": utils.masked_mean(utils.compute_entropy(logits), mask)}

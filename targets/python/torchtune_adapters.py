@@ -5,6 +5,8 @@ Nothing is copied from the library. What is ours are names, and what each docstr
 
 import torch
 from torchtune import rlhf
+from torchtune.data import left_pad_sequence, padded_collate_sft
+from torchtune.datasets import PackedDataset
 from torchtune.rlhf import loss
 
 
@@ -79,3 +81,45 @@ def mask(tokens, eos, pad):
         tokens.clone(), torch.tensor(eos), fill_value=pad
     )
     return ~padding
+
+
+def collated(prompts, prompt_lengths, completions, completion_lengths, pad, ignore):
+    """`padded_collate_sft`. Ours: prompts that have no label."""
+    batch = []
+    for prompt, p, answer, c in zip(prompts, prompt_lengths, completions, completion_lengths):
+        prompt, answer = prompt[:p].tolist(), answer[:c].tolist()
+        batch.append({"tokens": prompt + answer, "labels": [ignore] * len(prompt) + answer})
+    output = padded_collate_sft(batch, padding_idx=pad, ignore_idx=ignore)
+    return {"input_ids": output["tokens"], "labels": output["labels"]}
+
+
+def left_padded(prompts, prompt_lengths, completions, completion_lengths, pad):
+    """`left_pad_sequence`."""
+    rows = zip(prompts, prompt_lengths, completions, completion_lengths)
+    rows = [torch.cat([prompt[:p], answer[:c]]) for prompt, p, answer, c in rows]
+    return {"input_ids": left_pad_sequence(rows, batch_first=True, padding_value=pad)}
+
+
+def packed(tokens, lengths, mask, capacity, pad, ignore, overlong):
+    """`PackedDataset`. Ours: `segments` from its lengths, of which padding is the last."""
+    documents = []
+    for row, length, trained in zip(tokens, lengths, mask):
+        labels = torch.where(trained, row, ignore)[:length].tolist()
+        documents.append({"tokens": row[:length].tolist(), "labels": labels})
+    split = overlong == "split"
+    packs = PackedDataset(
+        documents, max_seq_len=capacity, padding_idx=pad, split_across_pack=split
+    ).packs
+    rows = []
+    for pack in packs:
+        counts = pack["seq_lens"][pack["seq_lens"] > 0]
+        segments = torch.arange(1, len(counts) + 1).repeat_interleave(counts)
+        last = capacity - int(counts[-1])
+        if last > 0 and pack["input_pos"][last] > 0:  # padding counts on, a document begins at 0
+            segments[last:] = 0
+        rows.append((pack, segments))
+    return {
+        "packed": torch.stack([pack["tokens"] for pack, _ in rows]),
+        "labels": torch.stack([pack["labels"] for pack, _ in rows]),
+        "segments": torch.stack([segments for _, segments in rows]),
+    }

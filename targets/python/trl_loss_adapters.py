@@ -15,6 +15,7 @@ from library import statements, using
 from trl.experimental.async_grpo.async_grpo_trainer import AsyncGRPOTrainer
 from trl.experimental.cpo import CPOTrainer
 from trl.experimental.online_dpo import OnlineDPOTrainer
+from trl.experimental.orpo import ORPOTrainer
 from trl.experimental.sdpo import SDPOTrainer
 from trl.experimental.tpo import TPOTrainer
 from trl.trainer.dpo_trainer import DPOTrainer
@@ -232,7 +233,16 @@ def async_grpo(log_probs, old_log_probs, advantages, mask, clip_low, clip_high):
     return {"loss": loss, "clip_fraction": clip_fraction, "approx_kl": approx_kl}
 
 
-def dpo(policy_chosen, policy_rejected, ref_chosen, ref_rejected, kind, beta, label_smoothing):
+def dpo(
+    policy_chosen,
+    policy_rejected,
+    ref_chosen,
+    ref_rejected,
+    kind,
+    beta,
+    label_smoothing,
+    lengths=None,
+):
     """`DPOTrainer._compute_loss`. Ours: completions of one token, so that sums are what is given.
 
     The implicit rewards are the first two things that the trainer gathers for its log.
@@ -250,22 +260,90 @@ def dpo(policy_chosen, policy_rejected, ref_chosen, ref_rejected, kind, beta, la
         _total_train_tokens=0,
         _tp_size=1,
     )
-    log_probs = torch.cat([policy_chosen, policy_rejected]).unsqueeze(1)
+    sums = torch.cat([policy_chosen, policy_rejected])
+    lengths = torch.ones(len(sums), dtype=torch.long) if lengths is None else torch.cat(lengths)
+    # Each token has the same share of its completion's sum; column 0 is the prompt.
+    columns = torch.arange(1 + int(lengths.max()))
+    completion_mask = ((columns > 0) & (columns <= lengths.unsqueeze(1))).long()
+    log_probs = (sums / lengths).unsqueeze(1) * completion_mask[:, 1:]
     zeros = torch.zeros_like(log_probs.detach())
     outputs = SimpleNamespace(
         log_probs=log_probs, entropy=zeros, mean_logits=zeros, is_top1=zeros.bool()
     )
-    prompt_and_token = torch.tensor([[0, 1]]).expand(len(log_probs), 2)
     inputs = {
-        "input_ids": prompt_and_token,
-        "attention_mask": torch.ones_like(prompt_and_token),
-        "completion_mask": prompt_and_token,
+        "input_ids": completion_mask,
+        "attention_mask": torch.ones_like(completion_mask),
+        "completion_mask": completion_mask,
         "ref_chosen_logps": ref_chosen,
         "ref_rejected_logps": ref_rejected,
     }
     loss = DPOTrainer._compute_loss(self, lambda **_: outputs, inputs, return_outputs=False)
     chosen_rewards, rejected_rewards, *_ = self.accelerator.gathered
     return {"loss": loss, "chosen_rewards": chosen_rewards, "rejected_rewards": rejected_rewards}
+
+
+# `kind` of the contract: `loss_type` of the trainer, where it is another word.
+LOSS_OF_PAIRS = {
+    "aot-unpaired": "aot_unpaired",
+    "apo-down": "apo_down",
+    "apo-zero": "apo_zero",
+    "bco-pair": "bco_pair",
+    "exo": "exo_pair",
+    "ipo-norm": "ipo",
+    "nca": "nca_pair",
+    "sigmoid-norm": "sigmoid_norm",
+    "sppo-hard": "sppo_hard",
+}
+
+
+def pairs(
+    policy_chosen,
+    policy_rejected,
+    ref_chosen,
+    ref_rejected,
+    chosen_lengths,
+    rejected_lengths,
+    kind,
+    beta,
+    label_smoothing,
+):
+    """The same for the other objectives."""
+    log_probs = policy_chosen, policy_rejected, ref_chosen, ref_rejected
+    lengths = chosen_lengths, rejected_lengths
+    kind = LOSS_OF_PAIRS.get(kind, kind)
+    return dpo(*log_probs, kind, beta, label_smoothing, lengths)
+
+
+def simpo(
+    policy_chosen,
+    policy_rejected,
+    chosen_lengths,
+    rejected_lengths,
+    beta,
+    gamma,
+    label_smoothing,
+):
+    """`CPOTrainer.cpo_loss` (experimental) on averages, which its forward pass gives it."""
+    self = trainer(
+        alpha=0.0,
+        beta=beta,
+        label_smoothing=label_smoothing,
+        loss_type="simpo",
+        simpo_gamma=gamma,
+    )
+    averages = policy_chosen / chosen_lengths, policy_rejected / rejected_lengths
+    losses, chosen_rewards, rejected_rewards = CPOTrainer.cpo_loss(self, *averages)
+    rewards = {"chosen_rewards": chosen_rewards, "rejected_rewards": rejected_rewards}
+    return {"losses": losses, **rewards}
+
+
+def orpo(policy_chosen, policy_rejected, chosen_lengths, rejected_lengths, beta):
+    """`ORPOTrainer.odds_ratio_loss` (experimental) on averages; the trainer subtracts it."""
+    averages = policy_chosen / chosen_lengths, policy_rejected / rejected_lengths
+    self = trainer(beta=beta)
+    gained, chosen_rewards, rejected_rewards, *_ = ORPOTrainer.odds_ratio_loss(self, *averages)
+    rewards = {"chosen_rewards": chosen_rewards, "rejected_rewards": rejected_rewards}
+    return {"losses": -gained, **rewards}
 
 
 def cpo(policy_chosen, policy_rejected, kind, beta, label_smoothing, margin):

@@ -1,9 +1,12 @@
-"""Trains a tiny policy to add: `python train.py` prints the mean reward as it rises.
+"""Trains a tiny policy to add: `python train.py` prints the mean reward as it rises, and
+`python train.py run.jsonl` also writes what each step logs.
 
 The policy has learned the form of an answer before, as after supervised fine-tuning. GRPO teaches
 it which answer is right.
 """
 
+import json
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +34,7 @@ class Settings:
     clip_high: float = 0.28
     beta: float = 0.01
     learning_rate: float = 0.1
+    max_grad_norm: float = 10.0
 
 
 class Policy(torch.nn.Module):
@@ -83,19 +87,19 @@ def texts_of(tokens):
 
 
 def train(settings, seed=0):
-    """The mean reward at each step."""
+    """What each step logs, under TRL's names."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # the tensors are small
     policy, reference = with_the_form(), with_the_form()
     optimizer = torch.optim.Adam(policy.parameters(), lr=settings.learning_rate)
     prompts = torch.arange(len(PROMPTS)).repeat_interleave(settings.group_size)
     history = []
-    for _ in range(settings.steps):
+    groups = len(PROMPTS), settings.group_size
+    for step in range(1, settings.steps + 1):
         tokens = sample(policy, prompts, settings.temperature)
         asked = [PROMPTS[i] for i in prompts]
         gold = [ANSWERS[i] for i in prompts]
         scores = torch.tensor(rewards.correctness(asked, texts_of(tokens), gold))
-        history.append(scores.mean().item())
         advantages = grpo.group_advantages(scores, prompts, settings.epsilon)
         mask = grpo.completion_mask(tokens, [EOS])
 
@@ -104,6 +108,8 @@ def train(settings, seed=0):
 
         with torch.no_grad():
             old, ref = log_probs(policy), log_probs(reference)
+            spread = scores.view(groups).std(dim=1)
+            kl = (grpo.kl_estimate(old, ref) * mask).sum() / mask.sum()
         for _ in range(settings.updates):
             clips = settings.clip_low, settings.clip_high
             loss = grpo.policy_loss(
@@ -111,10 +117,28 @@ def train(settings, seed=0):
             )
             optimizer.zero_grad()
             loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(policy.parameters(), settings.max_grad_norm)
             optimizer.step()
+        history.append(
+            {
+                "step": step,
+                "loss": loss.item(),
+                "grad_norm": norm.item(),
+                "learning_rate": settings.learning_rate,
+                "reward": scores.mean().item(),
+                "frac_reward_zero_std": (spread == 0).float().mean().item(),
+                "kl": kl.item(),
+                "completions/mean_length": mask.sum(dim=1).float().mean().item(),
+                "completions/clipped_ratio": (~(tokens == EOS).any(dim=1)).float().mean().item(),
+            }
+        )
     return history
 
 
 if __name__ == "__main__":
-    for step, reward in enumerate(train(Settings())):
-        print(f"step {step:3}  mean reward {reward:.3f}")
+    history = train(Settings())
+    for row in history:
+        print(f"step {row['step']:3}  mean reward {row['reward']:.3f}")
+    for path in sys.argv[1:]:
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in history)

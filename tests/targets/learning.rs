@@ -10,6 +10,9 @@ use shakedown::engine::subject::{Budget, Subject};
 use shakedown::place::Place;
 use shakedown::render::text::{Paint, write_component};
 use shakedown::report::Status;
+use shakedown::report::diagnosis;
+use shakedown::rules::Asked;
+use shakedown::runs::formats::{self, OwnNames};
 use shakedown_targets::bandit::{self, Step, Training};
 use shakedown_targets::chance::Chance;
 use shakedown_targets::dpo::Dpo;
@@ -171,4 +174,34 @@ fn grpo_keeps_every_invariant_of_policy_update() {
 #[test]
 fn dpo_keeps_every_invariant_of_policy_update() {
     learns("dpo", pairs::dpo_component(), Options::default());
+}
+
+/// What a run logs, under TRL's names, judged by all rules. `sign` is that of the rewards which it
+/// trains on: −1 where a bug turns them round.
+fn judged(name: &str, algorithm: Algorithm, sign: f64) -> diagnosis::Subject {
+    let rewards = Tensor::from_slice(&[0.0_f32, 0.3, 0.5, 0.7, 1.0]);
+    let training = Training { learning_rate: 0.1, ..Training::default() };
+    let (steps, _) = algorithm(&rewards.zeros_like(), &(&rewards * sign), &training);
+    let rows = steps.iter().enumerate().map(|(step, logged)| {
+        [
+            ("step", step as f64 + 1.0),
+            ("reward", sign * logged.expected_reward),
+            ("loss", logged.loss),
+            ("entropy", logged.entropy),
+        ]
+    });
+    formats::from_rows(name, rows, &OwnNames::new()).judge(&Asked::default())
+}
+
+#[test]
+fn their_logs_are_sound_and_tell_where_the_rewards_are_turned_round() {
+    for (name, algorithm) in ALGORITHMS {
+        let healthy = judged(name, algorithm, 1.0);
+        let above: Vec<&str> = healthy.heads().map(|finding| &*finding.rule).collect();
+        assert_eq!(above, [""; 0], "{name}");
+        assert!(healthy.judged() >= 8, "{name}: {} rules were judged", healthy.judged());
+        let wrong = judged(name, algorithm, -1.0);
+        let first = wrong.heads().next().map(|finding| &*finding.rule);
+        assert_eq!(first, Some("reward-declines"), "{name}");
+    }
 }

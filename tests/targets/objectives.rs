@@ -1,11 +1,14 @@
 //! The objectives of the four algorithms: where their numbers are known in closed form, and where
 //! a batch has nothing to learn from.
 
+use shakedown::author::aggregate::Aggregate;
 use shakedown::contracts::{kl_estimate, policy_loss};
 use shakedown_targets::completions::Completions;
 use shakedown_targets::dpo::{Dpo, Side};
+use shakedown_targets::gae::gae;
 use shakedown_targets::grpo::Grpo;
 use shakedown_targets::kl::kl_estimate;
+use shakedown_targets::packed::packed_logits;
 use shakedown_targets::policy::{Inputs, policy_loss};
 use shakedown_targets::ppo::Ppo;
 use shakedown_targets::reinforce::Reinforce;
@@ -29,6 +32,7 @@ fn batch(seed: i64) -> (Tensor, Completions) {
         rewards: log_probs.randn_like(),
         groups: Tensor::from_slice(&[0_i64, 0, 1, 1]),
         old_log_probs: &log_probs + log_probs.randn_like() * 0.3,
+        sampler_log_probs: &log_probs + log_probs.randn_like() * 0.3,
         ref_log_probs: &log_probs + log_probs.randn_like() * 0.3,
         tokens,
         mask,
@@ -72,6 +76,7 @@ fn assert_near(found: &Tensor, expected: &Tensor, what: &str) {
 fn on_policy_grpo_has_the_gradient_of_the_weighted_log_probabilities() {
     let (logits, mut completions) = batch(1);
     completions.old_log_probs = log_probs(&logits, &completions.tokens);
+    completions.sampler_log_probs = completions.old_log_probs.copy();
     completions.ref_log_probs = completions.old_log_probs.copy();
     let outcomes = Vec::<f64>::try_from(
         (&completions.rewards * completions.mask.to_kind(Kind::Double))
@@ -91,6 +96,134 @@ fn on_policy_grpo_has_the_gradient_of_the_weighted_log_probabilities() {
     let slope = completions.tokens.one_hot(SHAPE[2]) - logits.softmax(-1, None);
     let (_, _, gradient) = with_gradients(&logits, &completions).pop().unwrap();
     assert_near(&gradient, &(slope * weights.unsqueeze(-1)), "the gradient of GRPO");
+}
+
+#[test]
+fn the_ranks_make_the_loss_of_the_whole_batch() {
+    for seed in 0..5 {
+        let (logits, completions) = batch(seed);
+        for aggregate in [Aggregate::TokenMean, Aggregate::SeqMeanTokenMean] {
+            let over = |parts: i64| {
+                let mut objective = Reinforce::default();
+                objective.policy.aggregate = aggregate;
+                objective.ranks.parts = parts;
+                let leaf = logits.copy().set_requires_grad(true);
+                let loss = objective.loss(&leaf, &completions).loss;
+                loss.backward();
+                (loss.detach(), leaf.grad(), objective.mean_outcome(&completions))
+            };
+            let (loss, gradient, outcome) = over(1);
+            for parts in [2, 3] {
+                let (found, slope, mean) = over(parts);
+                assert_near(&found, &loss, "the loss");
+                assert_near(&slope, &gradient, "the gradient");
+                assert_near(&mean, &outcome, "the mean outcome");
+            }
+        }
+    }
+}
+
+#[test]
+fn packed_rows_give_the_logits_of_padded_ones() {
+    let (_, completions) = batch(7);
+    let table = Tensor::randn([SHAPE[2], SHAPE[2]], F64).set_requires_grad(true);
+    let places = Tensor::randn([SHAPE[1], SHAPE[2]], F64);
+    // A model that knows the token, and where in its document it stands.
+    let model = |tokens: &Tensor, positions: &Tensor| {
+        let of_tokens = Tensor::embedding(&table, tokens, -1, false, false);
+        of_tokens + Tensor::embedding(&places, positions, -1, false, false)
+    };
+    let Completions { tokens, mask, .. } = &completions;
+    let positions = Tensor::arange(SHAPE[1], (Kind::Int64, Device::Cpu)).expand_as(tokens);
+    let padded = model(tokens, &positions);
+    for capacity in [3, 4, 9] {
+        let packed =
+            packed_logits(tokens, mask, capacity, &|rows| model(&rows.tokens, &rows.positions));
+        let mask = mask.unsqueeze(-1).to_kind(Kind::Double);
+        assert_near(&(&packed * &mask), &(&padded * &mask), "logits");
+        let slope = |logits: &Tensor| {
+            (logits * &mask).sum(None).backward();
+            let mut gradient = table.grad();
+            let found = gradient.copy();
+            let _ = gradient.zero_();
+            found
+        };
+        assert_near(&slope(&packed), &slope(&model(tokens, &positions)), "the gradient");
+    }
+}
+
+#[test]
+fn grpo_leaves_out_groups_without_a_difference_and_corrects_for_the_engine() {
+    let (logits, mut completions) = batch(8);
+    // The second group has nothing to say.
+    completions.rewards = Tensor::zeros([SHAPE[0], SHAPE[1]], F64);
+    let _ = completions.rewards.get(0).get(0).fill_(1.0);
+    let (_, loss, gradient) = with_gradients(&logits, &completions).pop().unwrap();
+    let of_second = gradient.slice(0, 2, 4, 1).abs().max().double_value(&[]);
+    assert_eq!(of_second, 0.0, "rows of a flat group, with the KL on");
+    // An engine that gave every token half the probability: weights of 2, which is the bound.
+    completions.sampler_log_probs = &completions.old_log_probs - 2.0_f64.ln();
+    let uncorrected = Grpo { policy: no_kl(), ..Grpo::default() };
+    let doubled = uncorrected.loss(&logits, &completions).loss;
+    completions.sampler_log_probs = completions.old_log_probs.copy();
+    let plain = uncorrected.loss(&logits, &completions).loss;
+    assert_near(&doubled, &(plain * 2.0), "the loss under weights of 2");
+    assert!(loss.is_finite());
+}
+
+/// GRPO's policy loss without its KL.
+fn no_kl() -> policy_loss::Options {
+    policy_loss::Options { beta: 0.0, ..Grpo::default().policy }
+}
+
+#[test]
+fn ppo_takes_the_kl_off_the_rewards() {
+    let (logits, completions) = batch(9);
+    let values = completions.rewards.zeros_like();
+    let mut objective = Ppo::default();
+    objective.gae.whiten = false;
+    let loss = |objective: &Ppo, completions: &Completions| {
+        objective.loss(&logits, &values, &values, completions).loss
+    };
+    objective.rewards.beta = 0.3;
+    let penalised = loss(&objective, &completions);
+    objective.rewards.beta = 0.0;
+    let gap = &completions.old_log_probs - &completions.ref_log_probs;
+    let outcomes = completions.outcomes().unsqueeze(1);
+    let last = completions.mask.to_kind(Kind::Int64).cumsum(1, Kind::Int64);
+    let at_last = last.eq_tensor(&last.amax([1], true)).logical_and(&completions.mask);
+    let by_hand = Completions { rewards: outcomes * at_last - gap * 0.3, ..copied(&completions) };
+    // The same rewards by hand, through the parts that come after.
+    let log_probs = log_probs(&logits, &completions.tokens);
+    let gae = gae(&by_hand.rewards, &values, &by_hand.mask, &objective.gae);
+    let inputs = Inputs {
+        log_probs: &log_probs,
+        old_log_probs: &by_hand.old_log_probs,
+        ref_log_probs: None,
+        advantages: &gae.advantages,
+        mask: &by_hand.mask,
+    };
+    let policy = policy_loss(&inputs, &objective.policy).loss;
+    let parts = objective.loss(&logits, &values, &values, &completions);
+    assert!((&penalised - &parts.loss).abs().double_value(&[]) > 1e-3, "beta is read");
+    let full = {
+        objective.rewards.beta = 0.3;
+        objective.loss(&logits, &values, &values, &completions).policy.loss
+    };
+    assert_near(&full, &policy, "the policy's part");
+}
+
+/// Another batch of the same completions.
+fn copied(completions: &Completions) -> Completions {
+    Completions {
+        tokens: completions.tokens.copy(),
+        mask: completions.mask.copy(),
+        rewards: completions.rewards.copy(),
+        groups: completions.groups.copy(),
+        old_log_probs: completions.old_log_probs.copy(),
+        sampler_log_probs: completions.sampler_log_probs.copy(),
+        ref_log_probs: completions.ref_log_probs.copy(),
+    }
 }
 
 #[test]
@@ -117,12 +250,11 @@ fn what_stands_under_the_mask_changes_neither_loss_nor_gradient() {
             let padding = completions.mask.logical_not();
             let poisoned = |tensor: &Tensor| tensor.masked_fill(&padding, poison);
             let completions = Completions {
-                tokens: completions.tokens.copy(),
-                mask: completions.mask.copy(),
-                groups: completions.groups.copy(),
                 rewards: poisoned(&completions.rewards),
                 old_log_probs: poisoned(&completions.old_log_probs),
+                sampler_log_probs: poisoned(&completions.sampler_log_probs),
                 ref_log_probs: poisoned(&completions.ref_log_probs),
+                ..copied(&completions)
             };
             for (found, expected) in
                 with_gradients(&logits, &completions).into_iter().zip(&expected)

@@ -12,8 +12,10 @@ use shakedown::place::{Device, Dtype, Place};
 use shakedown::render::text::{Paint, write_component};
 use shakedown::report::Status;
 use shakedown_targets::{
-    accumulate, advantage, entropy, gae, kl, length_penalty, log_probs, outcome, policy,
-    preference, returns, rollout_gae, value, whiten,
+    accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
+    group_filter, group_sampling, importance_weights, kl, length_penalty, log_probs,
+    metric_reduction, outcome, pair_objective, policy, preference, returns, reward_combination,
+    rollout_gae, sequence_packing, token_rewards, turn_mask, value, whiten,
 };
 
 /// The default options, and drawn ones.
@@ -133,4 +135,64 @@ fn whiten_keeps_every_invariant() {
 #[test]
 fn value_loss_keeps_every_invariant() {
     keeps_every_invariant(value::component);
+}
+
+#[test]
+fn token_rewards_keeps_every_invariant() {
+    keeps_every_invariant(token_rewards::component);
+}
+
+#[test]
+fn group_filter_keeps_every_invariant() {
+    keeps_every_invariant(group_filter::component);
+}
+
+#[test]
+fn importance_weights_keeps_every_invariant() {
+    keeps_every_invariant(importance_weights::component);
+}
+
+#[test]
+fn reward_combination_keeps_every_invariant() {
+    keeps_every_invariant(reward_combination::component);
+}
+
+#[test]
+fn pair_objective_keeps_every_invariant() {
+    keeps_every_invariant(pair_objective::component);
+}
+
+#[test]
+fn group_sampling_keeps_every_invariant() {
+    keeps_every_invariant(group_sampling::component);
+}
+
+#[test]
+fn entropy_bonus_keeps_every_invariant() {
+    keeps_every_invariant(entropy_bonus::component);
+}
+
+#[test]
+fn batch_collation_keeps_every_invariant() {
+    keeps_every_invariant(batch_collation::component);
+}
+
+#[test]
+fn sequence_packing_keeps_every_invariant() {
+    keeps_every_invariant(sequence_packing::component);
+}
+
+#[test]
+fn batch_partition_keeps_every_invariant() {
+    keeps_every_invariant(batch_partition::component);
+}
+
+#[test]
+fn metric_reduction_keeps_every_invariant() {
+    keeps_every_invariant(metric_reduction::component);
+}
+
+#[test]
+fn turn_mask_keeps_every_invariant() {
+    keeps_every_invariant(turn_mask::component);
 }

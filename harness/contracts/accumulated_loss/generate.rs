@@ -6,10 +6,10 @@ use ndarray::{Array2, Axis, arr2};
 use super::{AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options, kept, oracle, tokens};
 use crate::contract::class::Class;
 use crate::contract::rows;
-use crate::generate::axes;
 use crate::generate::draw::{AWKWARD, chance, normal, one, repeating, uniform};
 use crate::generate::masks;
 use crate::generate::measure::Measure;
+use crate::generate::parts::{self, Part};
 use crate::generate::pick::Pick;
 use crate::numeric::conventions::{EmptyMask, MaskedValues};
 use crate::value::place::Dtype;
@@ -218,78 +218,43 @@ pub(super) fn small(options: &Options, dtype: Dtype) -> Vec<AccumulatedLossCase>
     cases
 }
 
-/// Tokens, micro-batches, rows, then what the values cost, and how early the long micro-batches
-/// and the complex numbers stand.
 pub(super) fn measure(case: &AccumulatedLossCase) -> Measure {
-    let parts = &case.micro_batches;
-    let cells: usize = parts.iter().map(|part| part.mask.len()).sum();
-    let rows: usize = parts.iter().map(|part| part.mask.nrows()).sum();
-    let costs = axes::costs(case);
-    let ahead = |cost: &dyn Fn(&MicroBatch) -> u64| -> u64 {
-        parts.iter().rev().enumerate().map(|(ahead, part)| ahead as u64 * cost(part)).sum()
-    };
-    let mut measure = vec![cells as u64, parts.len() as u64, rows as u64];
-    measure.extend(costs);
-    measure.push(ahead(&|part| part.mask.len() as u64));
-    measure.push(ahead(&|part| axes::costs(part)[2]));
-    Measure(measure)
+    parts::measure(case, &case.micro_batches)
 }
 
 pub(super) fn simpler(case: &AccumulatedLossCase) -> Vec<AccumulatedLossCase> {
-    let mut candidates = Vec::new();
     let parts = &case.micro_batches;
-    let mut push = |micro_batches| candidates.push(AccumulatedLossCase { micro_batches });
-    if parts.len() > 1 {
-        parts.iter().for_each(|part| push(vec![part.clone()]));
-        parts.windows(2).for_each(|pair| push(pair.to_vec()));
-    }
-    for index in 0..parts.len() {
-        let with = |part: MicroBatch| {
-            let mut parts = parts.clone();
-            parts[index] = part;
-            parts
-        };
-        if parts.len() > 1 {
-            let mut fewer = parts.clone();
-            fewer.remove(index);
-            push(fewer);
-        }
-        let part = &parts[index];
-        for axis in [Axis(0), Axis(1)] {
-            let length = part.mask.len_of(axis);
-            for place in (0..length).filter(|_| length > 1) {
-                push(with(taken(part, axis, &[place])));
-                let rest: Vec<usize> = (0..length).filter(|other| *other != place).collect();
-                push(with(taken(part, axis, &rest)));
-            }
-            for place in 1..length {
-                let mut order: Vec<usize> = (0..length).collect();
-                order.swap(place - 1, place);
-                push(with(taken(part, axis, &order)));
-            }
-        }
-        for constant in [0.0, 1.0, -1.0] {
-            let token_losses = part.token_losses.mapv(|_| constant);
-            push(with(MicroBatch { token_losses, ..part.clone() }));
-        }
-        push(with(MicroBatch { mask: part.mask.mapv(|_| true), ..part.clone() }));
-        if index > 0 {
-            let mut exchanged = parts.clone();
-            exchanged.swap(index - 1, index);
-            push(exchanged);
-        }
-    }
+    let mut lists = parts::simpler(parts);
     // A token moves to the micro-batch behind it, where both have one row.
     for index in 1..parts.len() {
         if let Some((before, after)) = handed_on(&parts[index - 1], &parts[index]) {
             let mut moved = parts.clone();
             moved[index - 1] = before;
             moved[index] = after;
-            push(moved);
+            lists.push(moved);
         }
     }
-    candidates.extend(rows::simpler_values(case));
-    candidates
+    let candidates = lists.into_iter().map(|micro_batches| AccumulatedLossCase { micro_batches });
+    candidates.chain(rows::simpler_values(case)).collect()
+}
+
+impl Part for MicroBatch {
+    fn mask(&self) -> &Array2<bool> {
+        &self.mask
+    }
+
+    fn unmasked(&self) -> Self {
+        MicroBatch { mask: self.mask.mapv(|_| true), ..self.clone() }
+    }
+
+    fn taken(&self, axis: Axis, places: &[usize]) -> Self {
+        taken(self, axis, places)
+    }
+
+    fn constant(&self, number: f64) -> Vec<Self> {
+        let token_losses = self.token_losses.mapv(|_| number);
+        vec![MicroBatch { token_losses, ..self.clone() }]
+    }
 }
 
 /// Some rows or columns of a micro-batch, in that order.

@@ -206,7 +206,7 @@ impl Contract for CompletionMask {
     const ID: &'static str = "completion-mask";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
-    const FLAGS: &'static [&'static str] = &["mask"];
+    const WHOLE: &'static [&'static str] = &["mask"];
     const AXES: Axes = Axes::new(&[("tokens", "NT"), ("mask", "NT")]).may_be_empty(&['T']);
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),

@@ -120,6 +120,18 @@ options! {
     }
 }
 
+impl Options {
+    /// A completion in the declared form.
+    pub(crate) fn completion(&self, answer: &str) -> String {
+        Template::of(self).render("So it is.", answer)
+    }
+
+    /// The tags and words that every completion in this form has.
+    pub(crate) fn marks(&self) -> Vec<String> {
+        Template::of(self).marks().into_iter().map(str::to_owned).collect()
+    }
+}
+
 /// The template has a place for the answer, and a form where that is judged; the range is one.
 fn has_form_and_range(options: &Options) -> Result<(), (&'static str, String)> {
     let count = |word: &str| options.template.matches(word).count();

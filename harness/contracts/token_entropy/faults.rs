@@ -8,6 +8,7 @@ use ndarray::{Array2, Array3, Axis};
 use super::{
     NegInf, Options, TokenEntropy, TokenEntropyCase, TokenEntropyOutput, reference, vocabulary,
 };
+use crate::laws::faults::entropy::{self, At, OfLogits};
 use crate::laws::faults::temperature;
 use crate::numeric::tape::{Tape, Var};
 use crate::value::place::Dtype;
@@ -61,38 +62,17 @@ fn formula() -> Vec<Fault> {
     vec![
         Fault::new("sign-flipped", "Σ p·log p, without the minus")
             .seen("`(p * log_p).sum(-1)` without its minus")
-            .gives(&[|case, options, dtype| mapped(case, options, dtype, |at| -at.entropy())]),
+            .made_of([entropy::at_each(|at| -at.entropy())]),
         Fault::new("minus-infinity-gives-nan", "0·log 0 is NaN where it is declared to be 0")
             .seen(
                 "TRL, verl, OpenRLHF, open-instruct, prime-rl and slime: 0·∞ beside a masked token",
             )
             .under("{neg_inf: zero}")
             .as_if(&[|options| Options { neg_inf: NegInf::Nan, ..options }]),
-        Fault::new("logarithm-in-another-base", "the entropy is in bits")
-            .seen("torch.log2 for torch.log")
-            .gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| at.entropy() / std::f64::consts::LN_2)
-            }]),
-        Fault::new("divided-by-its-maximum", "the entropy is divided by ln V")
-            .seen("a normalised entropy where nats are declared")
-            .gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| at.entropy() / (at.size() as f64).ln())
-            }]),
-        Fault::new("mean-over-the-vocabulary", "-mean(p·log p), not the sum")
-            .seen("mean() along the wrong axis: H over V")
-            .gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| at.entropy() / at.size() as f64)
-            }]),
-        Fault::new(
-            "surprise-of-the-likeliest",
-            "-log p of the most likely token: one sample, not the expectation",
-        )
-        .seen("rl-post-training seed: a sampled estimate under the name of the entropy")
-        .gives(&[|case, options, dtype| {
-            mapped(case, options, dtype, |at| {
-                at.log_probs().into_iter().map(|x| -x).reduce(Var::min).expect("V ≥ 2")
-            })
-        }]),
+        entropy::logarithm_in_another_base(),
+        entropy::divided_by_its_maximum(),
+        entropy::mean_over_the_vocabulary(),
+        entropy::surprise_of_the_likeliest(),
         Fault::new(
             "softmax-over-another-axis",
             "the softmax runs over the tokens of the row, or over the rows of the batch",
@@ -108,40 +88,9 @@ fn formula() -> Vec<Fault> {
 /// Numbers that leave their format, or entries that are left out.
 fn numerics() -> Vec<Fault> {
     vec![
-        Fault::new("epsilon-in-the-logarithm", "log(p + ε) for log p")
-            .seen("guards against log 0: 1e-4, 1e-6, 1e-8")
-            .gives(&[
-                |case, options, dtype| with_epsilon(case, options, dtype, 1e-4),
-                |case, options, dtype| with_epsilon(case, options, dtype, 1e-6),
-                |case, options, dtype| with_epsilon(case, options, dtype, 1e-8),
-            ]),
-        Fault::new("maximum-not-subtracted", "exp of the logits as they are: infinite beyond 88")
-            .seen("softmax written as exp / sum(exp)")
-            .gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| {
-                    let exponentials: Vec<Var<'_>> = at.z.iter().map(|z| z.exp()).collect();
-                    let sum = at.tape.sum(exponentials.iter().copied());
-                    let log_sum = sum.ln();
-                    let parts = at.z.iter().zip(&exponentials);
-                    let parts = parts.map(|(z, exponential)| {
-                        let log_prob = *z - log_sum;
-                        -(*exponential / sum * log_prob)
-                    });
-                    at.tape.sum(parts)
-                })
-            }]),
-        Fault::new(
-            "logits-in-half-precision",
-            "log-probabilities are rounded to bf16 before they are weighted",
-        )
-        .seen("autocast left on: bf16 log-softmax of f32 logits")
-        .gives(&[|case, options, dtype| {
-            mapped(case, options, dtype, |at| {
-                let log_probs = at.log_probs().into_iter();
-                let rounded = log_probs.map(|x| x + (Dtype::Bf16.round(x.value) - x.value));
-                at.weighted(rounded.collect())
-            })
-        }]),
+        entropy::epsilon_in_the_logarithm(),
+        entropy::maximum_not_subtracted(),
+        entropy::logits_in_half_precision(),
         Fault::new(
             "first-or-last-entry-left-out",
             "the distribution is over all tokens but the last, or the first",
@@ -157,25 +106,8 @@ fn numerics() -> Vec<Fault> {
 /// Right values with a wrong gradient.
 fn gradient() -> Vec<Fault> {
     vec![
-        Fault::new(
-            "gradient-zero",
-            "the probabilities are detached: what is left has the gradient 0",
-        )
-        .seen("-(p.detach()·log p).sum(): p from a second softmax under no_grad")
-        .gives(&[|case, options, dtype| {
-            mapped(case, options, dtype, |at| {
-                let parts = at.log_probs().into_iter().map(|x| -(x.exp().detach() * x));
-                at.tape.sum(parts.filter(|part| at.counts(*part)))
-            })
-        }]),
-        Fault::new("normaliser-detached", "no gradient through the normaliser: -p·(log p + 1)")
-            .seen("logsumexp under no_grad, to save memory")
-            .gives(&[|case, options, dtype| {
-                mapped(case, options, dtype, |at| {
-                    let log_sum = at.log_sum().detach();
-                    at.weighted(at.z.iter().map(|z| *z - log_sum).collect())
-                })
-            }]),
+        entropy::gradient_zero(),
+        entropy::normaliser_detached(),
         Fault::new(
             "gradient-without-temperature",
             "the gradient is not divided by the temperature",
@@ -190,65 +122,26 @@ fn gradient() -> Vec<Fault> {
     ]
 }
 
-/// One position on a tape, with the tokens that count.
-struct At<'t> {
-    tape: &'t Tape,
-    z: Vec<Var<'t>>,
-    /// Whether a part that is not finite counts, as NaN.
-    strict: bool,
-}
-
-impl<'t> At<'t> {
-    fn size(&self) -> usize {
-        self.z.len()
+impl OfLogits for TokenEntropy {
+    fn mapped(
+        case: &TokenEntropyCase,
+        options: &Options,
+        dtype: Dtype,
+        entropy: impl for<'t> Fn(&At<'t>) -> Var<'t>,
+    ) -> TokenEntropyOutput {
+        let tape = Tape::new(dtype);
+        let leaf = tape.leaf(&case.logits);
+        let (rows, columns, _) = case.logits.dim();
+        let strict = options.neg_inf == NegInf::Nan;
+        let entropies: Array2<Var<'_>> = Array2::from_shape_fn((rows, columns), |(row, column)| {
+            let logits = leaf.index_axis(Axis(0), row).index_axis_move(Axis(0), column);
+            entropy(&At::position(&tape, logits, options.temperature, strict))
+        });
+        let sum = tape.sum(entropies.iter().copied());
+        let gradient = options.gradient.then(|| tape.gradient(sum, &leaf));
+        let entropy = entropies.map(|entropy| entropy.value);
+        TokenEntropyOutput { entropy, grad_logits: gradient }
     }
-
-    /// Whether a part of the entropy counts: 0·∞ does only where NaN is declared.
-    fn counts(&self, part: Var<'t>) -> bool {
-        self.strict || !part.value.is_nan()
-    }
-
-    fn log_sum(&self) -> Var<'t> {
-        let largest = self.z.iter().fold(f64::NEG_INFINITY, |a, b| a.max(b.value));
-        self.tape.sum(self.z.iter().map(|z| (*z - largest).exp())).ln() + largest
-    }
-
-    fn log_probs(&self) -> Vec<Var<'t>> {
-        let log_sum = self.log_sum();
-        self.z.iter().map(|z| *z - log_sum).collect()
-    }
-
-    /// -Σ p·log p.
-    fn weighted(&self, log_probs: Vec<Var<'t>>) -> Var<'t> {
-        let parts = log_probs.into_iter().map(|x| -(x.exp() * x));
-        self.tape.sum(parts.filter(|part| self.counts(*part)))
-    }
-
-    fn entropy(&self) -> Var<'t> {
-        self.weighted(self.log_probs())
-    }
-}
-
-/// Maps each position to its entropy, with the gradient that follows.
-fn mapped(
-    case: &TokenEntropyCase,
-    options: &Options,
-    dtype: Dtype,
-    f: impl for<'t> Fn(&At<'t>) -> Var<'t>,
-) -> TokenEntropyOutput {
-    let tape = Tape::new(dtype);
-    let leaf = tape.leaf(&case.logits);
-    let (rows, columns, _) = case.logits.dim();
-    let strict = options.neg_inf == NegInf::Nan;
-    let entropies: Array2<Var<'_>> = Array2::from_shape_fn((rows, columns), |(row, column)| {
-        let logits = leaf.index_axis(Axis(0), row).index_axis_move(Axis(0), column);
-        let kept = logits.iter().filter(|logit| strict || logit.value.is_finite());
-        let z = kept.map(|logit| *logit / options.temperature).collect();
-        f(&At { tape: &tape, z, strict })
-    });
-    let sum = tape.sum(entropies.iter().copied());
-    let gradient = options.gradient.then(|| tape.gradient(sum, &leaf));
-    TokenEntropyOutput { entropy: entropies.map(|entropy| entropy.value), grad_logits: gradient }
 }
 
 /// The right entropies at other positions: `from` says which, given N and T.
@@ -279,7 +172,7 @@ fn along(
             let mut others = leaf.index_axis(Axis(2), entry);
             others.collapse_axis(Axis(1 - axis), if axis == 1 { row } else { column });
             let z = others.iter().map(|logit| *logit / options.temperature).collect();
-            let lane = At { tape: &tape, z, strict };
+            let lane = At::of(&tape, z, strict);
             let own = leaf[[row, column, entry]] / options.temperature;
             let log_prob = own - lane.log_sum();
             let part = -(log_prob.exp() * log_prob);
@@ -290,22 +183,6 @@ fn along(
     let sum = tape.sum(entropies.iter().copied());
     let gradient = options.gradient.then(|| tape.gradient(sum, &leaf));
     TokenEntropyOutput { entropy: entropies.map(|entropy| entropy.value), grad_logits: gradient }
-}
-
-/// log(p + ε) for log p.
-fn with_epsilon(
-    case: &TokenEntropyCase,
-    options: &Options,
-    dtype: Dtype,
-    epsilon: f64,
-) -> TokenEntropyOutput {
-    mapped(case, options, dtype, |at| {
-        let parts = at.log_probs().into_iter().map(|x| {
-            let p = x.exp();
-            -(p * (p + epsilon).ln())
-        });
-        at.tape.sum(parts)
-    })
 }
 
 /// The right entropies without the first token of the vocabulary, or without the last.

@@ -26,16 +26,24 @@ pub(super) fn valid(
     if vocabulary(case) < 2 {
         return Err("a vocabulary of one token, expected V ≥ 2".to_owned());
     }
+    positions(case).try_for_each(|(at, logits)| check_position(at, logits, options, dtype))
+}
+
+/// Whether the logits of a position are within the contract.
+pub(crate) fn check_position(
+    (row, column): (usize, usize),
+    logits: ArrayView1<'_, f64>,
+    options: &Options,
+    dtype: Dtype,
+) -> std::result::Result<(), String> {
     let most = (LARGEST * options.temperature).min(0.5 * dtype.max());
     let masked = options.neg_inf != NegInf::Avoid;
-    for ((row, column), logits) in positions(case) {
-        let fine = |logit: &f64| logit.abs() <= most || (masked && *logit == f64::NEG_INFINITY);
-        if let Some(logit) = logits.iter().find(|logit| !fine(logit)) {
-            return Err(format!("logits[{row}, {column}] has {logit}, expected within ±{most}"));
-        }
-        if logits.iter().all(|logit| logit.is_infinite()) {
-            return Err(format!("logits[{row}, {column}] has no finite number"));
-        }
+    let fine = |logit: &f64| logit.abs() <= most || (masked && *logit == f64::NEG_INFINITY);
+    if let Some(logit) = logits.iter().find(|logit| !fine(logit)) {
+        return Err(format!("logits[{row}, {column}] has {logit}, expected within ±{most}"));
+    }
+    if logits.iter().all(|logit| logit.is_infinite()) {
+        return Err(format!("logits[{row}, {column}] has no finite number"));
     }
     Ok(())
 }
@@ -73,7 +81,11 @@ fn draw_shape(u: &mut Unstructured<'_>) -> Result<(usize, usize, usize)> {
 }
 
 /// The logits of one position, in one of the shapes on which real bugs showed.
-fn draw_position(u: &mut Unstructured<'_>, logits: &mut [f64], options: &Options) -> Result<()> {
+pub(crate) fn draw_position(
+    u: &mut Unstructured<'_>,
+    logits: &mut [f64],
+    options: &Options,
+) -> Result<()> {
     let size = logits.len();
     let place = u.choose_index(size)?;
     let steep = options.temperature;
@@ -184,10 +196,10 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<TokenEntropyCase> 
 }
 
 /// A position is near one-hot when its largest logit leads by this many temperatures.
-pub(super) const DOMINANT: f64 = 5.0;
+pub(crate) const DOMINANT: f64 = 5.0;
 
 /// By how many temperatures the largest logit of a position leads the others.
-pub(super) fn lead(logits: ArrayView1<'_, f64>, options: &Options) -> f64 {
+pub(crate) fn lead(logits: ArrayView1<'_, f64>, options: &Options) -> f64 {
     let [mut first, mut second] = [f64::NEG_INFINITY; 2];
     for logit in logits {
         if *logit > first {

@@ -10,9 +10,9 @@
 //! p·log p is 0: `neg_inf` says which.
 
 mod faults;
-mod generate;
+pub(crate) mod generate;
 mod invariants;
-mod oracle;
+pub(crate) mod oracle;
 mod reference;
 
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};

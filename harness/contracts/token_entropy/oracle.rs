@@ -6,20 +6,21 @@ use super::{NegInf, Options, TokenEntropyCase, positions, vocabulary};
 use crate::numeric::tolerance::{Expected, Number, summed};
 
 /// The distribution at one position.
-struct Distribution {
+pub(crate) struct Distribution {
     /// The logits over the temperature.
     z: Vec<f64>,
     /// Their largest.
     largest: f64,
     /// The logarithm of each probability.
     log_probs: Vec<f64>,
-    entropy: f64,
+    /// In nats.
+    pub(crate) entropy: f64,
     /// The magnitude of the numbers whose difference is the entropy in its second form.
     cancelled: f64,
 }
 
 impl Distribution {
-    fn of(logits: ArrayView1<'_, f64>, temperature: f64) -> Distribution {
+    pub(crate) fn of(logits: ArrayView1<'_, f64>, temperature: f64) -> Distribution {
         let z: Vec<f64> = logits.iter().map(|logit| logit / temperature).collect();
         let best =
             (1..z.len()).fold(0, |best, entry| if z[entry] > z[best] { entry } else { best });
@@ -46,14 +47,14 @@ impl Distribution {
 
     /// The entropy. Of the two forms the second one is the coarser: it cancels logsumexp(z) and
     /// Σ p·z, each a sum over the vocabulary.
-    fn number(&self) -> Number {
+    pub(crate) fn number(&self) -> Number {
         let scale = summed(self.size()) * (1.0 + self.cancelled + self.entropy);
         Number::new(self.entropy, scale)
     }
 
     /// The derivative by one z. An error of the exponent counts as many times as the logarithm of
     /// the probability differs from its mean.
-    fn slope(&self, entry: usize) -> Number {
+    pub(crate) fn slope(&self, entry: usize) -> Number {
         let log_prob = self.log_probs[entry];
         let probability = log_prob.exp();
         if probability == 0.0 {
@@ -114,7 +115,7 @@ mod tests {
         TokenEntropyCase { logits: Array::from_shape_vec(shape, logits.to_vec()).unwrap() }
     }
 
-    fn of(logits: &[f64], options: &Options) -> f64 {
+    pub(crate) fn of(logits: &[f64], options: &Options) -> f64 {
         entropy(&case(logits), options)[0].numbers[[0, 0]].value
     }
 

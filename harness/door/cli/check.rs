@@ -40,6 +40,13 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
     };
     let mut tasks = select(&manifest, asked.as_deref(), &arguments.only)?;
     keep_named(&manifest, &arguments.component, &mut tasks)?;
+    if let Some(stage) = arguments.stage {
+        tasks.retain(|task| task.declared.contract.stage() == stage);
+        if tasks.is_empty() {
+            let message = format!("no component asked for is of the stage {}", stage.name());
+            return Err(Error::new(message).within("--stage").into());
+        }
+    }
     if arguments.last_failed {
         keep_failed(&arguments.manifest, &mut tasks)?;
     }

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{Done, catalogue, output};
+use super::{Done, catalogue, output, surroundings};
 use crate::contract::erased::AnyContract;
 use crate::contract::fault::{AnyFault, AnyFunction};
 use crate::contract::stage::Pitfall;
 use crate::contracts;
 use crate::engine::subject::read_options;
 use crate::report::ExitCode;
+use crate::rules::About;
 use crate::value::error::{Error, nearest};
 use crate::value::record::{Field, Kind};
 use crate::value::text::count;
@@ -33,9 +34,23 @@ pub(super) fn list(contract: Option<&str>, as_json: bool) -> Done {
             }
             writeln!(to, "\nshakedown list CONTRACT says more about one.")?;
         }
-        Some(id) => write!(to, "{}", all_of(find(id)?))?,
+        Some(id) => match rules_named(id) {
+            Some(rules) => {
+                for rule in rules {
+                    let (stage, claim) = (rule.stage.name(), rule.doc.summary());
+                    writeln!(to, "{:<34} {stage:<16} {claim}", rule.id)?;
+                }
+                writeln!(to, "\nshakedown explain RULE says more about one.")?;
+            }
+            None => write!(to, "{}", all_of(find(id)?))?,
+        },
     }
     Ok(ExitCode::AllHold)
+}
+
+/// The rules of a list: `runs`.
+fn rules_named(list: &str) -> Option<Vec<About>> {
+    surroundings::rules().into_iter().find(|(name, _)| *name == list).map(|(_, rules)| rules)
 }
 
 pub(super) fn explain(ids: &[String]) -> Done {
@@ -56,7 +71,8 @@ fn explanation(id: &str) -> Result<String, Error> {
     if contract.is_none()
         && let Some(contract) = contracts::find(id)
     {
-        return Ok(all_of(contract));
+        let rules = rules_called(id).into_iter();
+        return Ok([all_of(contract)].into_iter().chain(rules).collect::<Vec<_>>().join("\n"));
     }
     let asked: Vec<&dyn AnyContract> = match contract {
         Some(contract) => vec![contract],
@@ -67,8 +83,14 @@ fn explanation(id: &str) -> Result<String, Error> {
     if texts.is_empty() {
         texts.extend(explain_pitfall(name));
     }
+    if contract.is_none() {
+        texts.extend(rules_called(name));
+    }
     if texts.is_empty() {
-        let suggestion = nearest(name, asked.iter().flat_map(|contract| names(*contract)));
+        let rules = surroundings::rules().into_iter().flat_map(|(_, rules)| rules);
+        let rules = rules.map(|rule| rule.id);
+        let known = asked.iter().flat_map(|contract| names(*contract)).chain(rules);
+        let suggestion = nearest(name, known);
         let message = format!("nothing is named `{id}`{suggestion}");
         return Err(Error::new(message));
     }
@@ -217,6 +239,23 @@ fn as_if(contract: &dyn AnyContract, fault: &AnyFault) -> Vec<String> {
         Some(shown.collect::<Vec<_>>().join(" and "))
     };
     fault.variants().iter().filter_map(changed).collect()
+}
+
+/// The rules about runs, configurations and data sets that have this name.
+fn rules_called(name: &str) -> Vec<String> {
+    let told = |list: &str, rule: &About| {
+        let (id, stage) = (rule.id, rule.stage.name());
+        format!(
+            "{id} · rule about {list} · {stage} stage\n\n{}\n{}",
+            rule.doc.body(),
+            rule.explained()
+        )
+    };
+    let lists = surroundings::rules();
+    let named = lists.iter().flat_map(|(list, rules)| {
+        rules.iter().filter(|rule| rule.id == name).map(|rule| told(list, rule))
+    });
+    named.collect()
 }
 
 fn explain_pitfall(name: &str) -> Option<String> {

@@ -7,10 +7,11 @@ use crate::report::ExitCode;
 use crate::value::error::{Error, unknown};
 
 /// The pages by name; the package for Python has the same files.
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 5] = [
     ("manifest", include_str!("../../python/shakedown/pages/manifest.md")),
     ("settings", include_str!("../../python/shakedown/pages/settings.md")),
     ("cookbook", include_str!("../../python/shakedown/pages/cookbook.md")),
+    ("runs", include_str!("../../python/shakedown/pages/runs.md")),
     ("batches", include_str!("../../python/shakedown/pages/batches.md")),
 ];
 

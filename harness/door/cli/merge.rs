@@ -4,13 +4,28 @@ use std::path::PathBuf;
 
 use super::Done;
 use super::files::ReportFiles;
-use crate::report::Report;
-use crate::report::merge::merge;
+use super::surroundings::Judged;
+use crate::report::diagnosis::{Diagnosis, Severity};
+use crate::report::merge::{Either, merge, read_either};
 use crate::value::error::Error;
 
 pub(super) fn run(paths: &[PathBuf], files: &ReportFiles) -> Done {
-    let read = |path: &PathBuf| Ok((path.clone(), Report::read(path)?));
-    let reports = paths.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-    let report = merge(reports)?;
-    files.conclude(&report, &[])
+    let (mut reports, mut diagnoses) = (Vec::new(), Vec::new());
+    for path in paths {
+        match read_either(path)? {
+            Either::Report(report) => reports.push((path.clone(), report)),
+            Either::Diagnosis(diagnosis) => diagnoses.push((path.clone(), diagnosis)),
+        }
+    }
+    match (&reports[..], &diagnoses[..]) {
+        ([], _) => {
+            let diagnosis = Diagnosis::merge(diagnoses)?;
+            files.tell(&Judged { diagnosis: &diagnosis, fail_on: Severity::Warning })
+        }
+        (_, []) => files.conclude(&merge(reports)?, &[]),
+        (_, [(path, _), ..]) => {
+            let why = "reports of components and of what surrounds them are merged apart";
+            Err(Error::new(why).at(path).into())
+        }
+    }
 }

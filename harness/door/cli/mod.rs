@@ -10,11 +10,13 @@ mod explain;
 mod files;
 #[cfg(feature = "fuzz")]
 mod fuzz;
+mod gold;
 mod help;
 #[cfg(feature = "init")]
 mod init;
 mod merge;
 mod replay;
+mod surroundings;
 mod values;
 
 use std::io::{self, IsTerminal, Write};
@@ -25,11 +27,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::contract::stage::Stage;
 use crate::render::text::Paint;
 use crate::report;
 use crate::report::Shard;
-use crate::value::error::Error;
+use crate::value::error::{Error, unknown};
 use crate::value::place::Place;
+use crate::value::redact::secrets;
 use crate::value::text::harmless;
 use files::ReportFiles;
 
@@ -63,6 +67,14 @@ enum Verb {
     Check(CheckArguments),
     /// Check a recorded batch of a training step
     CheckBatch(CheckBatchArguments),
+    /// Say what is wrong with a run, by the metrics that it logged
+    #[command(visible_alias = "diagnose")]
+    CheckRun(surroundings::RunArguments),
+    /// Say what is wrong with a configuration, before it is used
+    #[command(visible_alias = "lint")]
+    CheckConfig(surroundings::ConfigArguments),
+    /// Say what is wrong with a data set of prompts, answers or preferences
+    CheckData(surroundings::DataArguments),
     /// Search for cases that break an invariant, guided by what the components do
     #[cfg(feature = "fuzz")]
     Fuzz(fuzz::FuzzArguments),
@@ -116,9 +128,9 @@ enum Verb {
         #[arg(long, value_name = "DIR")]
         corpora: Option<PathBuf>,
     },
-    /// List the contracts, or one contract's options, invariants and faults
+    /// List the contracts, what one of them has, or the rules about runs, config, data
     List {
-        /// A contract
+        /// A contract, or one of: runs, config, data
         contract: Option<String>,
         /// List the components of a manifest instead, with their contracts and places
         #[arg(long, short, value_name = "FILE", conflicts_with = "contract")]
@@ -134,9 +146,9 @@ enum Verb {
     Cases(CasesArguments),
     /// Print the JSON Schema of shakedown.yaml, for editors
     Schema,
-    /// Explain a contract, invariant, fault, option, class of inputs or pitfall
+    /// Explain a contract, invariant, fault, option, class of inputs, pitfall or rule
     Explain {
-        /// CONTRACT, CONTRACT/ID, or the ID alone
+        /// CONTRACT, CONTRACT/ID, RULE, or the ID alone
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
@@ -154,7 +166,8 @@ enum Verb {
         #[command(flatten)]
         files: ReportFiles,
     },
-    /// Say what a verb takes, or print a page: manifest, settings, cookbook, batches
+    /// Say what a verb takes, or print a page: manifest, settings, cookbook, batches,
+    /// runs
     Help {
         /// A verb, or a page
         topic: Option<String>,
@@ -172,6 +185,10 @@ struct CheckArguments {
     /// Only components of exactly this name
     #[arg(long, value_name = "NAME")]
     component: Vec<String>,
+    /// Only components of this stage of the pipeline: reward, decoding, advantage,
+    /// log-probability, loss, update
+    #[arg(long, value_name = "STAGE", value_parser = stage)]
+    stage: Option<Stage>,
     /// Only components and places that failed when they were checked last
     #[arg(long)]
     last_failed: bool,
@@ -263,6 +280,12 @@ fn places(text: &str) -> Result<Places, Error> {
     Place::list(text).map(Places)
 }
 
+fn stage(text: &str) -> Result<Stage, String> {
+    let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+    let found = Stage::ALL.iter().find(|stage| stage.name() == text);
+    found.copied().ok_or_else(|| unknown("stage", text, &names))
+}
+
 fn whole<N: FromStr>(text: &str) -> Result<N, &'static str> {
     text.parse().map_err(|_| "expected a whole number ≥ 0")
 }
@@ -344,6 +367,9 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.verb {
         Verb::Check(arguments) => check::run(&arguments),
+        Verb::CheckRun(arguments) => surroundings::check_run(&arguments),
+        Verb::CheckConfig(arguments) => surroundings::check_config(&arguments),
+        Verb::CheckData(arguments) => surroundings::check_data(&arguments),
         Verb::MergeReports { reports, files } => merge::run(&reports, &files),
         #[cfg(feature = "fuzz")]
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
@@ -375,7 +401,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(Stopped::Error(error)) => {
-            eprintln!("error: {}", harmless(&error.to_string()));
+            eprintln!("error: {}", secrets(&harmless(&error.to_string())));
             report::ExitCode::CouldNotRun.into()
         }
         Err(Stopped::Output(error)) => {

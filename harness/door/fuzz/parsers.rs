@@ -1,16 +1,21 @@
 //! The bodies of the fuzz targets for our own parsers: what is read is written and read back the
-//! same, and what is refused is refused at a place of the text.
+//! same, and what is refused is refused at a place of the text. Readers of what others write take
+//! any bytes.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use crate::contracts;
+use crate::datasets;
 use crate::files::batch;
 use crate::files::case_file::CaseFile;
 use crate::files::manifest::{Declared, Manifest};
+use crate::runs;
+use crate::settings;
 use crate::value::error::Error;
 use crate::value::place::Dtype;
 use crate::value::record::{Value, Values, same_bits};
+use crate::value::redact;
 use crate::value::wire;
 use crate::value::wire::Message;
 use crate::value::yaml;
@@ -145,6 +150,33 @@ pub fn batch(bytes: &[u8]) {
         for (first, second) in batch.recorded.iter().zip(&again.recorded) {
             assert!(same_bits(&**first, &**second));
         }
+    }
+}
+
+/// Reads a log in every form: it is refused or read.
+pub fn log(bytes: &[u8]) {
+    runs::formats::fuzz(bytes);
+}
+
+/// Reads a configuration in every form that no other program parses.
+pub fn settings(bytes: &[u8]) {
+    settings::formats::fuzz(bytes);
+}
+
+/// Reads and judges a data set.
+pub fn data_set(bytes: &[u8]) {
+    datasets::judge::fuzz(bytes);
+}
+
+/// Takes secrets, persons and places out of a text, and finds no more of them in what is left.
+///
+/// # Panics
+/// There is more of them.
+pub fn redaction(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for clean in [redact::secrets, redact::identity] {
+        let once = clean(&text).into_owned();
+        assert_eq!(clean(&once), once, "cleaned again");
     }
 }
 

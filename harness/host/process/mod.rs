@@ -29,7 +29,7 @@ use line::{Conversation, Lost};
 #[cfg(unix)]
 pub use nursery::Nurseries;
 use parent::Parent;
-pub use wiring::Wiring;
+pub use wiring::{Batch, Wiring};
 use worker::Worker;
 #[cfg(feature = "fuzz")]
 pub(crate) use worker::kill_all;
@@ -625,7 +625,7 @@ impl Process {
         let (changed, no_gradient) = (reply.names("changed"), reply.names("no_grad"));
         let mut values = no_gradients(&no_gradient, inputs);
         for (name, tensor) in &reply.tensors {
-            let value = numbers(self.contract.flags(), name, tensor.value.clone());
+            let value = numbers(self.contract.whole(), name, tensor.value.clone());
             if !matches!(value, Value::Float(_)) {
                 return Err(malformed(format!(
                     "`{name}` has dtype {:?}, expected a float dtype",
@@ -689,12 +689,7 @@ impl Component for Process {
         let mut message = Message::new("call");
         let options = serde_json::to_string(&call.options.json()).expect("options can be written");
         message.text("options", options);
-        let required: Vec<&str> = self
-            .contract
-            .shapes(&**call.case, &**call.options)
-            .iter()
-            .map(|(name, _)| *name)
-            .collect();
+        let required = self.contract.required(&**call.case, &**call.options);
         message.text("required", serde_json::to_string(&required).expect("names can be written"));
         if call.gradient {
             let leaves = values.iter().map(|(name, _)| *name);

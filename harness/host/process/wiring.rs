@@ -4,13 +4,29 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
+use crate::value::choice::choice;
 use crate::value::wire::Message;
+
+choice! {
+    /// How a Python function takes the groups of a batch, where not as rows that each have the
+    /// number of their group.
+    pub enum Batch {
+        /// Arrays `[B, G, …]` of `B` groups of `G` rows, where `layout` is `contiguous`.
+        Groups = "groups",
+        /// Lists, one for each group, of its rows.
+        Lists = "lists",
+        /// One group at a time: it is called for each.
+        Group = "group",
+    }
+}
 
 /// What a manifest says of a Python function besides its target and its signature.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wiring {
     /// Inputs and options, each with the name by which the function takes it.
     pub args: BTreeMap<String, String>,
+    /// How it takes groups.
+    pub batch: Option<Batch>,
     /// The columns that get the gold answers besides those that are called like answers.
     pub answer_columns: Vec<String>,
     /// Other columns of a reward function: the name of an input, `{value: …}`, or what every row
@@ -34,6 +50,7 @@ impl Wiring {
         }
         for (key, is_there, text) in [
             ("args", !self.args.is_empty(), json(&self.args)),
+            ("batch", self.batch.is_some(), json(&self.batch)),
             ("answer_columns", !self.answer_columns.is_empty(), json(&self.answer_columns)),
             ("columns", !self.columns.is_empty(), json(&self.columns)),
             ("init", self.init.is_some(), json(&self.init)),

@@ -13,6 +13,7 @@ use ndarray::{ArrayD, Dimension};
 
 use crate::contract::Contract;
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned, numbers};
+use crate::contract::erased;
 use crate::host::function::guarded;
 use crate::value::error::Error;
 use crate::value::place::{Device, Dtype, Place};
@@ -126,13 +127,15 @@ impl<C: Contract, F: TensorFunction<C>> Component<C> for Tch<C, F> {
     fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
         let inputs = Inputs::new(call);
         let case = inputs.record();
-        let (first, _) = C::shapes(call.case, call.options).swap_remove(0);
+        let required = erased::of::<C>().required(call.case, call.options);
+        let first = required.first().copied().unwrap_or(C::Output::fields()[0].name);
         let answer = guarded(|| (self.function)(&case).into_output(first)).map_err(brief)?;
         let output = answer.map_err(malformed)?;
         let (mut values, mut no_gradient) = (outputs::<C>(&output)?, Vec::new());
         if call.gradient {
-            let mut given = output.values().into_iter();
-            let summed = given.find_map(|(name, tensor)| tensor.filter(|_| name == first));
+            let given = || output.values().into_iter();
+            let named = given().find_map(|(name, tensor)| tensor.filter(|_| name == first));
+            let summed = named.or_else(|| given().find_map(|(_, tensor)| tensor));
             backward(summed.as_ref()).map_err(|error| raised("in backward", &error))?;
             no_gradient = inputs.gradients::<C>(&mut values)?;
         }
@@ -220,8 +223,8 @@ fn outputs<C: Contract>(output: &OnTensors<C::Output>) -> Result<HashMap<String,
             Kind::Double | Kind::Float | Kind::Half | Kind::BFloat16 => {
                 Ok((name.to_owned(), on_host(name, &tensor)?))
             }
-            _ if C::FLAGS.contains(&name) => {
-                Ok((name.to_owned(), numbers(C::FLAGS, name, on_host(name, &tensor)?)))
+            _ if C::WHOLE.contains(&name) => {
+                Ok((name.to_owned(), numbers(C::WHOLE, name, on_host(name, &tensor)?)))
             }
             other => {
                 Err(malformed(format!("`{name}` has dtype {other:?}, expected a float dtype")))

@@ -1,4 +1,5 @@
 //! Faults that several contracts have in common, written once.
 
+pub mod entropy;
 pub mod recursion;
 pub mod temperature;

@@ -7,7 +7,8 @@
         return my_trainer.advantages(rewards, groups)
 
 Each contract is a class too: `shakedown.GroupAdvantage(scale="std")`, with its options as keyword
-arguments; `help(shakedown.GroupAdvantage)` says what they mean. Everything is imported when it is
+arguments; `help(shakedown.GroupAdvantage)` says what they mean. What surrounds the components is
+checked by `check_run`, `check_config` and `check_data`. Everything is imported when it is
 first used.
 """
 
@@ -26,11 +27,16 @@ if typing.TYPE_CHECKING:
     from ._errors import UsageError as UsageError
     from ._report import Finding as Finding
     from ._report import Report as Report
+    from ._surroundings import Diagnosis as Diagnosis
+    from ._surroundings import check_config as check_config
+    from ._surroundings import check_data as check_data
+    from ._surroundings import check_run as check_run
 
 HOMES = {
     "_contract": ["Contract", "check", "contract"],
     "_errors": ["Broken", "EngineError", "UsageError"],
     "_report": ["Finding", "Report"],
+    "_surroundings": ["Diagnosis", "check_config", "check_data", "check_run"],
 }
 
 

@@ -25,6 +25,7 @@ SETTINGS = {
     "answer_columns": [],
     "columns": {},
     "names": {},
+    "batch": None,
     "examples": [],
     "timeout": 10.0,
     "isolate": False,
@@ -100,6 +101,9 @@ class Contract:
         answer_columns: list[str]   the columns with the gold answers, under `trl` and `trl-chat`
         columns: dict               under the same, other columns: `"answers"`, `"prompts"` or a value
         names: dict[str, str]       an input or option -> the function's own name for it
+        batch: "groups" | "lists" | "group" | None   how the function takes groups: arrays
+                                    `[B, G, …]`, lists of lists, one at a time; None: as rows,
+                                    each with the number of its group
         examples: list[dict]        cases to begin with, values by the name of the input
         timeout: float | None = 10  seconds that a call may take
         isolate: bool = False       calls in a forked child, which may crash or hang

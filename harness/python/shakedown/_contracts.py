@@ -7,15 +7,23 @@ from typing import Literal, Mapping, Sequence
 from ._contract import Contract
 
 __all__ = [
+    "GroupSampling",
+    "TurnMask",
+    "BatchCollation",
+    "SequencePacking",
+    "BatchPartition",
     "RewardFunction",
     "LengthPenalty",
+    "RewardCombination",
     "CompletionDecoder",
     "AnswerExtractor",
     "TokenDecoder",
     "CompletionMask",
     "SamplingFilter",
+    "GroupFilter",
     "GroupAdvantage",
     "OutcomeAdvantage",
+    "TokenRewards",
     "Gae",
     "RolloutGae",
     "Returns",
@@ -23,13 +31,380 @@ __all__ = [
     "TokenLogProbs",
     "TokenEntropy",
     "KlEstimate",
+    "ImportanceWeights",
     "PolicyLoss",
+    "EntropyBonus",
     "ValueLoss",
     "PreferenceLoss",
+    "PairObjective",
     "AccumulatedLoss",
     "PolicyUpdate",
+    "MetricReduction",
     "BY_ID",
 ]
+
+
+class GroupSampling(Contract):
+    """In which order prompts and their copies come to be sampled.
+
+    A method that compares the completions of a prompt with each other needs G of each, side by
+    side or a fixed distance apart, and in one batch. What makes the order is a sampler of a dozen
+    lines that nobody looks at again: a copy too few, a group cut in two or a shuffle that is thrown
+    away raises nothing, and the advantages are still numbers.
+
+    Inputs. `B` prompts: `[B]`; seed a single number.
+        prompts: int [B]
+            The id of each prompt of the data, no two of them the same.
+        seed: int
+            What the permutation depends on, where there is one.
+
+    Outputs. `M` rows, as many as the prompts that are not dropped times their copies: `[M]`.
+        rows: float, 1 dimensions
+            The id of the prompt of each row to come.
+
+    Options.
+        group_size:
+            An integer ≥ 1: how many copies of a prompt are sampled.
+        prompts_per_batch:
+            `None` (all), or an integer ≥ 1: how many prompts a generation batch has, each counted
+            once.
+        repeats:
+            An integer ≥ 1: how many times in a row a generation batch comes.
+        layout:
+            `interleave` (`a a b b`) or `tile` (`a b a b`): how the copies of a batch stand.
+        shuffle:
+            `True` or `False`: whether prompts are permuted before they are cut into batches.
+        drop_last:
+            `True` or `False`: whether prompts that do not fill the last batch are left out.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "group-sampling"
+    inputs = ("prompts", "seed")
+
+    def __init__(
+        self,
+        *,
+        group_size: int = 2,
+        prompts_per_batch: int | None = None,
+        repeats: int = 1,
+        layout: Literal["interleave", "tile"] = "interleave",
+        shuffle: bool = False,
+        drop_last: bool = True,
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class TurnMask(Contract):
+    """Which tokens of a conversation are trained.
+
+    A conversation is rendered turn by turn, with marks around each, and the tokens of some turns
+    are trained: those of the assistant, or of the last answer. Masks that are found by searching
+    the rendered text for marks go wrong where a turn is missing, where two follow each other, where
+    an answer is cut off, and where somebody writes a mark into a message.
+
+    The outputs are lists of ids and flags, 0 or 1, as floats, integers or booleans. Any of them
+    will do.
+
+    Inputs. `[n]` tokens in a turn, a number of its own.
+        turns: list of (role: int; tokens: int, 1 dimensions)
+            The turns of the conversation, in order; one at least.
+
+    Outputs. `[T]` tokens of the rendered conversation; with `shift: next` the mask and the labels
+    have one less.
+        tokens: float, 1 dimensions, optional
+            The ids of the rendered conversation.
+        mask: float, 1 dimensions, optional
+            1 where the token is trained, else 0.
+        labels: float, 1 dimensions, optional
+            The ids of the trained tokens, `ignore` elsewhere.
+
+    Options.
+        bos:
+            The ids before the first turn, if any.
+        start:
+            The ids before each turn's role, if any.
+        end:
+            The ids behind each turn's content, if any.
+        role_ids:
+            The id of each role: system, user, assistant, tool; or none, where the text does not
+            name the role.
+        train:
+            `assistant`, `last-assistant`, `last` or `all`: the turns of the assistant, the last one
+            of them, the last turn whosever it is, or every turn but the system's.
+        train_header:
+            `True` or `False`: whether the ids before the content of a trained turn are trained,
+            `start` and the role's.
+        train_end:
+            `True` or `False`: whether the `end` of a trained turn is trained.
+        max_length:
+            Null, or an integer ≥ 1: so many tokens of the text stay, its first ones.
+        ignore:
+            What stands in `labels` where the token is not trained.
+        shift:
+            `none` or `next`: whether mask and labels speak of the token in their place, or of the
+            next one; then they lack their first entry.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "turn-mask"
+    inputs = ("turns",)
+
+    def __init__(
+        self,
+        *,
+        bos: Sequence[int] = (1,),
+        start: Sequence[int] = (10,),
+        end: Sequence[int] = (11,),
+        role_ids: Sequence[int] = (20, 21, 22, 23),
+        train: Literal["assistant", "last-assistant", "last", "all"] = "assistant",
+        train_header: bool = False,
+        train_end: bool = True,
+        max_length: int | None = None,
+        ignore: int = -100,
+        shift: Literal["none", "next"] = "none",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class BatchCollation(Contract):
+    """How prompts and completions become the tensors of a batch: ids, masks, labels and positions.
+
+    Every row is a prompt and its completion; rows are of different length, and what is left over is
+    padding. Whoever takes a pad for a token, a token for a pad or the prompt for the completion
+    trains on the wrong tokens, and no loss curve says so. Cut rows are the worst of it: the
+    boundary between prompt and completion moves with the cut.
+
+    Outputs are numbers, flags 0 or 1, as floats, integers or booleans. Any of them will do.
+
+    Inputs. `N` rows, prompts of `P` columns and completions of `C`: `[N, P]`, `[N]`, `[N, C]`,
+    `[N]`. What lies beyond a length is the pad.
+        prompts: int [N, P]
+            The token ids of each prompt, filled up with the pad.
+        prompt_lengths: int [N]
+            How many of them are tokens, 1 at least.
+        completions: int [N, C]
+            The token ids of each completion, filled up with the pad.
+        completion_lengths: int [N]
+            How many of them are tokens; 1 at least with `truncate: keep-end`.
+
+    Outputs. `[N, L]`, all of one width `L`: that of the longest row, or the next multiple.
+        input_ids: float [N, L], optional
+            The token ids, and the pad beside them.
+        attention_mask: float [N, L], optional
+            1 where a token stands, 0 where a pad.
+        completion_mask: float [N, L], optional
+            1 where a token of the completion stands, else 0.
+        labels: float [N, L], optional
+            The ids of the tokens that are trained, `ignore` elsewhere.
+        position_ids: float [N, L], optional
+            The number of each token in its row, from 0 on.
+
+    Options.
+        layout:
+            `right`, `left` or `split`: padding behind each row, before it, or before each prompt
+            (up to the longest one) and behind each completion.
+        pad:
+            The id that fills a row up. A token may have it too.
+        ignore:
+            What stands in `labels` where no token is trained.
+        train_on:
+            `completion` or `all`: which tokens have a label.
+        max_length:
+            Null, or an integer ≥ 1: so many tokens of a row stay, of prompt and completion
+            together. Null with `layout: split`.
+        truncate:
+            `keep-start`, `keep-end` or `refuse`: which end of a longer row stays, or whether it is
+            an error.
+        multiple_of:
+            Null, or an integer ≥ 1: the width is rounded up to a multiple of it. Null with `layout:
+            split`.
+        shift:
+            `none` or `next`: whether labels stand in their token's column, or in the one before it;
+            then the last column is `ignore`.
+        pad_positions:
+            `any` or `zero`: what stands in `position_ids` under padding.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "batch-collation"
+    inputs = ("prompts", "prompt_lengths", "completions", "completion_lengths")
+
+    def __init__(
+        self,
+        *,
+        layout: Literal["right", "left", "split"] = "right",
+        pad: int = 0,
+        ignore: int = -100,
+        train_on: Literal["completion", "all"] = "completion",
+        max_length: int | None = None,
+        truncate: Literal["keep-start", "keep-end", "refuse"] = "keep-start",
+        multiple_of: int | None = None,
+        shift: Literal["none", "next"] = "none",
+        pad_positions: Literal["any", "zero"] = "any",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class SequencePacking(Contract):
+    """Documents packed into rows of one width, so that no step is spent on padding.
+
+    There are many right answers: documents and rows come in any order. What is asked is that each
+    document is there once, token for token, that a model can tell where each begins, and that none
+    is trained on what another one says.
+
+    The outputs are arrays of integers or floats, all of one shape. `B` and `L` are the component's
+    own.
+
+    Inputs. `N` documents, filled up to `T` tokens: tokens and mask `[N, T]`, lengths `[N]`.
+        tokens: int [N, T]
+            The token ids of each document, then padding. The padding's id may stand inside too.
+        lengths: int [N]
+            How many tokens each document has, one at least.
+        mask: bool [N, T]
+            True where a token is trained.
+
+    Outputs. `B` rows of `L` tokens: all `[B, L]`.
+        packed: float [B, L]
+            The token ids.
+        segments: float [B, L]
+            The document of each token, counted from 1 in its row; 0 at padding.
+        positions: float [B, L], optional
+            The position of each token in its document. At padding anything.
+        labels: float [B, L], optional
+            What is to be predicted of, or at, each token; `ignore` where nothing is.
+
+    Options.
+        capacity:
+            How many tokens a row may have.
+        width:
+            `capacity` or `needed`: rows are that wide, or at most.
+        pad:
+            The id of padding in `packed`; may stand inside documents too.
+        ignore:
+            The label where nothing is predicted.
+        overlong:
+            `avoid`, `truncate`, `split` or `refuse`: a document longer than the capacity is never
+            generated, cut off at the capacity, cut into pieces that are segments of their own, or
+            an error.
+        cut:
+            `capacity` or `anywhere`: pieces are full but for the last one, or end wherever a row is
+            full; then only tokens and positions are checked, and segments for their form. Says
+            nothing without `overlong: split`.
+        split_positions:
+            `restart` or `any`: a piece begins at position 0, or there or where it stands in its
+            document. Inside a segment positions always count up by one.
+        shift:
+            `none` or `next`: the label at a token is its own, or that of the next token of its
+            segment, and `ignore` at the end.
+        first_label:
+            `keep` or `ignore`: whether the first token of a segment has a label. With `shift: next`
+            it has none in any case.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "sequence-packing"
+    inputs = ("tokens", "lengths", "mask")
+
+    def __init__(
+        self,
+        *,
+        capacity: int = 8,
+        width: Literal["capacity", "needed"] = "capacity",
+        pad: int = 0,
+        ignore: int = -100,
+        overlong: Literal["avoid", "truncate", "split", "refuse"] = "avoid",
+        cut: Literal["capacity", "anywhere"] = "capacity",
+        split_positions: Literal["restart", "any"] = "restart",
+        shift: Literal["none", "next"] = "none",
+        first_label: Literal["keep", "ignore"] = "keep",
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class BatchPartition(Contract):
+    """Which row goes to which worker or micro-batch, so that each has about as many tokens.
+
+    There are many right answers, so none is expected. What is asked of a partition is what every
+    reasonable algorithm keeps and no broken one does: each row in one part, no part without a row,
+    and bounds on the tokens of a part and on the number of parts. Optimality is never asked.
+
+    The first output is an array of part numbers, as integers or floats.
+
+    Inputs. `N` rows: both `[N]`.
+        lengths: int [N]
+            How many tokens each row has.
+        values: float [N]
+            A result for each row, to be carried through the parts and back.
+
+    Outputs. `N` rows: both `[N]`.
+        parts: float [N]
+            The part of each row: 0, 1, …
+        restored: float [N], optional
+            The values after they went through the parts in order, and back.
+
+    Options.
+        mode:
+            `count` or `capacity`: exactly `parts` parts, or as many as `capacity` asks for.
+        parts:
+            How many parts there are, with `mode: count`.
+        equal_size:
+            `True` or `False`: whether every part holds as many rows, with `mode: count`.
+        balance:
+            `True` or `False`: whether parts of about as many tokens are claimed, with `mode:
+            count`. Nothing is claimed of `equal_size` and `contiguous` together, which leave no
+            choice.
+        capacity:
+            How many tokens a part may have, with `mode: capacity`.
+        oversized:
+            `avoid`, `alone` or `refuse`: a row longer than `capacity` is never generated, a part of
+            its own, or an error.
+        min_parts:
+            There are so many parts at least, with `mode: capacity`.
+        multiple_of:
+            The number of parts is a multiple of it, with `mode: capacity`.
+        contiguous:
+            `True` or `False`: whether parts are runs of rows, in order.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "batch-partition"
+    inputs = ("lengths", "values")
+
+    def __init__(
+        self,
+        *,
+        mode: Literal["count", "capacity"] = "count",
+        parts: int = 2,
+        equal_size: bool = False,
+        balance: bool = True,
+        capacity: int = 100,
+        oversized: Literal["avoid", "alone", "refuse"] = "avoid",
+        min_parts: int = 1,
+        multiple_of: int = 1,
+        contiguous: bool = False,
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
 
 
 class RewardFunction(Contract):
@@ -138,6 +513,90 @@ class LengthPenalty(Contract):
         max: float = 1.0,
         factor: float = 1.0,
         rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class RewardCombination(Contract):
+    """The scores of several reward functions, made into one number per completion.
+
+    Correctness, format, length: each function scores every completion, or some, and the trainer
+    weighs and adds. Whether a function is first normalised inside its group, what becomes of a
+    score that is missing, and whether the sum is whitened at the end are conventions.
+
+    Inputs. `N` completions, `K` reward functions: rewards `[N, K]`, groups `[N]`.
+        rewards: float [N, K]
+            One column per reward function. NaN where it did not score (`unscored: skip`).
+        groups: int [N]
+            The group of each completion; completions of one prompt share a number.
+
+    Outputs. `N` completions, `K` reward functions: combined `[N]`, function_means `[K]`.
+        combined: float [N]
+            One number per completion.
+        reward_mean: float, optional
+            The mean of the weighted raw rewards over the rows that some function scored; NaN where
+            there is none.
+        function_means: float [K], optional
+            The mean of each function over the rows that it scored; NaN where there is none.
+
+    Options.
+        weights:
+            One weight per function, in the order of the columns; `None`: all are 1. Weights of 0
+            and negative ones are legal.
+        weight_norm:
+            `none` or `sum`: weights are taken as they are, or divided by their sum first.
+        unscored:
+            `avoid` or `skip`: NaN rewards are never generated, or add nothing and count in no
+            statistic.
+        nothing:
+            `nan` or `zero`: what a row gets that no function scored.
+        normalise:
+            `none` or `group`: each function is taken as it is, or normalised inside its group
+            before it is weighed (GDPO).
+        divide:
+            `True` or `False`: whether normalising divides by σ + ε, or only takes the mean off.
+        ddof:
+            `1` or `0`: unbiased or biased variance of a function inside its group.
+        epsilon:
+            A number ≥ 0 that is added to that deviation.
+        singleton:
+            `zero`, `reward` or `avoid`: what a function is normalised to that scored one row of a
+            group.
+        final:
+            `none`, `add` or `root`: the sums stay as they are, or are whitened over the rows that
+            some function scored, by σ + ε or √(σ² + ε).
+        final_ddof:
+            `1` or `0`: unbiased or biased variance of the sums.
+        final_epsilon:
+            A number ≥ 0 that protects that division.
+        layout:
+            `any` or `contiguous` (equal-sized groups in adjacent rows).
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "reward-combination"
+    inputs = ("rewards", "groups")
+
+    def __init__(
+        self,
+        *,
+        weights: Sequence[float] | None = None,
+        weight_norm: Literal["none", "sum"] = "none",
+        unscored: Literal["avoid", "skip"] = "avoid",
+        nothing: Literal["nan", "zero"] = "nan",
+        normalise: Literal["none", "group"] = "none",
+        divide: bool = True,
+        ddof: int = 1,
+        epsilon: float = 0.0001,
+        singleton: Literal["zero", "reward", "avoid"] = "zero",
+        final: Literal["none", "add", "root"] = "none",
+        final_ddof: int = 1,
+        final_epsilon: float = 0.0001,
+        layout: Literal["any", "contiguous"] = "any",
+        rows: Literal["independent", "batch"] = "batch",
         deterministic: bool = True,
     ) -> None: ...
 
@@ -469,6 +928,70 @@ class SamplingFilter(Contract):
     ) -> None: ...
 
 
+class GroupFilter(Contract):
+    """Which groups stay in the batch.
+
+    A prompt that every completion solves, or none, has nothing to say to a group baseline. DAPO and
+    its heirs drop such groups before the step, and everything that belongs to their rows with them:
+    what is kept must be whole groups, and ids and rewards must still be those of the rows kept.
+
+    Inputs. `N` rows, a completion each: all `[N]`.
+        rewards: float [N]
+            The reward of each row, which is only carried along.
+        metric: float [N]
+            What decides: the reward itself, or what it was before it was shaped.
+        groups: int [N]
+            The group of each row; completions of one prompt share a number.
+        ids: int [N]
+            The id of each row, no two alike.
+
+    Outputs. `N` rows of which `M` are kept: keep `[N]`, the others `[M]`.
+        keep: float [N]
+            1 where the row stays, else 0.
+        kept_ids: float [M], optional
+            The ids of the rows that stay, in their order.
+        kept_rewards: float [M], optional
+            The rewards of the same rows.
+
+    Options.
+        criterion:
+            `spread` (a group stays when the largest of its metric exceeds the least by more than
+            `tolerance`) or `range` (when their mean lies strictly inside `range`).
+        tolerance:
+            A number from 0 to 1 that a spread must exceed. What is generated is 0, or 0.001 and 100
+            times as much at least, so that a deviation decides as a spread does.
+        range:
+            `[lo, hi]`, 0.01 apart at least and within ±100: where a mean must lie.
+        singleton:
+            `drop`, `keep` or `avoid`: what becomes of a group of one row (`criterion: spread`).
+        limit:
+            `None`, or an integer ≥ 0: no more groups stay than this, in the order in which they
+            first appear.
+        layout:
+            `any` or `contiguous` (equal-sized groups in adjacent rows).
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "group-filter"
+    inputs = ("rewards", "metric", "groups", "ids")
+
+    def __init__(
+        self,
+        *,
+        criterion: Literal["spread", "range"] = "spread",
+        tolerance: float = 0.0,
+        range: Sequence[float] = (0.0, 1.0),
+        singleton: Literal["drop", "keep", "avoid"] = "drop",
+        limit: int | None = None,
+        layout: Literal["any", "contiguous"] = "any",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class GroupAdvantage(Contract):
     """One outcome reward per completion, normalised inside its group.
 
@@ -611,6 +1134,97 @@ class OutcomeAdvantage(Contract):
         unscored: Literal["avoid", "exclude"] = "avoid",
         reward_range: Sequence[float] = (-10.0, 10.0),
         empty_rows: Literal["count", "exclude"] = "count",
+        holes: bool = False,
+        masked_values: Literal["finite", "any"] = "finite",
+        masked_output: Literal["zero", "any"] = "zero",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class TokenRewards(Contract):
+    """The reward of each token: one score for the completion, and what the distance to the reference
+
+    costs along the way.
+
+    PPO and REINFORCE++ see the score once, at the end of the row, and a penalty at every token. A
+    penalty that is lost, paid by tokens of a tool or taken from another row still gives numbers of
+    the right size, and so does a score that stands where no token was sampled.
+
+    Inputs. `N` rows of `T` tokens: scores and finished `[N]`, the others `[N, T]`.
+        scores: float [N]
+            The score of each completion.
+        log_probs: float [N, T]
+            The log-probability of each token under the policy that sampled it.
+        ref_log_probs: float [N, T]
+            The same under the reference.
+        mask: bool [N, T]
+            True where the token was sampled, and pays for its distance.
+        finished: bool [N], optional
+            Whether each completion came to its end; only where `unfinished` is not `none`.
+
+    Outputs. `N` rows of `T` tokens: rewards `[N, T]`, kl a number.
+        rewards: float [N, T]
+            The reward of each token.
+        kl: float, optional
+            The divergence that is reported: without β, and without the score.
+
+    Options.
+        beta:
+            The weight of the penalty, ≥ 0.
+        kl_estimator:
+            `k1` (d), `k2` (d²/2), `k3` (e^{-d} - 1 + d) or `abs` (|d|), where d is `log_probs` -
+            `ref_log_probs`.
+        log_ratio_clamp:
+            `None`, or c > 0: d is clamped to ±c first.
+        kl_clamp:
+            `None`, or `[lo, hi]` with lo ≤ 0 ≤ hi: a token's divergence is clamped to it, before β.
+        place:
+            `last` (the row's last unmasked column) or `after-last` (the next one, where the row has
+            one more; that one is no part of `masked_output`): where the score stands.
+        unfinished:
+            `none`, `subtract`, `replace` or `scale`: the score r of a row with `finished` false is
+            kept, r - p, -p or r·p.
+        penalty:
+            p, from -1000 to 1000.
+        score_clip:
+            `None`, or `[lo, hi]`: the score alone is clipped, after `unfinished`.
+        report:
+            `token-mean` (over tokens), `row-mean` (over rows of their means) or `row-sum` (over
+            rows of their sums): what `kl` is the mean of.
+        empty_mask:
+            `zero`, `nan`, `refuse` or `avoid`: what `kl` is in a batch without a token.
+        empty_rows:
+            `skip` or `count`: whether a row without a token counts in the number of rows.
+        holes:
+            `True` or `False`: whether a mask may have gaps inside a row.
+        masked_values:
+            `finite` or `any`: what may stand under the mask.
+        masked_output:
+            `zero` or `any`: what stands at masked positions of `rewards`.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "token-rewards"
+    inputs = ("scores", "log_probs", "ref_log_probs", "mask", "finished")
+
+    def __init__(
+        self,
+        *,
+        beta: float = 0.05,
+        kl_estimator: Literal["k1", "k2", "k3", "abs"] = "k1",
+        log_ratio_clamp: float | None = None,
+        kl_clamp: Sequence[float] | None = None,
+        place: Literal["last", "after-last"] = "last",
+        unfinished: Literal["none", "subtract", "replace", "scale"] = "none",
+        penalty: float = 1.0,
+        score_clip: Sequence[float] | None = None,
+        report: Literal["token-mean", "row-mean", "row-sum"] = "token-mean",
+        empty_mask: Literal["zero", "nan", "refuse", "avoid"] = "zero",
+        empty_rows: Literal["skip", "count"] = "skip",
         holes: bool = False,
         masked_values: Literal["finite", "any"] = "finite",
         masked_output: Literal["zero", "any"] = "zero",
@@ -1003,6 +1617,110 @@ class KlEstimate(Contract):
     ) -> None: ...
 
 
+class ImportanceWeights(Contract):
+    """Weights that correct for a sampler that is not quite the policy that is trained.
+
+    Completions come from an inference engine, with other kernels, another precision or older
+    weights than the trainer's policy. Each token is weighted by policy over sampler, held within
+    bounds, and what is too far off is dropped. A weight that is 1 throughout looks like an engine
+    without a fault, and a wrong one trains on, so nobody sees either.
+
+    Inputs. `N` rows of `T` tokens: all `[N, T]`, advantages `[N]`.
+        log_probs: float [N, T]
+            The log-probability of each token under the policy as it is before the update.
+        sampler_log_probs: float [N, T]
+            The same as the sampler reported it.
+        mask: bool [N, T]
+            True where the token counts.
+        advantages: float [N], optional
+            The advantage of each row; there where `drift` is.
+
+    Outputs. weights, keep and grad_log_probs `[N, T]`; clip_fraction and mismatch_kl are numbers.
+        weights: float [N, T]
+            The weight of each token.
+        keep: float [N, T], optional
+            Whether a token counts and is not dropped.
+        clip_fraction: float, optional
+            The share of tokens that were clamped or dropped.
+        mismatch_kl: float, optional
+            The mean of sampler less policy over the tokens.
+        grad_log_probs: float [N, T], optional
+            The gradient of the summed weights, which is 0.
+
+    Options.
+        level:
+            `token`, `sequence` or `geometric`: whether the exponent of a weight is the token's
+            log-ratio, the sum of those of its row, or their mean.
+        clamp_low:
+            `None` or a number: weights are at least this.
+        clamp_high:
+            `None` or a number: weights are at most this.
+        select:
+            `none`, `token`, `sequence` or `geometric`: which ratio must be from `select_low` to
+            `select_high`, so that the token, or for the last two the row, is not dropped.
+        select_low:
+            `None` or the least ratio that is kept.
+        select_high:
+            `None` or the largest ratio that is kept.
+        veto:
+            `None`, or v in (0, 1): a row is dropped for one token whose own ratio is below v.
+        drift:
+            `None`, or δ: a row of negative advantage is dropped if the mean of sampler less policy
+            over its tokens is more than δ.
+        rejected:
+            `zero` or `unchanged`: whether what is dropped weighs 0, or as much as if it were kept.
+        normalize:
+            `none`, `tokens` or `sequences`: the weights are divided last by their mean over the
+            tokens, or over the rows with a token of their row means, where that is positive.
+        log_ratio_clamp:
+            `None`, or c > 0: the exponent is clamped to ±c, that of the weight and that of
+            `select`.
+        extreme_ratios:
+            `avoid` (generated log-ratios stay within ±80, at f16 within ±10) or `finite` (up to
+            ±120 wherever the exact weight is finite in the dtype); beyond that as far as a clamp
+            needs to act, and within ±3 where the weights are divided by a mean.
+        empty_mask:
+            `zero`, `nan`, `refuse` or `avoid`: what a batch without a token gives for
+            `clip_fraction` and `mismatch_kl`.
+        holes:
+            `True` or `False`: whether a mask may have gaps inside a row.
+        masked_values:
+            `finite` or `any`: what may stand under the mask.
+        masked_output:
+            `zero` or `any`: what stands at masked positions of the outputs.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "importance-weights"
+    inputs = ("log_probs", "sampler_log_probs", "mask", "advantages")
+
+    def __init__(
+        self,
+        *,
+        level: Literal["token", "sequence", "geometric"] = "token",
+        clamp_low: float | None = None,
+        clamp_high: float | None = 2.0,
+        select: Literal["none", "token", "sequence", "geometric"] = "none",
+        select_low: float | None = None,
+        select_high: float | None = None,
+        veto: float | None = None,
+        drift: float | None = None,
+        rejected: Literal["zero", "unchanged"] = "zero",
+        normalize: Literal["none", "tokens", "sequences"] = "none",
+        log_ratio_clamp: float | None = None,
+        extreme_ratios: Literal["avoid", "finite"] = "avoid",
+        empty_mask: Literal["zero", "nan", "refuse", "avoid"] = "zero",
+        holes: bool = False,
+        masked_values: Literal["finite", "any"] = "finite",
+        masked_output: Literal["zero", "any"] = "zero",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class PolicyLoss(Contract):
     """The loss of a policy gradient step: from log-probabilities and advantages to one number.
 
@@ -1119,6 +1837,84 @@ class PolicyLoss(Contract):
         norm_length: int | None = None,
         log_ratio_clamp: float | None = None,
         extreme_ratios: Literal["avoid", "finite"] = "avoid",
+        empty_mask: Literal["zero", "nan", "refuse", "avoid"] = "zero",
+        empty_rows: Literal["skip", "count"] = "skip",
+        holes: bool = False,
+        masked_values: Literal["finite", "any"] = "finite",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class EntropyBonus(Contract):
+    """The mean entropy of the tokens that count, and the bonus that it is in the loss.
+
+    A policy that is sure of everything explores nothing. A small multiple of its entropy, taken
+    from the loss, keeps it undecided: small enough that a wrong normaliser, a temperature left out
+    or pads that are counted show in no curve but the entropy's own.
+
+    Inputs. `N` rows of `T` tokens over a vocabulary of `V`: logits `[N, T, V]`, mask `[N, T]`.
+        logits: float [N, T, V]
+            What the model gave. `-inf` where a token cannot come, unless `neg_inf: avoid`.
+        mask: bool [N, T]
+            True where the token counts.
+
+    Outputs. A single number each; grad_logits `[N, T, V]`.
+        loss: float, optional
+            The bonus, as it is added to what is minimised.
+        entropy: float, optional
+            The aggregated entropy.
+        grad_logits: float [N, T, V], optional
+            The gradient of the loss; where there is none, of the entropy.
+
+    Options.
+        coefficient:
+            A number > 0: the loss is the entropy times this, negative.
+        temperature:
+            A number > 0 that divides the logits.
+        aggregate:
+            `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
+            `seq-mean-token-sum-norm` (the sum over tokens, divided by norm_length).
+        norm_length:
+            An integer > 0: the constant of `seq-mean-token-sum-norm`.
+        top_share:
+            `None` (all), or a share > 0 and at most 1: only tokens count whose entropy is at least
+            the (1 - top_share)-quantile, interpolated linearly, of those under the mask; the choice
+            has no gradient.
+        neg_inf:
+            `avoid` (-inf logits are never generated) or `zero` (they contribute 0).
+        empty_mask:
+            `zero`, `nan`, `refuse` or `avoid`: what a batch without a token gives.
+        empty_rows:
+            `skip` or `count`: whether a row without a token counts in the number of rows.
+        holes:
+            `True` or `False`: whether a mask may have gaps inside a row.
+        masked_values:
+            `finite` or `any`: what may stand under the mask.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "entropy-bonus"
+    inputs = ("logits", "mask")
+
+    def __init__(
+        self,
+        *,
+        coefficient: float = 0.01,
+        temperature: float = 1.0,
+        aggregate: Literal[
+            "token-mean",
+            "token-sum",
+            "seq-mean-token-mean",
+            "seq-mean-token-sum",
+            "seq-mean-token-sum-norm",
+        ] = "token-mean",
+        norm_length: int | None = None,
+        top_share: float | None = None,
+        neg_inf: Literal["avoid", "zero"] = "avoid",
         empty_mask: Literal["zero", "nan", "refuse", "avoid"] = "zero",
         empty_rows: Literal["skip", "count"] = "skip",
         holes: bool = False,
@@ -1271,6 +2067,97 @@ class PreferenceLoss(Contract):
     ) -> None: ...
 
 
+class PairObjective(Contract):
+    """Objectives of preference pairs beyond the margin of DPO: averages, odds, sides apart, ranks.
+
+    Some of these compare log-probabilities averaged over a completion's tokens (ORPO, SimPO, the
+    `-norm` kinds), some treat the chosen and the rejected side apart (NCA, BCO, SPPO, APO), one
+    turns the divergence round (EXO), two match ranks instead of pairs (AOT). Who takes a sum for an
+    average, one side for both or a target for its double gets a loss that still falls in training.
+
+    Inputs. `P` pairs: all `[P]`.
+        policy_chosen: float [P]
+            The log-probability of each chosen completion under the policy.
+        policy_rejected: float [P]
+            That of each rejected completion.
+        ref_chosen: float [P]
+            The log-probability of each chosen completion under the reference.
+        ref_rejected: float [P]
+            That of each rejected completion.
+        chosen_lengths: int [P]
+            How many tokens each chosen completion has, at least 1.
+        rejected_lengths: int [P]
+            How many each rejected one has.
+
+    Outputs. losses `[P]` with `reduction: none`, loss `[]` with `reduction: mean`; the rest `[P]`.
+        losses: float [P], optional
+            The loss of each pair; required by `reduction: none`.
+        loss: float, optional
+            The mean loss; required by `reduction: mean`.
+        chosen_rewards: float [P], optional
+            The implicit reward of each chosen completion, β·(policy - reference); β times the
+            average under the policy for `orpo` and `simpo`.
+        rejected_rewards: float [P], optional
+            That of each rejected completion.
+        grad_policy_chosen: float [P], optional
+            The gradient of the loss, or of the summed losses.
+        grad_policy_rejected: float [P], optional
+            The same by the other leaf.
+
+    Options.
+        kind:
+            The objective, to be declared: `orpo`, `simpo`, `sigmoid-norm`, `ipo-norm` (averages
+            over tokens), `nca`, `bco-pair`, `sppo-hard`, `apo-zero`, `apo-down` (the sides apart),
+            `exo` (the divergence turned round), `aot` or `aot-unpaired` (ranks).
+        beta:
+            β > 0, the strength of the pull to the reference, or the scale of a reward.
+        gamma:
+            γ ≥ 0, what β times the difference of averages has to exceed; `simpo` only.
+        label_smoothing:
+            ε from 0 to below 1, the share of exchanged pairs; `simpo`, `sigmoid-norm`, `aot` and
+            `aot-unpaired` only, and `exo`, which needs more than 0.
+        sft:
+            `True` or `False`: whether the chosen side's negative average log-probability is added;
+            `orpo` only.
+        reduction:
+            `none` (`losses`, one for each pair) or `mean` (`loss`, one number; the only one for
+            `aot` and `aot-unpaired`).
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "pair-objective"
+    inputs = ("policy_chosen", "policy_rejected", "ref_chosen", "ref_rejected", "chosen_lengths", "rejected_lengths")
+
+    def __init__(
+        self,
+        *,
+        kind: Literal[
+            "orpo",
+            "simpo",
+            "sigmoid-norm",
+            "ipo-norm",
+            "nca",
+            "bco-pair",
+            "sppo-hard",
+            "apo-zero",
+            "apo-down",
+            "exo",
+            "aot",
+            "aot-unpaired",
+        ] = "simpo",
+        beta: float = 0.1,
+        gamma: float = 0.5,
+        label_smoothing: float = 0.0,
+        sft: bool = True,
+        reduction: Literal["none", "mean"] = "none",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class AccumulatedLoss(Contract):
     """The loss of one step whose batch comes in several micro-batches, and the gradient it applies.
 
@@ -1383,16 +2270,98 @@ class PolicyUpdate(Contract):
     ) -> None: ...
 
 
+class MetricReduction(Contract):
+    """One number from all ranks: mean, extremes, deviation, sum and count of a batch in shards.
+
+    What a dashboard shows of a step is reduced twice, on each rank and over the ranks, and the
+    ranks never hold as many tokens each. A metric is right where it is that of all numbers
+    together, wherever the batch was cut: a wrong one hides the bugs that it is there to show.
+
+    Inputs. `[n, T]` in a shard of `n` rows of `T` tokens, both of its own.
+        shards: list of (values: float, 2 dimensions; targets: float, 2 dimensions; mask: bool, 2 dimensions)
+            The shards of one step, in order.
+
+    Outputs. Single numbers.
+        mean: float, optional
+            The mean of all numbers.
+        min: float, optional
+            The least of them.
+        max: float, optional
+            The largest of them.
+        std: float, optional
+            Their standard deviation.
+        sum: float, optional
+            Their sum; 0 of none.
+        count: float, optional
+            How many there are.
+        explained_variance: float, optional
+            1 - Var(target - value) / (Var(target) + ε); NaN for equal targets and no ε, and for no
+            more than `ddof` numbers.
+
+    Options.
+        unit:
+            `token`, `row-mean` or `row-sum`: what one number is, of values and of targets. A row
+            without a token that counts is none.
+        ddof:
+            `1` or `0`: unbiased or biased variance, of `std` and of both variances of
+            `explained_variance`.
+        one:
+            `nan`, `zero` or `refuse`: the `std` of no more than `ddof` numbers.
+        unscored:
+            `avoid`, `skip` or `zero`: values that are NaN are never generated, are left out (with
+            their targets), or count as 0.
+        ev_epsilon:
+            A number ≥ 0 that is added to the variance of the targets.
+        empty_mask:
+            `zero`, `nan`, `refuse` or `avoid`: what all but `sum` and `count` are where there is no
+            number at all. Those two are 0.
+        holes:
+            `True` or `False`: whether a mask may have gaps inside a row.
+        masked_values:
+            `finite` or `any`: what may stand under the mask.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "metric-reduction"
+    inputs = ("shards",)
+
+    def __init__(
+        self,
+        *,
+        unit: Literal["token", "row-mean", "row-sum"] = "token",
+        ddof: int = 1,
+        one: Literal["nan", "zero", "refuse"] = "nan",
+        unscored: Literal["avoid", "skip", "zero"] = "avoid",
+        ev_epsilon: float = 0.0,
+        empty_mask: Literal["zero", "nan", "refuse", "avoid"] = "zero",
+        holes: bool = False,
+        masked_values: Literal["finite", "any"] = "finite",
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 BY_ID: dict[str, type[Contract]] = {
+    "group-sampling": GroupSampling,
+    "turn-mask": TurnMask,
+    "batch-collation": BatchCollation,
+    "sequence-packing": SequencePacking,
+    "batch-partition": BatchPartition,
     "reward-function": RewardFunction,
     "length-penalty": LengthPenalty,
+    "reward-combination": RewardCombination,
     "completion-decoder": CompletionDecoder,
     "answer-extractor": AnswerExtractor,
     "token-decoder": TokenDecoder,
     "completion-mask": CompletionMask,
     "sampling-filter": SamplingFilter,
+    "group-filter": GroupFilter,
     "group-advantage": GroupAdvantage,
     "outcome-advantage": OutcomeAdvantage,
+    "token-rewards": TokenRewards,
     "gae": Gae,
     "rollout-gae": RolloutGae,
     "returns": Returns,
@@ -1400,9 +2369,13 @@ BY_ID: dict[str, type[Contract]] = {
     "token-log-probs": TokenLogProbs,
     "token-entropy": TokenEntropy,
     "kl-estimate": KlEstimate,
+    "importance-weights": ImportanceWeights,
     "policy-loss": PolicyLoss,
+    "entropy-bonus": EntropyBonus,
     "value-loss": ValueLoss,
     "preference-loss": PreferenceLoss,
+    "pair-objective": PairObjective,
     "accumulated-loss": AccumulatedLoss,
     "policy-update": PolicyUpdate,
+    "metric-reduction": MetricReduction,
 }

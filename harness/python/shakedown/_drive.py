@@ -71,6 +71,8 @@ def check(contract, function):
         component["columns"] = settings["columns"]
     if settings["names"]:
         component["args"] = settings["names"]
+    if settings["batch"]:
+        component["batch"] = settings["batch"]
     folder = os.path.relpath(here.folder or os.getcwd())
     manifest = {
         "version": 1,

@@ -568,6 +568,8 @@ class Component:
         self.fixed = {ours.get(n, n): value for n, value in set_by_hand(self.function).items()}
         if names:
             self.function = with_our_names(self.function, names)
+        if "batch" in load.meta:
+            self.function = by_groups(self.function, load.field("batch"), self.inputs)
         self.kept = kept_defaults(self.function, [*given, *self.fixed])
         self.function = in_signature(self.function, signature, columns)
         self.positional, self.keywords = bind(
@@ -678,7 +680,8 @@ class Component:
             meta, replies = encode_all(named, self.texts, header.reply_limit)
             if leaves:
                 step = "in backward: "
-                self.arrays.backward(named.get((self.required or self.outputs)[0]))
+                first = self.required[:1] or [name for name in self.outputs if name in named]
+                self.arrays.backward(named.get(first[0]) if first else None)
         except self.passed_on:
             raise
         except Malformed as malformed:
@@ -749,8 +752,11 @@ class Component:
                     return dict(zip(names, result))
         if len(self.required) == 1:
             return {self.required[0]: result}
+        # Where any output will do, a value alone is the first one.
+        if not self.required and not isinstance(result, tuple):
+            return {self.outputs[0]: result}
         size = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
-        expected = ", ".join(f"`{name}`" for name in self.required)
+        expected = ", ".join(f"`{name}`" for name in self.required or self.outputs)
         raise Malformed(f"returned {a(result)}{size}, expected a dict or a tuple of {expected}")
 
     def changed(self, header, data, tensors, given):
@@ -1367,6 +1373,109 @@ def with_our_names(function, names):
     parameters = [p.replace(name=ours.get(p.name, p.name)) for p in signature.parameters.values()]
     renamed.__signature__ = signature.replace(parameters=parameters)
     return renamed
+
+
+def by_groups(function, batch, inputs):
+    """A function that takes groups as arrays `[B, G, …]`, as lists or one at a time, as one that
+    takes rows, each with the number of its group."""
+    signature = inspect.signature(function)
+    parameters = dict(signature.parameters)
+    rest = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    asks = "groups" in parameters or rest
+    if not asks:
+        parameters["groups"] = inspect.Parameter("groups", inspect.Parameter.KEYWORD_ONLY)
+
+    @functools.wraps(function)
+    def of_rows(*args, **kwargs):
+        named = {**dict(zip(parameters, args)), **kwargs}
+        groups = places_of(named["groups"])
+        kwargs = {name: value for name, value in kwargs.items() if asks or name != "groups"}
+
+        def call(of):
+            def taken(name, value):
+                return of(value) if name in inputs else value
+
+            given = [taken(name, value) for name, value in zip(parameters, args)]
+            return finished(function(*given, **{n: taken(n, value) for n, value in kwargs.items()}))
+
+        if batch == "group":
+            given = [call(lambda value, own=own: part(value, own)) for own in groups]
+            return back(given, groups, merged)
+        if batch == "lists":
+            given = call(lambda value: [as_list(part(value, own)) for own in groups])
+            return back([given], groups, lambda lists: merged(lists[0]))
+        given = call(lambda value: in_arrays(value, len(groups)))
+        return back([given], groups, lambda arrays: flat(arrays[0], len(groups)))
+
+    of_rows.__signature__ = signature.replace(parameters=list(parameters.values()))
+    return of_rows
+
+
+def places_of(groups):
+    """Where the rows of each group stand, in the order in which groups first appear."""
+    places = {}
+    for place, group in enumerate(as_list(groups)):
+        places.setdefault(group, []).append(place)
+    return list(places.values())
+
+
+def as_list(array):
+    return array.tolist() if hasattr(array, "tolist") else array
+
+
+def part(value, rows):
+    """Some rows of an array."""
+    return value[rows] if hasattr(value, "shape") else [value[row] for row in rows]
+
+
+def in_arrays(value, groups):
+    """Rows as an array of groups of one size."""
+    if hasattr(value, "shape"):
+        return value.reshape((groups, -1, *value.shape[1:]))
+    size = len(value) // groups
+    return [value[at * size : (at + 1) * size] for at in range(groups)]
+
+
+def flat(value, groups):
+    """The rows of an array of groups. What has no rows of groups stays as it is."""
+    if not hasattr(value, "shape"):
+        return merged(value) if isinstance(value, list) else value
+    is_of_groups = len(value.shape) > 1 and value.shape[0] == groups
+    return value.reshape((-1, *value.shape[2:])) if is_of_groups else value
+
+
+def merged(parts):
+    """The rows of all groups, one after the other, where they are not so already."""
+    first = parts[0]
+    if hasattr(parts, "shape") or not hasattr(first, "__len__"):
+        return parts
+    if hasattr(first, "new_empty"):
+        import torch
+
+        return torch.cat(list(parts))
+    if hasattr(first, "shape"):
+        import numpy
+
+        return numpy.concatenate(list(parts))
+    return [row for own in parts for row in own]
+
+
+def back(given, groups, joined):
+    """What calls gave, joined and in the order of the rows again, by its names where it has any."""
+    if hasattr(given[0], "_asdict"):
+        given = [one._asdict() for one in given]
+    if isinstance(given[0], dict):
+        return {key: back([one[key] for one in given], groups, joined) for key in given[0]}
+    if isinstance(given[0], tuple):
+        return tuple(back(list(one), groups, joined) for one in zip(*given))
+    if given[0] is None:
+        return None
+    rows = joined(given)
+    order = [place for own in groups for place in own]
+    if order == sorted(order):
+        return rows
+    at = sorted(range(len(order)), key=order.__getitem__)
+    return part(rows, at)
 
 
 def finished(result):

@@ -342,7 +342,7 @@ def show_error(item, error, report):
     from ._report import Skipped
 
     if isinstance(error, Broken):
-        raised = any(finding.error for finding in error.report.findings[:1])
+        raised = any(getattr(finding, "error", None) for finding in error.report.findings[:1])
         if not raised:  # else the traceback ends in the user's own line, and in this text
             report.longrepr = error.report.text.strip("\n")
     elif isinstance(error, Skipped):

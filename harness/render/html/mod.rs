@@ -5,7 +5,7 @@ mod case;
 mod component;
 mod finding;
 mod plot;
-mod words;
+pub(crate) mod words;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -22,6 +22,32 @@ const STYLE: &str = include_str!("report.css");
 /// The page of a report.
 pub(crate) fn page(report: &Report) -> String {
     let (verdict, tone) = verdict(report);
+    let body = html! {
+        header class="page" {
+            p class="product" { "shakedown report" }
+            h1 class=(tone.class()) { (tone.mark()) " " (verdict) }
+            p class="outcome" { (report.outcome()) }
+            (facts(report))
+        }
+        (pipeline(report))
+        main id="components" {
+            @for stage in Stage::ALL {
+                (stage_section(report, *stage))
+            }
+        }
+        footer {
+            p {
+                "A component that passes agrees with its contract on the cases tried, "
+                "which is no proof."
+            }
+        }
+    };
+    let skip = html! { a class="skip" href="#components" { "To the components" } };
+    document(&verdict, &report.version, html! { (skip) (body) })
+}
+
+/// A whole page: nothing in it is loaded from elsewhere.
+pub(crate) fn document(title: &str, version: &str, body: Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -30,31 +56,11 @@ pub(crate) fn page(report: &Report) -> String {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "shakedown " (unquoted(&report.version)) };
-                title { (verdict) " · shakedown" }
+                meta name="generator" content={ "shakedown " (unquoted(version)) };
+                title { (title) " · shakedown" }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                a class="skip" href="#components" { "To the components" }
-                header class="page" {
-                    p class="product" { "shakedown report" }
-                    h1 class=(tone.class()) { (tone.mark()) " " (verdict) }
-                    p class="outcome" { (report.outcome()) }
-                    (facts(report))
-                }
-                (pipeline(report))
-                main id="components" {
-                    @for stage in Stage::ALL {
-                        (stage_section(report, *stage))
-                    }
-                }
-                footer {
-                    p {
-                        "A component that passes agrees with its contract on the cases tried, "
-                        "which is no proof."
-                    }
-                }
-            }
+            body { (body) }
         }
     };
     page.into_string()
@@ -62,9 +68,12 @@ pub(crate) fn page(report: &Report) -> String {
 
 /// How good a thing is, for its colour, its mark and its word: never only the colour.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Tone {
+pub(crate) enum Tone {
+    /// Neither.
     Quiet,
+    /// Right.
     Good,
+    /// Wrong.
     Bad,
 }
 
@@ -77,7 +86,7 @@ impl Tone {
         }
     }
 
-    fn class(self) -> &'static str {
+    pub(crate) fn class(self) -> &'static str {
         match self {
             Tone::Quiet => "quiet",
             Tone::Good => "good",
@@ -85,7 +94,7 @@ impl Tone {
         }
     }
 
-    fn mark(self) -> Markup {
+    pub(crate) fn mark(self) -> Markup {
         let mark = match self {
             Tone::Quiet => "–",
             Tone::Good => "✓",

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::value::text::unquoted;
 
 /// A sentence or more, what stands between backticks as code.
-pub(super) fn prose(text: &str) -> Markup {
+pub(crate) fn prose(text: &str) -> Markup {
     let text = unquoted(text);
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
@@ -19,7 +19,7 @@ pub(super) fn prose(text: &str) -> Markup {
 }
 
 /// Names with commas between, each as code.
-pub(super) fn names(names: &[String]) -> Markup {
+pub(crate) fn names(names: &[String]) -> Markup {
     html! {
         @for (index, name) in names.iter().enumerate() {
             @if index > 0 { ", " }
@@ -29,7 +29,7 @@ pub(super) fn names(names: &[String]) -> Markup {
 }
 
 /// A count with its digits in groups of three: `12 345`.
-pub(super) fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn thousands(number: u64) -> String {
 }
 
 /// Milliseconds for people.
-pub(super) fn time(ms: u64) -> String {
+pub(crate) fn time(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),
         1000..60_000 => format!("{:.1} s", ms as f64 / 1e3),

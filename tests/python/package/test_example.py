@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ pytest.importorskip("torch")
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TRAINING = ROOT / "targets" / "training"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 # For each bug the tests that fail, and the name that shakedown has for it.
 BUGS = {
     "epsilon-of-one": ({"test_group_advantages"}, "epsilon-swallows-the-signal"),
@@ -19,7 +21,7 @@ BUGS = {
     "eos-left-out": ({"test_completion_mask"}, "eos-left-out"),
     "mean-of-row-means": ({"test_policy_loss"}, "sequence-mean-called-token-mean"),
     "ratio-upside-down": (
-        {"test_policy_loss", "test_training_improves_the_reward"},
+        {"test_policy_loss", "test_training_improves_the_reward", "test_the_run_is_sound"},
         "ratio-inverted",
     ),
     "substring-is-right": ({"test_correctness"}, "substring-partial-credit"),
@@ -61,3 +63,15 @@ def test_every_bug_of_the_switch_is_tried():
     code = "import planted; print(*planted.BUGS)"
     listed = subprocess.check_output([sys.executable, "-c", code], cwd=TRAINING, text=True)
     assert listed.split() == list(BUGS)
+
+
+def test_the_readme_shows_what_is_said_of_a_run_that_does_not_learn(tmp_path):
+    log = tmp_path / "run.jsonl"
+    environment = {**os.environ, "PLANTED_BUG": "ratio-upside-down"}
+    command = [sys.executable, "train.py", str(log)]
+    subprocess.run(command, cwd=TRAINING, env=environment, check=True, capture_output=True)
+    shown = re.search(r"^\$ shakedown (check-run .*)\n((?:.|\n)*?)^```", README, re.MULTILINE)
+    command = [os.environ.get("SHAKEDOWN_BIN", "shakedown"), *shlex.split(shown[1])]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout == shown[2]

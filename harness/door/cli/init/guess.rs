@@ -59,6 +59,16 @@ const LOOKS: &[Look] = &[
         inputs: &["texts"],
     },
     Look {
+        contract: "token-rewards",
+        words: &["reward", "kl"],
+        inputs: &["scores", "log_probs", "ref_log_probs", "mask"],
+    },
+    Look {
+        contract: "importance-weights",
+        words: &["importance", "correction", "mismatch", "tis", "is_weight"],
+        inputs: &["log_probs", "sampler_log_probs", "mask"],
+    },
+    Look {
         contract: "outcome-advantage",
         words: &["advantage", "grpo", "rloo"],
         inputs: &["token_rewards", "mask", "groups"],
@@ -85,6 +95,7 @@ const LOOKS: &[Look] = &[
         words: &["log_prob", "logprob", "logp", "log_softmax"],
         inputs: &["logits", "tokens"],
     },
+    Look { contract: "entropy-bonus", words: &["entropy"], inputs: &["logits", "mask"] },
     Look { contract: "token-entropy", words: &["entropy"], inputs: &["logits"] },
     Look {
         contract: "policy-loss",
@@ -131,6 +142,10 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("log_probs", &["per_token_logps", "curr_log_probs", "policy_log_probs"]),
     ("old_log_probs", &["old_logprobs", "old_log_prob", "old_logps", "old_per_token_logps"]),
     ("ref_log_probs", &["ref_logprobs", "ref_log_prob", "ref_logps", "ref_per_token_logps"]),
+    ("sampler_log_probs", &["rollout_log_probs", "sampling_log_probs", "vllm_log_probs"]),
+    ("sampler_log_probs", &["sampling_logps", "sampling_per_token_logps", "vllm_logprobs"]),
+    ("sampler_log_probs", &["generation_logprobs", "inference_logprobs", "behavior_log_probs"]),
+    ("scores", &["score", "outcome_rewards", "reward_scores"]),
     ("advantages", &["advantage", "advs", "adv"]),
     ("policy_chosen", &["policy_chosen_logps", "chosen_logps", "policy_chosen_log_probs"]),
     ("policy_rejected", &["policy_rejected_logps", "rejected_logps", "policy_rejected_log_probs"]),
@@ -286,6 +301,20 @@ mod tests {
         let found = |parameters: &[&str]| contract_and_form("math_reward", parameters);
         assert_eq!(found(&["completion", "answer"]), Some(("reward-function", Form::PerRow)));
         assert_eq!(found(&["completions", "answers"]), Some(("reward-function", Form::Whole)));
+    }
+
+    #[test]
+    fn the_more_a_function_takes_the_more_it_does() {
+        let found = |function: &str, parameters: &[&str]| {
+            contract_and_form(function, parameters).map(|(contract, _)| contract)
+        };
+        let penalised = ["scores", "log_probs", "ref_log_probs", "mask"];
+        assert_eq!(found("kl_rewards", &penalised), Some("token-rewards"));
+        assert_eq!(found("kl_rewards", &penalised[1..3]), Some("kl-estimate"));
+        let corrected = ["log_probs", "rollout_log_probs", "response_mask"];
+        assert_eq!(found("rollout_correction", &corrected), Some("importance-weights"));
+        assert_eq!(found("entropy_loss", &["logits", "mask"]), Some("entropy-bonus"));
+        assert_eq!(found("entropy", &["logits"]), Some("token-entropy"));
     }
 
     #[test]
