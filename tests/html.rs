@@ -253,7 +253,8 @@ fn the_stages_stand_in_order_and_every_link_has_its_target() {
     let (_folder, report, page) = planted();
     let html = parsed(&page);
     let stages: Vec<String> = all(&html, ".pipeline > li").into_iter().map(text).collect();
-    let names = ["reward", "decoding", "advantage", "log-probability", "loss", "update"];
+    let names =
+        ["data", "reward", "decoding", "advantage", "log-probability", "loss", "update", "metrics"];
     assert_eq!(stages.len(), names.len());
     for (stage, name) in stages.iter().zip(names) {
         let covered = report.components.iter().any(|component| component.stage == name);

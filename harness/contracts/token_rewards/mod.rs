@@ -26,12 +26,15 @@ use crate::contract::options::{above, options};
 use crate::contract::rows::{Masked, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
+use crate::contracts::kl_estimate;
 use crate::generate::axes::Axes;
 use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedOutput, MaskedValues};
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
 use crate::value::place::Dtype;
 use crate::value::record::record;
+
+pub use kl_estimate::Estimator as KlEstimator;
 
 record! {
     /// The inputs of `token-rewards`.

@@ -36,7 +36,8 @@ fn check(probe: &mut Probe<'_, TokenRewards>) -> Outcome {
     }
     let at = *probe.pick.one(&tokens);
     let mut further: TokenRewardsCase = case.clone();
-    further.ref_log_probs[at] = dtype.round(further.ref_log_probs[at] - 1.0);
+    // Far enough that the difference shows in half precision too.
+    further.ref_log_probs[at] = dtype.round(further.ref_log_probs[at] - 8.0);
     let cost = |case: &TokenRewardsCase| {
         let kl = oracle::divergence(case.log_probs[at], case.ref_log_probs[at], options, dtype);
         options.beta * kl.value
