@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::Dimension as _;
+use ndarray::{ArrayBase, Data, Dimension as _, IxDyn};
 
 use crate::contract::component::{Failure, Returned};
 use crate::contract::erased::AnyContract;
@@ -27,6 +27,8 @@ pub(crate) struct Evidence {
     pub(crate) tolerance: Tolerance,
     /// Whether what is expected is only what the reference gives, since there is no oracle.
     pub(crate) by_reference: bool,
+    /// The whole numbers that are nowhere left open: as a whole they can be compared.
+    closed: Vec<&'static str>,
     pub(crate) observed: Vec<Observed>,
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct Observed {
 pub(crate) struct ExpectedCells {
     pub(crate) numbers: Vec<Expected>,
     pub(crate) texts: Vec<ExpectedTexts>,
+    /// Whole numbers where the component gave others in number: each field is one text.
+    pub(crate) forms: Vec<(&'static str, Wanted)>,
 }
 
 /// One number or text that a component or a hypothesis gave.
@@ -68,12 +72,18 @@ impl Evidence {
     ) -> Self {
         let options = Arc::clone(options);
         let corners = contract.corners(&*options, place.dtype);
-        let mut cases = corners.iter().take(24);
-        let by_reference = !cases.any(|case| {
-            !contract.oracle(&**case, &*options, place.dtype).is_empty()
-                || !contract.oracle_texts(&**case, &*options).is_empty()
+        let corners = || corners.iter().take(24);
+        let oracle = |case: &Shared| contract.oracle(&**case, &*options, place.dtype);
+        let by_reference = !corners().any(|case| {
+            !oracle(case).is_empty() || !contract.oracle_texts(&**case, &*options).is_empty()
         });
-        Evidence { contract, options, place, tolerance, by_reference, observed: Vec::new() }
+        let mut closed = contract.whole().to_vec();
+        if !closed.is_empty() {
+            let is_open = |one: &Expected| one.numbers.iter().any(|one| one.scale.is_infinite());
+            let open = corners().flat_map(oracle).filter(is_open);
+            open.for_each(|one| closed.retain(|field| *field != one.field));
+        }
+        Evidence { contract, options, place, tolerance, by_reference, closed, observed: Vec::new() }
     }
 
     /// What came of a call on a case, beside what was expected of it.
@@ -83,25 +93,51 @@ impl Evidence {
         answer: Result<Returned, Failure>,
         gradient: bool,
     ) {
-        let output = answer.as_ref().ok().map(|returned| &*returned.output);
-        let mut expected = self.expected(&case, gradient, output);
-        let (given, failure) = match answer {
-            Ok(returned) => {
-                expected.numbers.retain(|one| is_given(self.contract, &returned, one.field));
-                (given(&returned, &expected), None)
+        self.observed.push(match answer {
+            Ok(returned) => self.observed_of(&case, &returned, gradient),
+            Err(failure) => {
+                let expected = self.expected(&case, gradient, None);
+                Observed { case, expected, given: None, failure: Some(failure) }
             }
-            Err(failure) => (None, Some(failure)),
+        });
+    }
+
+    /// What a component gave, beside what was expected of it.
+    fn observed_of(&self, case: &Shared, returned: &Returned, gradient: bool) -> Observed {
+        let mut expected = self.expected(case, gradient, Some(&*returned.output));
+        expected.numbers.retain(|one| is_given(self.contract, returned, one.field));
+        if let Some(forms) = self.forms(&expected.numbers, returned) {
+            expected = ExpectedCells { numbers: Vec::new(), texts: Vec::new(), forms };
+        }
+        let given = given(returned, &expected);
+        Observed { case: Shared::clone(case), expected, given, failure: None }
+    }
+
+    /// What is expected of whole numbers, where some have another shape in what came back than they
+    /// should; `None` where none has.
+    pub(crate) fn forms(
+        &self,
+        expected: &[Expected],
+        returned: &Returned,
+    ) -> Option<Vec<(&'static str, Wanted)>> {
+        let whole = self.contract.whole();
+        let found = floats(&*returned.output);
+        let is_another = |one: &Expected| {
+            let found = found.iter().find(|(name, _)| *name == one.field);
+            whole.contains(&one.field)
+                && found.is_some_and(|(_, found)| found.shape() != one.numbers.shape())
         };
-        self.observed.push(Observed { case, expected, given, failure });
+        let right = |one: &Expected| Wanted::text(form(&one.numbers.map(|number| number.value)));
+        let closed = || expected.iter().filter(|one| self.closed.contains(&one.field));
+        let forms = || closed().map(|one| (one.field, right(one))).collect();
+        expected.iter().any(is_another).then(forms)
     }
 
     /// The same, of a case that is no part of the evidence; `None` where nothing can be compared.
     pub(crate) fn observed_again(&self, case: &Shared, returned: &Returned) -> Option<Observed> {
         let gradient = self.contract.wants_gradient(&*self.options);
-        let mut expected = self.expected(case, gradient, Some(&*returned.output));
-        expected.numbers.retain(|one| is_given(self.contract, returned, one.field));
-        let given = Some(given(returned, &expected)?);
-        Some(Observed { case: Shared::clone(case), expected, given, failure: None })
+        let observed = self.observed_of(case, returned, gradient);
+        observed.given.is_some().then_some(observed)
     }
 
     /// What is expected of a case; of the gradient, where the component gives these outputs.
@@ -123,7 +159,8 @@ impl Evidence {
                 None => contract.oracle_gradient(case, options, dtype),
             });
         }
-        ExpectedCells { numbers, texts: contract.oracle_texts(&**case, &**options) }
+        let texts = contract.oracle_texts(&**case, &**options);
+        ExpectedCells { numbers, texts, forms: Vec::new() }
     }
 
     /// Whether a number or text is not what the definition gives.
@@ -216,7 +253,7 @@ fn as_the_reference(
         field,
         texts: values.iter().map(|text| Wanted::OneOf(vec![text.clone()])).collect(),
     });
-    ExpectedCells { numbers: numbers.collect(), texts: texts.collect() }
+    ExpectedCells { numbers: numbers.collect(), texts: texts.collect(), forms: Vec::new() }
 }
 
 /// Whether a component gives a field, or owes it: what it need not give says nothing about it.
@@ -225,6 +262,13 @@ fn is_given(contract: &dyn AnyContract, returned: &Returned, field: &str) -> boo
     let owed = contract.outputs().iter().any(|known| known.name == field && !known.optional);
     let detached = |leaf: &str| returned.no_gradient.iter().any(|no| no == leaf);
     owed || given() || field.strip_prefix("grad_").is_some_and(detached)
+}
+
+/// Numbers as one text: their shape, then each of them.
+fn form<S: Data<Elem = f64>>(numbers: &ArrayBase<S, IxDyn>) -> String {
+    let shape: Vec<String> = numbers.shape().iter().map(usize::to_string).collect();
+    let numbers: Vec<String> = numbers.iter().map(|x| (x + 0.0).to_string()).collect();
+    format!("[{}]: {}", shape.join(", "), numbers.join(" "))
 }
 
 impl Cell<'_> {
@@ -248,7 +292,9 @@ pub(crate) fn cells(expected: &ExpectedCells) -> impl Iterator<Item = Cell<'_>> 
         .numbers
         .iter()
         .flat_map(|field| field.numbers.iter().map(|number| Cell::Number(*number, field.terms)));
-    numbers.chain(expected.texts.iter().flat_map(|field| field.texts.iter().map(Cell::Text)))
+    let texts = expected.texts.iter().flat_map(|field| field.texts.iter().map(Cell::Text));
+    let forms = expected.forms.iter().map(|(_, form)| Cell::Text(form));
+    numbers.chain(texts).chain(forms)
 }
 
 /// The field of each cell and its place in it, in the same sequence.
@@ -261,6 +307,7 @@ pub(crate) fn places(expected: &ExpectedCells) -> Vec<(&'static str, Vec<usize>)
     for ExpectedTexts { field, texts } in &expected.texts {
         places.extend((0..texts.len()).map(|at| (*field, vec![at])));
     }
+    places.extend(expected.forms.iter().map(|(field, _)| (*field, Vec::new())));
     places
 }
 
@@ -286,6 +333,10 @@ pub(crate) fn given(returned: &Returned, expected: &ExpectedCells) -> Option<Vec
             return None;
         }
         given.extend(found.iter().cloned().map(Given::Text));
+    }
+    for (field, _) in &expected.forms {
+        let (_, found) = numbers.iter().find(|(name, _)| name == field)?;
+        given.push(Given::Text(Some(form(found))));
     }
     Some(given)
 }

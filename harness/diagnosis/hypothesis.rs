@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::contract::component::Returned;
 use crate::contract::fault::{AnyFault, AnyFunction};
 use crate::contract::options::AnyOptions;
+use crate::contract::probe::first_output;
 use crate::diagnosis::change::Change;
 use crate::diagnosis::count::Count;
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, given};
 use crate::diagnosis::relation::Relation;
 use crate::host::function::guarded;
 use crate::numeric::tolerance::{Expected, ExpectedTexts};
-use crate::value::record::{Shared, Value, is_named};
+use crate::value::record::{AnyRecord, Shared, Value, is_named};
 
 /// A wrong implementation that is made of the reference, or of a fault, by changes.
 #[derive(Clone)]
@@ -250,18 +251,23 @@ impl Hypothesis {
         expected: &ExpectedCells,
     ) -> Vec<Given> {
         let right = || cells(expected).map(|cell| cell.right()).collect();
-        let output = self.output(evidence, case);
-        let given = output.and_then(|output| {
-            let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
-            given(&output, expected)
-        });
-        let Some(mut given) = given else { return right() };
-        if let Some(only) = &self.only {
-            let fields = fields(expected);
-            for ((one, cell), field) in given.iter_mut().zip(cells(expected)).zip(fields) {
-                if !only.contains(&field) {
-                    *one = cell.right();
-                }
+        let Some(output) = self.output(evidence, case) else { return right() };
+        let of_another = is_of_another(evidence, case, expected, &*output);
+        let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
+        let Some(mut given) = given(&output, expected) else {
+            // Whole numbers of another shape are like nothing that is of the right one.
+            return match evidence.forms(&expected.numbers, &output) {
+                Some(_) => cells(expected).map(|_| Given::Text(None)).collect(),
+                None => right(),
+            };
+        };
+        let says_nothing = |field: &&str| {
+            self.only.as_ref().is_some_and(|only| !only.contains(field))
+                || (of_another && field.starts_with("grad_"))
+        };
+        for ((one, cell), field) in given.iter_mut().zip(cells(expected)).zip(fields(expected)) {
+            if says_nothing(&field) {
+                *one = cell.right();
             }
         }
         given
@@ -273,12 +279,29 @@ pub(crate) fn option_told(name: &str, value: &str, declared: &str) -> String {
     format!("`{name}` were {value} (declared: {declared})")
 }
 
+/// Whether the gradient that is expected is not that of this output: where any output will do, it
+/// is that of the first one given.
+fn is_of_another(
+    evidence: &Evidence,
+    case: &Shared,
+    expected: &ExpectedCells,
+    output: &dyn AnyRecord,
+) -> bool {
+    let Evidence { contract, options, .. } = evidence;
+    let mut fields = expected.numbers.iter().map(|one| one.field);
+    let given = fields.clone().find(|field| !field.starts_with("grad_"));
+    fields.any(|field| field.starts_with("grad_"))
+        && contract.required(&**case, &**options).is_empty()
+        && first_output(*contract, &**case, &**options, output) != given
+}
+
 /// The field of each cell.
 pub(crate) fn fields(expected: &ExpectedCells) -> impl Iterator<Item = &'static str> {
     let numbers = expected.numbers.iter();
     let numbers = numbers.flat_map(|Expected { field, numbers, .. }| vec![*field; numbers.len()]);
     let texts = expected.texts.iter();
-    numbers.chain(texts.flat_map(|ExpectedTexts { field, texts }| vec![*field; texts.len()]))
+    let texts = texts.flat_map(|ExpectedTexts { field, texts }| vec![*field; texts.len()]);
+    numbers.chain(texts).chain(expected.forms.iter().map(|(field, _)| *field))
 }
 
 type Named = Vec<(&'static str, Option<Value>)>;

@@ -108,7 +108,9 @@ fn sums() -> Vec<Fault> {
             .made_of([reweighted(|batch| {
                 let all = batch.mask.len() as f64;
                 match batch.options.aggregate {
-                    Aggregate::TokenMean => Some(batch.chosen.mapv(|m| f64::from(m) / all)),
+                    Aggregate::TokenMean | Aggregate::SeqMeanTokenMean => {
+                        Some(batch.chosen.mapv(|m| f64::from(m) / all))
+                    }
                     _ => batch.right(),
                 }
             })]),
@@ -156,14 +158,52 @@ fn choices() -> Vec<Fault> {
             .made_of([rechosen(|entropies, mask, options, dtype| {
                 reference::chosen(&-entropies, mask, options, dtype)
             })]),
-        Fault::new("quantile-over-padding", "pads count in the quantile, with an entropy of 0")
-            .seen("plausible: the quantile of the padded matrix")
-            .under("{top_share: 0.35}")
-            .made_of([rechosen(|entropies, mask, options, dtype| {
+        Fault::new(
+            "quantile-over-padding",
+            "pads count in the quantile: with an entropy of 0, or with their own",
+        )
+        .seen("plausible: the quantile of the padded matrix")
+        .under("{top_share: 0.35}")
+        .made_of([true, false].map(|zero| {
+            rechosen(move |entropies, mask, options, dtype| {
+                let mut entropies = entropies.clone();
+                if zero {
+                    entropies.zip_mut_with(mask, |x, kept| *x = if *kept { *x } else { 0.0 });
+                }
                 let all = Array2::from_elem(mask.dim(), true);
-                let mut chosen = reference::chosen(entropies, &all, options, dtype);
+                let mut chosen = reference::chosen(&entropies, &all, options, dtype);
                 chosen.zip_mut_with(mask, |chosen, kept| *chosen &= *kept);
                 chosen
+            })
+        })),
+        Fault::new("quantile-of-a-token", "the quantile is the nearest entropy below, or above")
+            .seen("plausible: torch.quantile(interpolation=\"lower\"), kthvalue, topk")
+            .under("{top_share: 0.35}")
+            .made_of([f64::floor, f64::ceil, f64::round_ties_even].map(|whole| {
+                rechosen(move |entropies, mask, options, _| {
+                    let kept = entropies.iter().zip(mask).filter(|(_, kept)| **kept);
+                    let mut sorted: Vec<f64> = kept.map(|(entropy, _)| *entropy).collect();
+                    sorted.sort_by(f64::total_cmp);
+                    let share = 1.0 - options.top_share.unwrap_or(1.0);
+                    let place = whole(share * sorted.len().saturating_sub(1) as f64) as usize;
+                    let least = sorted.get(place).copied().unwrap_or(f64::NEG_INFINITY);
+                    of_tokens(entropies, mask, |entropy| entropy >= least)
+                })
+            })),
+        Fault::new("chosen-only-above", "tokens whose entropy is the quantile itself do not count")
+            .seen("plausible: > for >=")
+            .under("{top_share: 0.35}")
+            .made_of([rechosen(|entropies, mask, options, dtype| {
+                let chosen = reference::chosen(entropies, mask, options, dtype);
+                let counted = entropies.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
+                let least = counted.map(|(entropy, _)| *entropy).fold(f64::INFINITY, f64::min);
+                // Between two tokens the quantile is nobody's.
+                let kept = mask.iter().filter(|kept| **kept).count().saturating_sub(1) as f64;
+                let place = kept * (1.0 - options.top_share.unwrap_or(1.0));
+                let is_a_token = (place - place.round()).abs() < 1e-9;
+                of_tokens(entropies, mask, |entropy| {
+                    entropy > least || (entropy == least && !is_a_token)
+                })
             })]),
         Fault::new("chosen-row-by-row", "each row has a quantile of its own")
             .seen("plausible: quantile(dim=-1)")
@@ -215,6 +255,14 @@ fn masks() -> Vec<Fault> {
                 for mut row in case.mask.rows_mut() {
                     let last = row.iter().rposition(|kept| *kept);
                     last.into_iter().for_each(|last| row[last] = false);
+                }
+            }]),
+        Fault::new("first-token-left-out", "the first token of each row does not count")
+            .seen("plausible: mask[:, 1:], where the logits are shifted already")
+            .on(&[|case, _| {
+                for mut row in case.mask.rows_mut() {
+                    let first = row.iter().position(|kept| *kept);
+                    first.into_iter().for_each(|first| row[first] = false);
                 }
             }]),
         Fault::new(
@@ -290,6 +338,46 @@ fn terms() -> Vec<Fault> {
                 at.with(at.z.iter().map(|z| (*z - largest).exp())).entropy()
             }),
         ]),
+        Fault::new(
+            "another-entropy",
+            "Rényi's entropy of order 2, -ln Σp², or Gini's index, 1 - Σp²",
+        )
+        .seen("plausible: a measure of confidence taken for the entropy")
+        .made_of([true, false].map(|logarithm| {
+            at_each(move |at| {
+                let squares = at.log_probs().into_iter().map(|x| (x + x).exp());
+                let sum = at.sum(squares);
+                if logarithm { -sum.ln() } else { -(sum - 1.0) }
+            })
+        })),
+        Fault::new("softmax-over-tokens", "the softmax is over the tokens of a row, not over V")
+            .seen("plausible: softmax(dim=1) of what is [N, T, V]")
+            .gives(&[|case, options, dtype| {
+                let tape = Tape::new(dtype);
+                let leaf = tape.leaf(&case.logits);
+                let log_sums = leaf.map_axis(Axis(1), |lane| {
+                    let z: Vec<Var<'_>> = lane.iter().map(|z| *z / options.temperature).collect();
+                    let largest = z.iter().fold(f64::NEG_INFINITY, |a, z| a.max(z.value));
+                    tape.sum(z.into_iter().map(|z| (z - largest).exp())).ln() + largest
+                });
+                let entropies = Array2::from_shape_fn(case.mask.dim(), |(row, token)| {
+                    let z = leaf.slice(s![row, token, ..]);
+                    let log_probs = z.iter().zip(log_sums.row(row));
+                    let log_probs =
+                        log_probs.map(|(z, log_sum)| *z / options.temperature - *log_sum);
+                    -tape.sum(log_probs.map(|x| x.exp() * x))
+                });
+                let right = |batch: &Batch<'_>| batch.right();
+                aggregated(
+                    case,
+                    options,
+                    dtype,
+                    (&tape, &leaf),
+                    &entropies,
+                    right,
+                    reference::chosen,
+                )
+            }]),
         Fault::new(
             "first-or-last-entry-left-out",
             "the distribution is over all tokens but the last, or the first",
@@ -390,8 +478,14 @@ impl Batch<'_> {
     }
 }
 
-/// How tokens are chosen: of entropies and a mask.
-type Choose = fn(&Array2<f64>, &Array2<bool>, &Options, Dtype) -> Array2<bool>;
+/// The tokens of which something is so.
+fn of_tokens(
+    entropies: &Array2<f64>,
+    mask: &Array2<bool>,
+    is_so: impl Fn(f64) -> bool,
+) -> Array2<bool> {
+    Array2::from_shape_fn(mask.dim(), |at| mask[at] && is_so(entropies[at]))
+}
 
 impl OfLogits for EntropyBonus {
     fn mapped(
@@ -424,17 +518,27 @@ fn made_choosing(
     strict: bool,
     entropy: impl for<'t> Fn(&At<'t>) -> Var<'t>,
     weigh: impl Fn(&Batch<'_>) -> Option<Array2<f64>>,
-    choose: Choose,
+    choose: impl Fn(&Array2<f64>, &Array2<bool>, &Options, Dtype) -> Array2<bool>,
 ) -> EntropyBonusOutput {
     let tape = Tape::new(dtype);
     let leaf = tape.leaf(&case.logits);
     let entropies: Array2<Var<'_>> = Array2::from_shape_fn(case.mask.dim(), |at| {
-        if !case.mask[at] {
-            return tape.constant(0.0);
-        }
         let logits = leaf.index_axis(Axis(0), at.0).index_axis_move(Axis(0), at.1);
         entropy(&At::position(&tape, logits, options.temperature, strict))
     });
+    aggregated(case, options, dtype, (&tape, &leaf), &entropies, weigh, choose)
+}
+
+/// The outputs of the entropies of all tokens, which are of a tape and its leaf.
+fn aggregated<'t>(
+    case: &EntropyBonusCase,
+    options: &Options,
+    dtype: Dtype,
+    (tape, leaf): (&'t Tape, &Array3<Var<'t>>),
+    entropies: &Array2<Var<'t>>,
+    weigh: impl Fn(&Batch<'_>) -> Option<Array2<f64>>,
+    choose: impl Fn(&Array2<f64>, &Array2<bool>, &Options, Dtype) -> Array2<bool>,
+) -> EntropyBonusOutput {
     let values = entropies.map(|entropy| entropy.value);
     let chosen = choose(&values, &case.mask, options, dtype);
     let Some(weights) = weigh(&Batch { options, mask: &case.mask, chosen }) else {
@@ -444,7 +548,7 @@ fn made_choosing(
     let total = tape.sum(weighted.map(|(entropy, weight)| *entropy * *weight));
     let loss = total * -options.coefficient;
     let number = |var: Var<'_>| Some(Array0::from_elem((), var.value));
-    let grad_logits: Option<Array3<f64>> = Some(tape.gradient(loss, &leaf));
+    let grad_logits: Option<Array3<f64>> = Some(tape.gradient(loss, leaf));
     EntropyBonusOutput { loss: number(loss), entropy: number(total), grad_logits }
 }
 
@@ -458,10 +562,15 @@ fn reweighted(
 }
 
 /// Other tokens.
-fn rechosen(choose: Choose) -> Variant {
+fn rechosen(
+    choose: impl Fn(&Array2<f64>, &Array2<bool>, &Options, Dtype) -> Array2<bool>
+    + Send
+    + Sync
+    + 'static,
+) -> Variant {
     Variant::gives(move |case: &_, options: &_, dtype| {
         let right = |batch: &Batch<'_>| batch.right();
-        made_choosing(case, options, dtype, false, |at| at.entropy(), right, choose)
+        made_choosing(case, options, dtype, false, |at| at.entropy(), right, &choose)
     })
 }
 

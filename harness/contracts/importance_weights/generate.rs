@@ -130,7 +130,12 @@ fn bounds(options: &Options) -> Vec<f64> {
     exponents.retain(|x| x.is_finite());
     // Eighths, so that a short number stands in what is shown.
     let eighth = |x: f64| (8.0 * x).round() / 8.0;
-    exponents.into_iter().flat_map(|x| [eighth(x + 0.2), eighth(x - 0.2)]).collect()
+    let around = |x: f64| match x.abs() {
+        // What is that near to 1 has both of its sides within an eighth.
+        near if near > 0.0 && near < 0.125 => [0.75 * x, 1.25 * x],
+        _ => [eighth(x + 0.2), eighth(x - 0.2)],
+    };
+    exponents.into_iter().flat_map(around).collect()
 }
 
 /// At most so many rows are drawn, and so many tokens of a row; the rest repeats them.

@@ -40,6 +40,11 @@ impl Row {
         self.round(self.sum(numbers.iter().copied()) / numbers.len() as f64)
     }
 
+    /// The same row with other log-ratios.
+    pub(super) fn with_gaps(&self, gaps: Vec<f64>) -> Row {
+        Row { gaps, columns: self.columns.clone(), ..*self }
+    }
+
     /// e to a power.
     pub(super) fn exp(&self, x: f64) -> f64 {
         self.round(x.exp())
@@ -64,7 +69,7 @@ pub(super) fn ratios(row: &Row, level: Level, options: &Options) -> Vec<f64> {
 
 /// The weight of a ratio that is kept.
 pub(super) fn clamped(row: &Row, ratio: f64, options: &Options) -> f64 {
-    let low = row.round(options.clamp_low.unwrap_or(0.0));
+    let low = row.round(options.clamp_low.unwrap_or(f64::NEG_INFINITY));
     let high = row.round(options.clamp_high.unwrap_or(f64::INFINITY));
     ratio.clamp(low, high)
 }

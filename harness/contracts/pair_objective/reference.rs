@@ -71,7 +71,7 @@ impl<'t> Pair<'_, 't> {
     }
 
     /// What `simpo` gives to ℓ_ε.
-    fn of_averages(&self) -> Var<'t> {
+    pub(super) fn of_averages(&self) -> Var<'t> {
         (self.chosen.average() - self.rejected.average()) * self.options.beta - self.options.gamma
     }
 

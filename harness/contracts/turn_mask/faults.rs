@@ -2,15 +2,15 @@
 
 use super::oracle::{Kind, Token, left, text};
 use super::{
-    ASSISTANT, Options, Shift, TOOL, Train, Turn, TurnMask, TurnMaskCase, TurnMaskOutput, USER,
-    reference,
+    ASSISTANT, Options, SYSTEM, Shift, TOOL, Train, Turn, TurnMask, TurnMaskCase, TurnMaskOutput,
+    USER, reference,
 };
 
 type Fault = crate::contract::fault::Fault<TurnMask>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    let themes = [turns(), marks(), searching(), lengths(), labels(), declared()];
+    let themes = [turns(), marks(), searching(), lacking(), lengths(), labels(), declared()];
     themes.into_iter().flatten().collect()
 }
 
@@ -116,6 +116,17 @@ fn turns() -> Vec<Fault> {
                     trained[turn] && !behind
                 })
             }]),
+        Fault::new(
+            "answer-without-a-user-untrained",
+            "an answer counts only behind a turn of a user",
+        )
+        .seen("plausible: pairs of a user's turn and its answer")
+        .gives(&[|case, options, _| {
+            let trained = options.trained(&case.turns);
+            turns_of(case, options, |turn| {
+                trained[turn] && turn > 0 && case.turns[turn - 1].who() == USER
+            })
+        }]),
         Fault::new("second-answer-in-a-row-untrained", "of two answers in a row one is trained")
             .seen("plausible: a state that a second answer switches off again")
             .gives(&[|case, options, _| {
@@ -158,6 +169,28 @@ fn marks() -> Vec<Fault> {
                     let last = token.kind == Kind::Header
                         && text.get(at + 1).is_none_or(|next| next.kind != Kind::Header);
                     token.trained || (last && trained[token.turn] && !options.role_ids.is_empty())
+                })
+            }]),
+        Fault::new(
+            "start-trained",
+            "`start` is trained before an answer, and the role's id is not",
+        )
+        .seen("plausible: a span that begins with the turn, less the role")
+        .gives(&[|case, options, _| {
+            let trained = options.trained(&case.turns);
+            let text = left(case, options);
+            flagged(case, options, |at, token| {
+                let last = text.get(at + 1).is_none_or(|next| next.kind != Kind::Header);
+                let of_start = token.kind == Kind::Header && !last;
+                token.trained || (of_start && trained[token.turn])
+            })
+        }]),
+        Fault::new("last-end-untrained", "the end of the last turn is not trained")
+            .seen("plausible: the mask of an unfinished answer, for all last ones")
+            .gives(&[|case, options, _| {
+                flagged(case, options, |_, token| {
+                    let last = token.turn + 1 == case.turns.len();
+                    token.trained && !(last && token.kind == Kind::End)
                 })
             }]),
         Fault::new("every-end-trained", "the end of every turn is trained, whosever it is")
@@ -303,6 +336,51 @@ fn searching() -> Vec<Fault> {
     ]
 }
 
+/// Texts that lack something.
+fn lacking() -> Vec<Fault> {
+    vec![
+        Fault::new("bos-left-out", "the text begins with its first turn")
+            .seen("plausible: add_special_tokens=False for the whole text, not for its parts")
+            .gives(&[|case, options, _| {
+                without(case, options, |token, _| token.kind == Kind::Bos)
+            }]),
+        Fault::new("system-left-out", "the system's turn is not rendered")
+            .seen("plausible: a template that knows users and assistants only")
+            .gives(&[|case, options, _| {
+                without(case, options, |token, _| {
+                    token.kind != Kind::Bos && case.turns[token.turn].who() == SYSTEM
+                })
+            }]),
+        Fault::new("neighbours-merged", "turns of one role in a row are rendered as one")
+            .seen("plausible: templates that want users and assistants in turn")
+            .gives(&[|case, options, _| {
+                let alike = |one: usize, other: usize| {
+                    case.turns.get(other).is_some_and(|turn| turn.who() == case.turns[one].who())
+                };
+                without(case, options, |token, _| match token.kind {
+                    Kind::Header => token.turn > 0 && alike(token.turn, token.turn - 1),
+                    Kind::End => alike(token.turn, token.turn + 1),
+                    _ => false,
+                })
+            }]),
+        Fault::new("last-end-left-out", "the last turn has no end")
+            .seen("plausible: marks between turns, for marks behind each")
+            .gives(&[|case, options, _| {
+                without(case, options, |token, _| {
+                    token.kind == Kind::End && token.turn + 1 == case.turns.len()
+                })
+            }]),
+        Fault::new("end-cut-short", "of several ids of the end only the first is there")
+            .seen("plausible: end[0], as most tokenizers have one id for it")
+            .under("{end: [11, 12]}")
+            .gives(&[|case, options, _| {
+                without(case, options, |token, before| {
+                    token.kind == Kind::End && before.is_some_and(|last| last.kind == Kind::End)
+                })
+            }]),
+    ]
+}
+
 /// Texts and masks of the wrong length.
 fn lengths() -> Vec<Fault> {
     vec![
@@ -377,6 +455,24 @@ fn lengths() -> Vec<Fault> {
                 let all = text(case, options);
                 let over = all.len() - options.left(all.len());
                 flagged(case, options, |at, _| all[at + over].trained)
+            }]),
+        Fault::new("mask-inverted", "what is not trained is, and the reverse")
+            .seen("plausible: 1 where the loss is masked, for 1 where it counts")
+            .gives(&[|case, options, _| flagged(case, options, |_, token| !token.trained)]),
+        Fault::new("cut-texts-untrained", "a text that is longer than the limit trains nothing")
+            .seen("plausible: what does not fit is masked as a whole")
+            .under("{max_length: 9}")
+            .gives(&[|case, options, _| {
+                let length = text(case, options).len();
+                let whole = options.left(length) == length;
+                flagged(case, options, |_, token| token.trained && whole)
+            }]),
+        Fault::new("bos-beyond-the-limit", "the ids before the first turn do not count in a limit")
+            .seen("plausible: `bos` is added to what was cut already")
+            .under("{max_length: 9}")
+            .as_if(&[|options| {
+                let bos = options.bos.len() as i64;
+                Options { max_length: options.max_length.map(|most| most + bos), ..options }
             }]),
         Fault::new("mask-one-late", "every flag is that of the token before")
             .seen("plausible: a mask shifted for labels, used for tokens")
@@ -459,6 +555,23 @@ fn labels() -> Vec<Fault> {
                 });
                 TurnMaskOutput { labels, ..output }
             }]),
+        Fault::new("id-zero-untrained", "the id 0 has no label, and is not trained or is")
+            .seen("plausible: ids * mask or ignore; a mask that is found by ids > 0")
+            .gives(&[
+                |case, options, _| {
+                    flagged(case, options, |_, token| token.trained && token.id != 0)
+                },
+                |case, options, _| {
+                    let mut output = reference::render(case, options);
+                    let labels = output.labels.as_mut();
+                    labels
+                        .into_iter()
+                        .flatten()
+                        .filter(|label| **label == 0.0)
+                        .for_each(|label| *label = options.ignore as f64);
+                    output
+                },
+            ]),
         Fault::new("ids-in-sixteen-bits", "ids beyond 65535 wrap around")
             .seen("plausible: uint16 token files, for vocabularies of twice the size")
             .on(&[|case, _| {
@@ -531,6 +644,18 @@ fn flagged(
     let flags: Vec<bool> = parts.iter().enumerate().map(|(at, token)| flag(at, token)).collect();
     parts.iter_mut().zip(flags).for_each(|(token, flag)| token.trained = flag);
     rendered(parts, options)
+}
+
+/// The outputs of a text that lacks some tokens, which follow from each and the one before it.
+fn without(
+    case: &TurnMaskCase,
+    options: &Options,
+    lacks: impl Fn(&Token, Option<&Token>) -> bool,
+) -> TurnMaskOutput {
+    let all = text(case, options);
+    let before = |at: usize| at.checked_sub(1).map(|at| &all[at]);
+    let left = all.iter().enumerate().filter(|(at, token)| !lacks(token, before(*at)));
+    rendered(left.map(|(_, token)| *token).collect(), options)
 }
 
 /// The outputs of other trained turns.

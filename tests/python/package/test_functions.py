@@ -182,3 +182,49 @@ def test_gradients_are_kept_in_a_test_that_needs_none():
     with torch.no_grad():
         assert contract.check(Loss())
         assert not torch.is_grad_enabled()
+
+
+def pooled(shards):
+    """The mean over all tokens of all shards; 0 of none."""
+    numbers = [shard["values"][shard["mask"]] for shard in shards]
+    numbers = torch.cat([part.flatten() for part in numbers])
+    return numbers.mean() if len(numbers) else torch.zeros(())
+
+
+def mean_of_means(shards):
+    """The same for each shard by itself, and the mean of these."""
+    means = [pooled([shard]) for shard in shards if shard["mask"].any()]
+    return torch.stack(means).mean() if means else torch.zeros(())
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_single_value_is_the_first_output_where_any_will_do(isolate):
+    contract = shakedown.MetricReduction(empty_mask="zero").settings(arrays="torch", cases=32)
+    contract = contract.settings(isolate=isolate)
+    assert contract.check(pooled)
+    report = contract.report(mean_of_means)
+    assert report.status == "fail"
+    assert "mean-of-rank-means" in report.text, report.text
+
+
+def entropies(logits, temperature):
+    log_probs = torch.log_softmax(logits / temperature, -1)
+    return -(log_probs.exp() * log_probs).sum(-1)
+
+
+def mean_entropy(logits, mask, temperature):
+    rows = entropies(logits, temperature).masked_fill(~mask, 0)
+    return {"entropy": rows.sum() / mask.sum().clamp(min=1)}
+
+
+def detached_entropy(logits, mask, temperature):
+    return mean_entropy(logits.detach() + 0 * logits, mask, temperature)
+
+
+def test_the_gradient_is_that_of_the_output_that_is_given():
+    contract = shakedown.EntropyBonus(empty_mask="zero").settings(arrays="torch", cases=32)
+    assert contract.check(mean_entropy)
+    report = contract.report(detached_entropy)
+    assert report.status == "fail"
+    assert "oracle" not in {one.invariant for one in report.findings}, report.text
+    assert "coefficient" not in report.text, report.text

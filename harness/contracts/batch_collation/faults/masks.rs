@@ -126,6 +126,28 @@ pub(super) fn all() -> Vec<Fault> {
                 }
                 output
             }]),
+        Fault::new(
+            "completion-mask-by-token-value",
+            "a token with the id of the pad is none of the completion's (and has no label)",
+        )
+        .seen("plausible: completion_ids != pad, where the pad is the end of the sequence too")
+        .gives(&[
+            |case, options, _| {
+                changed(case, options, |_, cells| {
+                    for cell in cells.iter_mut().flatten() {
+                        cell.of_completion &= cell.id != options.pad;
+                    }
+                })
+            },
+            |case, options, _| {
+                changed(case, options, |_, cells| {
+                    for cell in cells.iter_mut().flatten() {
+                        cell.of_completion &= cell.id != options.pad;
+                        cell.trained &= cell.id != options.pad;
+                    }
+                })
+            },
+        ]),
         Fault::new("completions-not-attended", "the attention mask ends with the prompt")
             .seen("plausible: the tokenizer's mask of the prompt, not extended")
             .gives(&[|case, options, _| {

@@ -62,6 +62,13 @@ fn declared() -> Vec<Fault> {
                 let max_length = options.max_length.map(|most| (most - 1).max(1));
                 Options { max_length, ..options }
             }]),
+        Fault::new("one-token-too-many", "rows are cut to one token more than `max_length`")
+            .seen("plausible: <= for <, or an end that does not count")
+            .under("{max_length: 3}")
+            .as_if(&[|options| {
+                let max_length = options.max_length.map(|most| most + 1);
+                Options { max_length, ..options }
+            }]),
         Fault::new("multiple-ignored", "the width is that of the longest row, no multiple")
             .seen("an option without effect")
             .under("{multiple_of: 4}")

@@ -1,6 +1,8 @@
 //! Rows in the wrong columns, or in the wrong order; ids that are not held.
 
-use super::super::{Layout, Options, Row, reference, rows};
+use super::super::{
+    BatchCollationCase, BatchCollationOutput, Layout, Options, Row, reference, rows,
+};
 use super::Fault;
 use super::cells::{Grid, cells, changed, cut, filled, outputs, placed, right};
 use super::cutting::on_the_left;
@@ -135,27 +137,48 @@ pub(super) fn all() -> Vec<Fault> {
             "a row ends before the pads at its end, tokens or not",
         )
         .seen("trl #3200 (485852c94), #6357 (707a7172e): lengths found by the id of the pad")
-        .gives(&[|case, options, _| {
-            let mut rows = cut(case, options);
-            for row in &mut rows {
-                for ids in [&mut row.prompt, &mut row.completion] {
-                    let kept = ids.iter().rposition(|id| *id != options.pad);
-                    ids.truncate(kept.map_or(0, |last| last + 1));
-                }
-            }
-            outputs(&placed(&rows, options), options)
-        }]),
+        .gives(&[
+            |case, options, _| {
+                of_rows(case, options, |row| {
+                    stripped(&mut row.prompt, options);
+                    stripped(&mut row.completion, options);
+                })
+            },
+            |case, options, _| of_rows(case, options, |row| stripped(&mut row.completion, options)),
+        ]),
         Fault::new("prompt-twice", "the completion of an empty one is its prompt again")
             .seen("plausible: completion or prompt, where an empty list is false")
             .gives(&[|case, options, _| {
-                let mut rows = rows(case);
-                for row in &mut rows {
+                of_rows(case, options, |row| {
                     if row.completion.is_empty() {
                         row.completion = row.prompt.clone();
                     }
-                }
-                let rows: Vec<Row> = rows.iter().map(|row| row.cut(options)).collect();
-                outputs(&placed(&rows, options), options)
+                })
+            }]),
+        Fault::new("completions-first", "prompts and completions are put together in turned order")
+            .seen("plausible: two arguments exchanged")
+            .gives(&[|case, options, _| {
+                of_rows(case, options, |row| std::mem::swap(&mut row.prompt, &mut row.completion))
+            }]),
+        Fault::new("end-appended", "each completion has the pad behind it, as its end")
+            .seen("plausible: an end of the sequence that the completion has already")
+            .gives(&[|case, options, _| {
+                of_rows(case, options, |row| row.completion.push(options.pad))
+            }]),
+        Fault::new("first-id-twice", "the first id of a prompt stands there twice")
+            .seen("trl #2054: a `bos` of the template, and another one of the tokenizer")
+            .gives(&[|case, options, _| {
+                of_rows(case, options, |row| {
+                    let first = row.prompt.first().copied();
+                    row.prompt.splice(0..0, first);
+                })
+            }]),
+        Fault::new("first-completion-token-lost", "a completion begins with its second token")
+            .seen("plausible: a `bos` cut off that is not there")
+            .gives(&[|case, options, _| {
+                of_rows(case, options, |row| {
+                    drop(row.completion.drain(..1.min(row.completion.len())))
+                })
             }]),
         Fault::new("ids-in-sixteen-bits", "ids beyond 65535 wrap around")
             .seen("plausible: uint16 token files, for vocabularies of twice the size")
@@ -229,4 +252,22 @@ pub(super) fn all() -> Vec<Fault> {
                 },
             ]),
     ]
+}
+
+/// Leaves out the pads at the end, which may be tokens.
+fn stripped(ids: &mut Vec<i64>, options: &Options) {
+    let last = ids.iter().rposition(|id| *id != options.pad);
+    ids.truncate(last.map_or(0, |last| last + 1));
+}
+
+/// The outputs of rows that are others before they are cut.
+fn of_rows(
+    case: &BatchCollationCase,
+    options: &Options,
+    change: impl Fn(&mut Row),
+) -> BatchCollationOutput {
+    let mut rows = rows(case);
+    rows.iter_mut().for_each(change);
+    let rows: Vec<Row> = rows.iter().map(|row| row.cut(options)).collect();
+    outputs(&placed(&rows, options), options)
 }

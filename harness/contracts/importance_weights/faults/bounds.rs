@@ -103,17 +103,42 @@ fn of_weights() -> Vec<Fault> {
             "the log-ratio, not the ratio, is held at `clamp_high`",
         )
         .seen("mutation: the clamp stands one line too early")
+        .made_of([
+            steps(|s| {
+                s.ratios = |row, level, options| {
+                    let high = row.round(options.clamp_high.unwrap_or(f64::INFINITY));
+                    let c = row.round(options.log_ratio_clamp.unwrap_or(f64::INFINITY));
+                    let exponents = reference::exponents(row, level).into_iter();
+                    exponents.map(|x| row.exp(x.clamp(-c, c).min(high))).collect()
+                };
+                s.clamped = |row, ratio, options| {
+                    let options = Options { clamp_high: None, ..options.clone() };
+                    reference::clamped(row, ratio, &options)
+                };
+            }),
+            steps(|s| {
+                s.ratios = |row, level, options| {
+                    let c = row.round(options.log_ratio_clamp.unwrap_or(f64::INFINITY));
+                    let exponents = reference::exponents(row, level).into_iter();
+                    let held = exponents.map(|x| reference::clamped(row, x.clamp(-c, c), options));
+                    held.map(|x| row.exp(x)).collect()
+                };
+                s.clamped = |_, ratio, _| ratio;
+            }),
+        ]),
+        Fault::new(
+            "clamped-before-the-row",
+            "the ratios of tokens are held at the bounds, then multiplied: the product is not",
+        )
+        .seen("mutation: the clamp of the token level is reused")
+        .under("{level: sequence}")
         .made_of([steps(|s| {
             s.ratios = |row, level, options| {
-                let high = row.round(options.clamp_high.unwrap_or(f64::INFINITY));
-                let c = row.round(options.log_ratio_clamp.unwrap_or(f64::INFINITY));
-                let exponents = reference::exponents(row, level).into_iter();
-                exponents.map(|x| row.exp(x.clamp(-c, c).min(high))).collect()
+                let held = |gap: &f64| reference::clamped(row, row.exp(*gap), options).ln();
+                let gaps: Vec<f64> = row.gaps.iter().map(|gap| row.round(held(gap))).collect();
+                reference::ratios(&row.with_gaps(gaps), level, options)
             };
-            s.clamped = |row, ratio, options| {
-                let options = Options { clamp_high: None, ..options.clone() };
-                reference::clamped(row, ratio, &options)
-            };
+            s.clamped = |_, ratio, _| ratio;
         })]),
         Fault::new(
             "dropped-raised-to-the-lower-clamp",

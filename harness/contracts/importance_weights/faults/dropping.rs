@@ -1,8 +1,10 @@
 //! What is dropped: by its ratio, by a veto, for its drift; and what becomes of it.
 
-use super::{Fault, after, rows, steps};
+use ndarray::arr0;
+
+use super::{Fault, Variant, after, count, rows, steps};
 use crate::contracts::importance_weights::reference::{self, Row};
-use crate::contracts::importance_weights::{Options, Rejected, Select};
+use crate::contracts::importance_weights::{ImportanceWeightsCase, Options, Rejected, Select};
 
 /// Another veto.
 macro_rules! vetoed {
@@ -108,6 +110,54 @@ fn select() -> Vec<Fault> {
         .seen("mutation: two modes of one option exchanged")
         .under("{select: geometric, select_low: 0.5, select_high: 2.5}")
         .as_if(&[|options| Options { select: Select::Sequence, ..options }]),
+        Fault::new(
+            "mean-of-ratios-decides",
+            "the arithmetic mean of a row's ratios decides where the geometric one does",
+        )
+        .seen("mutation: exp before the mean")
+        .under("{select: geometric, select_low: 0.5, select_high: 2.5}")
+        .made_of([steps(|s| {
+            s.outside = |row, options| {
+                let ratios: Vec<f64> = row.gaps.iter().map(|gap| row.exp(*gap)).collect();
+                vec![is_outside(row.mean(&ratios), options); row.gaps.len()]
+            };
+        })]),
+        Fault::new(
+            "row-needs-every-token",
+            "a row goes if all of its tokens are outside the bounds, and stays else",
+        )
+        .seen("mutation: `all` for `any`, or over tokens that each have their own ratio")
+        .under("{select: token, select_low: 0.5, select_high: 2.5}")
+        .made_of([steps(|s| {
+            s.outside = |row, options| {
+                let tokens = Options { select: Select::Token, ..options.clone() };
+                let all = reference::outside(row, &tokens).into_iter().all(|outside| outside);
+                vec![all && options.select != Select::None; row.gaps.len()]
+            };
+        })]),
+        Fault::new("one-ratio-drops-the-batch", "one ratio outside the bounds drops every row")
+            .seen("mutation: `any` or `all` without its axis")
+            .under("{select: token, select_low: 0.5, select_high: 2.5}")
+            .made_of([after(|output, case, options, dtype| {
+                let mut rows = rows(case, dtype).into_iter();
+                if rows.any(|row| reference::outside(&row, options).contains(&true)) {
+                    output.keep.iter_mut().for_each(|keep| keep.fill(0.0));
+                    output.weights.fill(0.0);
+                    output.clip_fraction = Some(arr0(1.0));
+                }
+            })]),
+        Fault::new(
+            "clamped-for-dropped",
+            "weights are held at `select_low` and `select_high`, and nothing is dropped",
+        )
+        .seen("trl #5814: truncating and masking are both honest, and two options")
+        .under("{clamp_high: null, select: token, select_low: 0.5, select_high: 2.5}")
+        .as_if(&[|options| Options {
+            select: Select::None,
+            clamp_low: options.select_low.or(options.clamp_low),
+            clamp_high: options.select_high.or(options.clamp_high),
+            ..options
+        }]),
         Fault::new("selection-divides-by-the-width", "the mean that decides divides by T")
             .seen("mutation: `.mean(-1)` of masked log-ratios")
             .under("{select: geometric, select_low: 0.5, select_high: 2.5}")
@@ -209,10 +259,42 @@ fn veto() -> Vec<Fault> {
             .made_of([vetoed!(|row, v| {
                 vec![row.gaps.iter().all(|gap| row.exp(*gap) < v); row.gaps.len()]
             })]),
-        Fault::new("veto-of-the-mean", "a row goes if the geometric mean of its ratios is below v")
-            .seen("mutation: the ratio of the row where that of a token decides")
-            .under("{veto: 0.1}")
-            .made_of([vetoed!(|row, v| vec![row.exp(row.mean(&row.gaps)) < v; row.gaps.len()])]),
+        Fault::new(
+            "veto-of-the-mean",
+            "a row goes if the mean, or product, of its ratios is below v",
+        )
+        .seen("mutation: the ratio of the row where that of a token decides")
+        .under("{veto: 0.1}")
+        .made_of([
+            vetoed!(|row, v| vec![row.exp(row.mean(&row.gaps)) < v; row.gaps.len()]),
+            vetoed!(|row, v| {
+                vec![row.exp(row.sum(row.gaps.iter().copied())) < v; row.gaps.len()]
+            }),
+        ]),
+        Fault::new(
+            "veto-reversed",
+            "a row goes for a token whose ratio is above 1 / v, or above v",
+        )
+        .seen("mutation: sampler over policy, or a comparison the wrong way round")
+        .under("{veto: 0.1}")
+        .made_of([
+            vetoed!(|row, v| {
+                vec![row.gaps.iter().any(|gap| row.exp(-gap) < v); row.gaps.len()]
+            }),
+            vetoed!(|row, v| {
+                vec![row.gaps.iter().any(|gap| row.exp(*gap) > v); row.gaps.len()]
+            }),
+        ]),
+        Fault::new(
+            "veto-of-the-probability",
+            "a row goes for a token whose own probability is below v, not its ratio",
+        )
+        .seen("mutation: log_probs, or the sampler's, where their difference is meant")
+        .under("{veto: 0.1}")
+        .made_of([
+            without_rows(|case, at, v| case.log_probs[at].exp() < v),
+            without_rows(|case, at, v| case.sampler_log_probs[at].exp() < v),
+        ]),
         Fault::new(
             "veto-of-the-log-ratio",
             "v is compared with the log-ratio: half of all rows go",
@@ -246,6 +328,7 @@ fn veto() -> Vec<Fault> {
                 if any {
                     output.keep.iter_mut().for_each(|keep| keep.fill(0.0));
                     output.weights.fill(0.0);
+                    output.clip_fraction = Some(arr0(1.0));
                 }
             })]),
     ]
@@ -268,6 +351,12 @@ fn drift() -> Vec<Fault> {
             .seen("mutation: one of two conditions forgotten")
             .under("{drift: 0.25}")
             .made_of([row_drifted!(|row, _, limit| -row.mean(&row.gaps) > limit)]),
+        Fault::new("drift-or-advantage", "rows go for their drift, and for a negative advantage")
+            .seen("mutation: `or` for `and`")
+            .under("{drift: 0.25}")
+            .made_of([row_drifted!(|row, advantage, limit| {
+                advantage < 0.0 || -row.mean(&row.gaps) > limit
+            })]),
         Fault::new("drift-of-positive-advantages", "rows of positive advantage go for their drift")
             .seen("mutation: a comparison the wrong way round")
             .under("{drift: 0.25}")
@@ -310,13 +399,19 @@ fn drift() -> Vec<Fault> {
         .made_of([row_drifted!(|row, advantage, limit| {
             advantage < 0.0 && -row.sum(row.gaps.iter().copied()) / row.width as f64 > limit
         })]),
-        Fault::new("drift-of-squares", "half the mean square is compared with δ")
-            .seen("mutation: the k2 estimate for the k1 estimate")
+        Fault::new("drift-of-squares", "half the mean square, or k3, is compared with δ")
+            .seen("mutation: the k2 or k3 estimate for the k1 estimate")
             .under("{drift: 0.25}")
-            .made_of([row_drifted!(|row, advantage, limit| {
-                let squares: Vec<f64> = row.gaps.iter().map(|gap| 0.5 * gap * gap).collect();
-                advantage < 0.0 && row.mean(&squares) > limit
-            })]),
+            .made_of([
+                row_drifted!(|row, advantage, limit| {
+                    let squares: Vec<f64> = row.gaps.iter().map(|gap| 0.5 * gap * gap).collect();
+                    advantage < 0.0 && row.mean(&squares) > limit
+                }),
+                row_drifted!(|row, advantage, limit| {
+                    let k3: Vec<f64> = row.gaps.iter().map(|gap| gap.exp_m1() - gap).collect();
+                    advantage < 0.0 && row.mean(&k3) > limit
+                }),
+            ]),
         Fault::new("drift-of-the-clamped-gaps", "the drift is that of log-ratios clamped to ±c")
             .seen("mutation: the clamped log-ratios are reused")
             .under("{drift: 0.8, log_ratio_clamp: 0.7}")
@@ -412,6 +507,33 @@ fn rejected() -> Vec<Fault> {
                 }
             })]),
     ]
+}
+
+/// Rows dropped, weights and all, for one token of which something is true.
+fn without_rows(of: fn(&ImportanceWeightsCase, (usize, usize), f64) -> bool) -> Variant {
+    Variant::gives(move |case: &ImportanceWeightsCase, options: &Options, dtype| {
+        let free = Options { veto: None, ..options.clone() };
+        let mut output = reference::weights(case, &free, dtype);
+        let Some(v) = options.veto else { return output };
+        let (mut kept, mut dropped) = (case.clone(), 0.0);
+        for (index, row) in rows(case, dtype).iter().enumerate() {
+            if row.columns.iter().any(|column| of(case, (index, *column), v)) {
+                kept.mask.row_mut(index).fill(false);
+                dropped += row.columns.len() as f64;
+            }
+        }
+        let rest = reference::weights(&kept, &free, dtype);
+        if options.rejected == Rejected::Zero {
+            output.weights = rest.weights;
+        }
+        output.keep = rest.keep;
+        let share = rest.clip_fraction.map_or(0.0, |share| share[()]);
+        let count = count(case);
+        if count > 0.0 {
+            output.clip_fraction = Some(arr0((share * (count - dropped) + dropped) / count));
+        }
+        output
+    })
 }
 
 /// Whether a number is outside the bounds.

@@ -32,17 +32,44 @@ pub(super) fn all() -> Vec<Fault> {
         Fault::new("mask-ignored", "what stands under the mask counts in the ratio of a row")
             .seen("mutation: the mask is applied to the weights alone, at the end")
             .under("{level: sequence}")
-            .made_of([Variant::gives(|case: &ImportanceWeightsCase, options: &Options, dtype| {
-                let mut output = reference::weights(case, options, dtype);
-                let mut all = Options { select: Select::None, ..options.clone() };
-                (all.veto, all.drift) = (None, None);
-                let wider = reference::weights(&wider(case, false), &all, dtype);
-                let keep = output.keep.clone().unwrap_or_default();
-                for (at, _) in keep.indexed_iter().filter(|(_, keep)| **keep > 0.0) {
-                    output.weights[at] = wider.weights[at];
-                }
-                output
-            })]),
+            .made_of([
+                Variant::gives(|case: &ImportanceWeightsCase, options: &Options, dtype| {
+                    let mut output = reference::weights(case, options, dtype);
+                    let mut all = Options { select: Select::None, ..options.clone() };
+                    (all.veto, all.drift) = (None, None);
+                    let wider = reference::weights(&wider(case, false), &all, dtype);
+                    let keep = output.keep.clone().unwrap_or_default();
+                    for (at, _) in keep.indexed_iter().filter(|(_, keep)| **keep > 0.0) {
+                        output.weights[at] = wider.weights[at];
+                    }
+                    output
+                }),
+                Variant::gives(|case: &ImportanceWeightsCase, options: &Options, dtype| {
+                    // The sum takes in what is masked, and the number of tokens does not.
+                    let mut sums = case.clone();
+                    for (index, row) in rows(case, dtype).iter().enumerate() {
+                        let Some(first) = row.columns.first() else { continue };
+                        let all = case.log_probs.row(index).sum()
+                            - case.sampler_log_probs.row(index).sum();
+                        sums.log_probs[[index, *first]] += all - row.gaps.iter().sum::<f64>();
+                    }
+                    let mut output = reference::weights(&sums, options, dtype);
+                    output.mismatch_kl = reference::weights(case, options, dtype).mismatch_kl;
+                    output
+                }),
+            ]),
+        Fault::new("certain-tokens-masked", "a token of log-probability 0 is taken for padding")
+            .seen("mutation: the mask is made of what is not 0; pads are filled with 0")
+            .on(&[
+                |case, _| mask_zeros(&mut case.mask, &case.log_probs),
+                |case, _| mask_zeros(&mut case.mask, &case.sampler_log_probs),
+            ]),
+        Fault::new("mask-of-the-first-row", "the mask of the first row is that of every row")
+            .seen("mutation: `mask[0]`, and a broadcast that was not meant")
+            .on(&[|case, _| {
+                let first = case.mask.row(0).to_owned();
+                case.mask.rows_mut().into_iter().for_each(|mut row| row.assign(&first));
+            }]),
         Fault::new("dropped-for-masked-tokens", "what stands under the mask may drop a row")
             .seen("mutation: `any` and `mean` over the padded row")
             .under("{veto: 0.1, drift: 0.25}")
@@ -69,7 +96,10 @@ pub(super) fn all() -> Vec<Fault> {
             .made_of([without(|columns| columns.last().copied())]),
         Fault::new("first-token-left-out", "a row's first token does not count")
             .seen("mutation: a mask that is shifted by one")
-            .made_of([without(|columns| columns.first().copied())]),
+            .made_of([
+                without(|columns| columns.first().copied()),
+                without(|columns| columns.first().copied().filter(|column| *column == 0)),
+            ]),
         Fault::new(
             "masked-weights-not-zeroed",
             "masked tokens weigh something where 0 is promised",
@@ -156,6 +186,11 @@ pub(super) fn all() -> Vec<Fault> {
             }
         })]),
     ]
+}
+
+/// Masks the tokens whose logarithm is 0.
+fn mask_zeros(mask: &mut Array2<bool>, logarithms: &Array2<f64>) {
+    mask.zip_mut_with(logarithms, |kept, x| *kept = *kept && *x != 0.0);
 }
 
 /// Moves the columns of an array, around its ends.

@@ -53,16 +53,13 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("mutation: two lines exchanged")
         .under("{normalize: tokens}")
-        .made_of([steps(|s| {
-            s.clamped = |_, ratio, _| ratio;
-            s.normalized = |rows, weights, options| {
-                reference::normalized(rows, weights, options);
-                let Some(row) = rows.first() else { return };
-                for weight in weights.iter_mut().flatten().filter(|weight| **weight != 0.0) {
-                    *weight = reference::clamped(row, *weight, options);
-                }
-            };
-        })]),
+        .made_of([
+            steps(|s| {
+                s.clamped = |_, ratio, _| ratio;
+                s.normalized = normalized_then_clamped;
+            }),
+            steps(|s| s.normalized = normalized_then_clamped),
+        ]),
         Fault::new(
             "mean-of-the-unclamped",
             "the weights are divided by the mean of the ratios before the clamp",
@@ -191,6 +188,15 @@ pub(super) fn all() -> Vec<Fault> {
 /// The same options, without a division.
 fn undivided(options: &Options) -> Options {
     Options { normalize: Normalize::None, ..options.clone() }
+}
+
+/// Divides weights by their mean, and holds them at the bounds after that.
+fn normalized_then_clamped(rows: &[Row], weights: &mut [Vec<f64>], options: &Options) {
+    reference::normalized(rows, weights, options);
+    let Some(row) = rows.first() else { return };
+    for weight in weights.iter_mut().flatten().filter(|weight| **weight != 0.0) {
+        *weight = reference::clamped(row, *weight, options);
+    }
 }
 
 /// Divides weights by a mean, where it is positive.

@@ -54,7 +54,7 @@ fn mismatch() -> Vec<Fault> {
         Fault::new("mismatch-is-absolute", "the mean of |d|: gaps of both signs do not cancel")
             .seen("mutation: a distance for a KL; both are logged by verl and slime")
             .made_of([mismatch_of(|case, _, dtype| sum_of(case, dtype, f64::abs) / count(case))]),
-        Fault::new("mismatch-is-k3", "the k3 estimate where the plain mean is declared")
+        Fault::new("mismatch-is-k3", "the k3 estimate, or the k2 one, for the plain mean")
             .seen("verl and slime log both, as `kl` and `k3_kl`")
             .made_of([
                 mismatch_of(|case, _, dtype| {
@@ -99,6 +99,32 @@ fn mismatch() -> Vec<Fault> {
             let first = rows.iter().find(|row| !row.gaps.is_empty());
             first.map_or(0.0, |row| -row.mean(&row.gaps))
         })]),
+        Fault::new(
+            "mismatch-is-weighted",
+            "the log-ratios are multiplied by their weights before the mean",
+        )
+        .seen("mutation: an expectation under the policy, where that under the sampler is declared")
+        .made_of([mismatch_of(|case, options, dtype| {
+            let weights = reference::weights(case, options, dtype).weights;
+            let rows = rows(case, dtype).into_iter().enumerate();
+            let of_row = |(index, row): (usize, Row)| {
+                let each = row.columns.iter().zip(&row.gaps);
+                each.map(|(column, gap)| -gap * weights[[index, *column]]).sum::<f64>()
+            };
+            rows.map(of_row).sum::<f64>() / count(case)
+        })]),
+        Fault::new(
+            "mismatch-of-the-row-exponent",
+            "the mismatch is that of the rows' exponents, not of the tokens' log-ratios",
+        )
+        .seen("mutation: the variable holds the sum of its row by then")
+        .under("{level: sequence}")
+        .made_of([mismatch_of(|case, options, dtype| {
+            let rows = rows(case, dtype);
+            let filled = rows.iter().filter(|row| !row.gaps.is_empty());
+            let each = filled.flat_map(|row| reference::exponents(row, options.level));
+            -each.sum::<f64>() / count(case)
+        })]),
         Fault::new("mismatch-of-the-mean-ratio", "minus the logarithm of the mean ratio")
             .seen("mutation: the logarithm after the mean, which is 0 on average whatever the gap")
             .made_of([mismatch_of(|case, _, dtype| {
@@ -118,9 +144,14 @@ fn fraction() -> Vec<Fault> {
         Fault::new("clip-fraction-of-the-clamped", "what is dropped does not count in the share")
             .seen("mutation: the metric of truncation where icepop runs")
             .under("{select: token, select_low: 0.5, select_high: 5, clamp_high: null}")
-            .made_of([share_of(|case, options, dtype| {
-                share(case, options, dtype, |token| !token.dropped)
-            })]),
+            .made_of([
+                share_of(|case, options, dtype| {
+                    share(case, options, dtype, |token| !token.dropped)
+                }),
+                share_of(|case, options, dtype| {
+                    share(case, options, dtype, |token| token.is_clamped)
+                }),
+            ]),
         Fault::new("clip-fraction-of-the-dropped", "what is clamped does not count in the share")
             .seen("mutation: one minus the mean of `keep`")
             .made_of([share_of(|case, options, dtype| {
@@ -159,21 +190,38 @@ fn fraction() -> Vec<Fault> {
             "the share of rows in which a token is clamped or dropped",
         )
         .seen("mutation: `any` along the row before the mean")
-        .made_of([share_of(|case, options, dtype| {
-            let rows: Vec<usize> = (0..case.mask.nrows())
-                .filter(|row| case.mask.row(*row).iter().any(|kept| *kept))
-                .collect();
-            let any = |row: &&usize| {
-                let mut alone = case.clone();
-                for (other, mut mask) in alone.mask.rows_mut().into_iter().enumerate() {
-                    if other != **row {
-                        mask.fill(false);
-                    }
-                }
-                share(&alone, options, dtype, |_| true) > 0.0
-            };
-            rows.iter().filter(any).count() as f64 / rows.len() as f64
-        })]),
+        .made_of([
+            share_of(|case, options, dtype| {
+                let shares = shares_of_rows(case, options, dtype);
+                shares.iter().filter(|share| **share > 0.0).count() as f64 / shares.len() as f64
+            }),
+            share_of(|case, options, dtype| {
+                let shares = shares_of_rows(case, options, dtype);
+                let any = shares.iter().filter(|share| **share > 0.0).count();
+                any as f64 / case.mask.nrows() as f64
+            }),
+        ]),
+        Fault::new("clip-fraction-of-row-shares", "the mean of the shares that the rows have")
+            .seen("compare trlx #509: a mean of means counts short rows more")
+            .made_of([share_of(|case, options, dtype| {
+                let shares = shares_of_rows(case, options, dtype);
+                shares.iter().sum::<f64>() / shares.len() as f64
+            })]),
+        Fault::new("masked-counts-as-dropped", "masked cells count as dropped in the share")
+            .seen("mutation: one minus the mean of `keep`, over all cells")
+            .made_of([
+                share_of(|case, options, dtype| {
+                    let cells = case.mask.len() as f64;
+                    let masked = cells - count(case);
+                    (share(case, options, dtype, |_| true) * count(case) + masked) / cells
+                }),
+                share_of(|case, options, dtype| {
+                    let cells = case.mask.len() as f64;
+                    let masked = cells - count(case);
+                    (share(case, options, dtype, |token| token.dropped) * count(case) + masked)
+                        / cells
+                }),
+            ]),
         Fault::new(
             "clip-fraction-of-token-ratios",
             "the share looks at token ratios, whatever the level",
@@ -254,7 +302,23 @@ fn sum_of(case: &ImportanceWeightsCase, dtype: Dtype, of: fn(f64) -> f64) -> f64
 /// A token that is clamped or dropped.
 struct Clipped {
     dropped: bool,
+    is_clamped: bool,
     is_above: bool,
+}
+
+/// The share of each row that has a token.
+fn shares_of_rows(case: &ImportanceWeightsCase, options: &Options, dtype: Dtype) -> Vec<f64> {
+    let filled = (0..case.mask.nrows()).filter(|row| case.mask.row(*row).iter().any(|kept| *kept));
+    let alone = |row| {
+        let mut alone = case.clone();
+        for (other, mut mask) in alone.mask.rows_mut().into_iter().enumerate() {
+            if other != row {
+                mask.fill(false);
+            }
+        }
+        share(&alone, options, dtype, |_| true)
+    };
+    filled.map(alone).collect()
 }
 
 /// The share of the clamped and dropped tokens that count for a metric.
@@ -276,7 +340,8 @@ fn share(
             let weight = reference::clamped(row, ratio, options);
             let dropped = drops.iter().any(|drops| drops[token]);
             if dropped || weight != ratio {
-                clipped += f64::from(counts(Clipped { dropped, is_above: ratio > weight }));
+                let (is_clamped, is_above) = (weight != ratio, ratio > weight);
+                clipped += f64::from(counts(Clipped { dropped, is_clamped, is_above }));
             }
         }
     }

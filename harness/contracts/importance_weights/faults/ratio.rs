@@ -55,7 +55,13 @@ pub(super) fn all() -> Vec<Fault> {
         )
         .seen("unsloth-zoo #870 (a5efee2c)")
         .under("{level: sequence, clamp_high: null}")
-        .made_of([of_rows!(|row| row.sum(row.gaps.iter().map(|gap| row.exp(*gap))))]),
+        .made_of([
+            of_rows!(|row| row.sum(row.gaps.iter().map(|gap| row.exp(*gap)))),
+            of_rows!(|row| {
+                let pads = (row.width - row.gaps.len()) as f64;
+                row.sum(row.gaps.iter().map(|gap| row.exp(*gap))) + pads
+            }),
+        ]),
         Fault::new("mean-of-ratios", "the arithmetic mean of a row's ratios for the geometric one")
             .seen("mutation: exp before the mean; NeMo-RL and slime take the mean of log-ratios")
             .under("{level: geometric}")
@@ -79,6 +85,18 @@ pub(super) fn all() -> Vec<Fault> {
         .seen("mutation: a mean of a masked mean")
         .under("{level: geometric}")
         .made_of([of_rows!(|row| row.exp(row.mean(&row.gaps) / row.gaps.len() as f64))]),
+        Fault::new("one-off-in-the-length", "the exponent of a row is divided by n + 1, or n - 1")
+            .seen("mutation: the length of the shifted row, or a guard against 0 that is 1")
+            .under("{level: geometric}")
+            .made_of([
+                of_rows!(|row| {
+                    row.exp(row.sum(row.gaps.iter().copied()) / (row.gaps.len() + 1) as f64)
+                }),
+                of_rows!(|row| {
+                    let count = row.gaps.len().max(2) - 1;
+                    row.exp(row.sum(row.gaps.iter().copied()) / count as f64)
+                }),
+            ]),
         Fault::new("root-of-the-length", "the exponent of a row is divided by √n")
             .seen("mutation: a standard error for a mean")
             .under("{level: geometric}")
@@ -115,12 +133,19 @@ pub(super) fn all() -> Vec<Fault> {
             |options| Options { level: Level::Sequence, ..options },
             |options| Options { level: Level::Geometric, ..options },
         ]),
-        Fault::new("ratio-of-the-prefix", "the product of the ratios up to a token")
+        Fault::new("ratio-of-the-prefix", "the product of the ratios up to a token, or from it on")
             .seen("mutation: a cumulative sum, as importance sampling over trajectories has it")
             .under("{level: sequence}")
             .made_of([
                 steps(|s| s.ratios = |row, _, options| cumulative(row, options, false)),
                 steps(|s| s.ratios = |row, _, options| cumulative(row, options, true)),
+                steps(|s| {
+                    s.ratios = |row, _, options| {
+                        let all = row.sum(row.gaps.iter().copied());
+                        let before = cumulative(row, options, true).into_iter();
+                        before.map(|before| row.round(row.exp(all) / before)).collect()
+                    };
+                }),
             ]),
         Fault::new("largest-for-the-row", "a row's ratio is that of its most extreme token")
             .seen("mutation: slime's rejection by the largest token, for the weight")
@@ -138,6 +163,8 @@ pub(super) fn all() -> Vec<Fault> {
         .made_of([
             of_rows!(|row| row.exp(row.gaps[row.gaps.len() - 1])),
             of_rows!(|row| row.exp(row.gaps[0])),
+            of_rows!(|row| row.exp(at_column(row, row.width - 1))),
+            of_rows!(|row| row.exp(at_column(row, 0))),
         ]),
         Fault::new("one-token-short", "the sum of a row leaves out its first token, or its last")
             .seen("mutation: a slice that is shifted by one")
@@ -161,6 +188,36 @@ pub(super) fn all() -> Vec<Fault> {
                 spread(&mut same, row, sum);
             }
             let mut output = reference::weights(&same, options, dtype);
+            output.mismatch_kl = reference::weights(case, options, dtype).mismatch_kl;
+            output
+        }]),
+        Fault::new(
+            "column-for-the-row",
+            "the log-ratios of a column are added up where a row's own are",
+        )
+        .seen("mutation: `sum(0)` for `sum(-1)`")
+        .under("{level: sequence}")
+        .gives(&[|case, options, dtype| {
+            let rows = reference::RIGHT.rows(case, dtype);
+            let mut sums: Array2<f64> = Array2::zeros((1, case.mask.ncols()));
+            for row in &rows {
+                for (column, gap) in row.columns.iter().zip(&row.gaps) {
+                    sums[[0, *column]] += gap;
+                }
+            }
+            let mut same = case.clone();
+            for (row, tokens) in rows.iter().enumerate() {
+                let count = match options.level {
+                    Level::Geometric => tokens.gaps.len() as f64,
+                    Level::Token | Level::Sequence => 1.0,
+                };
+                for column in &tokens.columns {
+                    same.log_probs[[row, *column]] = sums[[0, *column]] / count;
+                    same.sampler_log_probs[[row, *column]] = 0.0;
+                }
+            }
+            let tokens = Options { level: Level::Token, ..options.clone() };
+            let mut output = reference::weights(&same, &tokens, dtype);
             output.mismatch_kl = reference::weights(case, options, dtype).mismatch_kl;
             output
         }]),
@@ -195,11 +252,20 @@ pub(super) fn all() -> Vec<Fault> {
         Fault::new("gaps-added", "the log-probabilities are added, not subtracted")
             .seen("mutation: a sign among logarithms")
             .made_of([steps(|s| s.gap = |log_prob, sampler| log_prob + sampler)]),
-        Fault::new("difference-of-probabilities", "1 + π - μ for π / μ")
+        Fault::new("difference-of-probabilities", "1 + π - μ, or exp(π - μ), for π / μ")
             .seen("mutation: subtraction before the logarithms are taken away")
-            .made_of([steps(|s| {
-                s.gap = |log_prob, sampler| (1.0 + log_prob.exp() - sampler.exp()).ln();
-            })]),
+            .made_of([
+                steps(|s| {
+                    s.gap = |log_prob, sampler| (1.0 + log_prob.exp() - sampler.exp()).ln();
+                }),
+                steps(|s| s.gap = |log_prob, sampler| log_prob.exp() - sampler.exp()),
+            ]),
+        Fault::new("quotient-of-logarithms", "log π / log μ for log π - log μ")
+            .seen("mutation: the quotient is taken one line too early")
+            .made_of([
+                steps(|s| s.gap = quotient),
+                steps(|s| s.gap = |log_prob, sampler| quotient(log_prob, sampler).ln()),
+            ]),
         Fault::new("gap-is-absolute", "|d| for d: what the policy likes less counts more too")
             .seen("mutation: a distance where a ratio is meant")
             .made_of([ratio_of!(|row, x| row.exp(x.abs()))]),
@@ -223,6 +289,16 @@ fn cumulative(row: &Row, options: &Options, before: bool) -> Vec<f64> {
         row.exp(if before { ahead } else { sum }.clamp(-c, c))
     });
     each.collect()
+}
+
+/// The quotient of two logarithms, 1 where both are those of certainty.
+fn quotient(log_prob: f64, sampler: f64) -> f64 {
+    if log_prob == sampler { 1.0 } else { log_prob / sampler }
+}
+
+/// The log-ratio in a column of a row, 0 under the mask.
+fn at_column(row: &Row, column: usize) -> f64 {
+    row.columns.iter().position(|at| *at == column).map_or(0.0, |at| row.gaps[at])
 }
 
 /// Gives a row log-ratios that add up to a sum.

@@ -20,7 +20,12 @@ use crate::contracts::importance_weights::oracle::Verdict;
 
 pub(super) const RULE: Rule<ImportanceWeights> = Rule::new(
     Pitfall::Configuration,
-    &["drift-of-any-advantage", "drift-of-positive-advantages", "drift-of-advantage-zero"],
+    &[
+        "drift-of-any-advantage",
+        "drift-or-advantage",
+        "drift-of-positive-advantages",
+        "drift-of-advantage-zero",
+    ],
     check,
 )
 .under(|options| options.drift.is_some());

@@ -2,9 +2,9 @@
 
 use ndarray::Array1;
 
-use super::super::reference::logistic;
+use super::super::reference::{Side, log_odds};
 use super::super::{Kind, Options, PairObjectiveCase, reference};
-use super::{Fault, Variant, changed, of, with_right_rewards};
+use super::{Fault, Variant, changed, of, of_sides, with_right_rewards};
 
 /// Averages over tokens, and the lengths by which they are taken.
 pub(super) fn averages() -> Vec<Fault> {
@@ -12,19 +12,30 @@ pub(super) fn averages() -> Vec<Fault> {
         Fault::new("ipo-on-sums", "the squared margin of sums where averages are declared")
             .seen("LLaMA-Factory 52d402e2a")
             .under("{kind: ipo-norm}")
-            .made_of([with_lengths(|_| [1, 1])]),
+            .made_of([of(Kind::IpoNorm, |p| {
+                let difference = p.chosen.ratio() - p.rejected.ratio();
+                p.squared(difference, p.options.target())
+            })]),
         Fault::new("sums-for-averages", "log-probabilities are not divided by the lengths")
             .seen("DPO's sums given to SimPO; open-instruct averages for `simpo` and `dpo_norm`")
             .made_of([with_lengths(|_| [1, 1])]),
         Fault::new("lengths-swapped", "each side is divided by the other side's length")
             .seen("a concatenated batch split in the wrong order for the lengths alone")
-            .made_of([with_lengths(|[chosen, rejected]| [rejected, chosen])]),
+            .made_of([
+                with_lengths(|[chosen, rejected]| [rejected, chosen]),
+                // Those of the odds alone.
+                of(Kind::Orpo, |p| {
+                    let of_chosen = log_odds(p.chosen.policy / p.rejected.length);
+                    p.orpo(of_chosen - log_odds(p.rejected.policy / p.chosen.length))
+                }),
+            ]),
         Fault::new("one-length-for-both", "both sides are divided by one length")
             .seen("the width of the padded batch, or one side's mask, for both")
             .made_of([
                 with_lengths(|[chosen, rejected]| [chosen.max(rejected); 2]),
                 with_lengths(|[chosen, _]| [chosen; 2]),
                 with_lengths(|[_, rejected]| [rejected; 2]),
+                with_lengths(|[chosen, rejected]| [chosen + rejected; 2]),
             ]),
         Fault::new("width-for-the-length", "sums are divided by the width of the padded batch")
             .seen("`.mean(-1)` over columns where the mask's sum belongs")
@@ -38,25 +49,30 @@ pub(super) fn averages() -> Vec<Fault> {
         Fault::new("averages-for-sums", "log-ratios are averaged where sums are declared")
             .seen("IPO's average over tokens switched on for every loss")
             .under("{kind: bco-pair}")
-            .made_of([of(Kind::BcoPair, |p| {
-                let [c, r] = [p.chosen.average_ratio(), p.rejected.average_ratio()];
-                logistic(c * p.options.beta) + logistic(-r * p.options.beta)
+            .made_of([of_sides(|side, options| match options.kind.averages() {
+                true => side,
+                false => Side {
+                    policy: side.average(),
+                    reference: side.reference / side.length,
+                    length: 1.0,
+                },
             })]),
         Fault::new("reference-not-averaged", "the policy is averaged over tokens alone")
             .seen("reference log-probabilities from a cache, where they are sums")
             .under("{kind: sigmoid-norm}")
-            .made_of([of(Kind::SigmoidNorm, |p| {
-                let c = p.chosen.average() - p.chosen.reference;
-                let r = p.rejected.average() - p.rejected.reference;
-                p.smoothed((c - r) * p.options.beta)
+            .made_of([of_sides(|side, options| match options.kind.averages() {
+                true => Side { reference: side.reference * side.length, ..side },
+                false => side,
             })]),
         Fault::new("reference-averaged-alone", "the reference is averaged over tokens alone")
             .seen("`average_log_prob` given to the reference's forward pass only")
             .under("{kind: ipo-norm}")
-            .made_of([of(Kind::IpoNorm, |p| {
-                let c = p.chosen.policy - p.chosen.reference / p.chosen.length;
-                let r = p.rejected.policy - p.rejected.reference / p.rejected.length;
-                p.squared(c - r, p.options.target())
+            .made_of([of_sides(|side, options| match options.kind {
+                Kind::Orpo | Kind::Simpo => side,
+                Kind::SigmoidNorm | Kind::IpoNorm => {
+                    Side { policy: side.policy * side.length, ..side }
+                }
+                _ => Side { reference: side.reference / side.length, ..side },
             })]),
         Fault::new("averages-of-the-detached-sum", "gradients are not divided by the lengths")
             .seen("a scale that the value alone has: x + (x/n - x).detach()")

@@ -43,7 +43,8 @@ pub(super) fn batches() -> Vec<Fault> {
 /// Every pair's loss is that of the mean difference.
 fn averaged(case: &PairObjectiveCase, options: &Options, dtype: Dtype) -> PairObjectiveOutput {
     let mean = |field: &Array1<f64>, lengths: &Array1<i64>| {
-        let lengths = lengths.mapv(|length| length as f64);
+        let averages = options.kind.averages();
+        let lengths = lengths.mapv(|length| if averages { length as f64 } else { 1.0 });
         let mean = (field / &lengths).mean().expect("a pair at least");
         lengths * mean
     };

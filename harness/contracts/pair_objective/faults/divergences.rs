@@ -1,8 +1,8 @@
 //! Faults of EXO's divergence.
 
-use super::super::reference::{logistic, sigmoid};
-use super::super::{Kind, Options};
-use super::{Fault, naive_sigmoid, of};
+use super::super::reference::{logistic, made_of, sigmoid};
+use super::super::{Kind, Options, PairObjectiveCase, reference};
+use super::{Fault, Variant, naive_sigmoid, of};
 
 /// EXO.
 pub(super) fn divergences() -> Vec<Fault> {
@@ -21,6 +21,17 @@ pub(super) fn divergences() -> Vec<Fault> {
             .made_of([of(Kind::Exo, |p| {
                 let z = p.difference();
                 -(sigmoid(z) * logistic(z)) - sigmoid(-z) * logistic(-z)
+            })]),
+        Fault::new("exo-chosen-share", "the chosen outcome's share is not 1 - ε")
+            .seen("log(ε), log1p(ε) or nothing for log1p(-ε)")
+            .under("{kind: exo, label_smoothing: 0.1}")
+            .made_of([with_share(|_| 1.0), with_share(|e| e), with_share(|e| 1.0 + e)]),
+        Fault::new("exo-cross-entropy", "the policy's own logarithms are left out")
+            .seen("-Σ σ·log of the share: a cross-entropy where a divergence is declared")
+            .under("{kind: exo, label_smoothing: 0.1}")
+            .made_of([of(Kind::Exo, |p| {
+                let (z, share) = (p.difference(), p.options.label_smoothing);
+                sigmoid(z) * -(1.0 - share).ln() - sigmoid(-z) * share.ln()
             })]),
         Fault::new("exo-one-term", "the chosen outcome's term alone")
             .seen("a divergence of two outcomes written for the likelier one")
@@ -63,4 +74,22 @@ pub(super) fn divergences() -> Vec<Fault> {
             own * (own / (1.0 - share)).ln() + rest * (rest / share).ln()
         })]),
     ]
+}
+
+/// The divergence from another share of the chosen outcome.
+fn with_share(share: fn(f64) -> f64) -> Variant {
+    Variant::gives(move |case: &PairObjectiveCase, options: &Options, dtype| {
+        made_of(case, options, dtype, |pairs, options| match options.kind {
+            Kind::Exo => pairs
+                .iter()
+                .map(|pair| {
+                    let [right, wrong] =
+                        [1.0 - options.label_smoothing, share(options.label_smoothing)];
+                    let z = pair.difference();
+                    pair.divergence(z) + sigmoid(z) * (right.ln() - wrong.ln())
+                })
+                .collect(),
+            _ => reference::losses(pairs, options),
+        })
+    })
 }

@@ -12,7 +12,7 @@ mod scales;
 mod shares;
 mod sides;
 
-use super::reference::{Pair, log_odds, logistic, made_of};
+use super::reference::{Pair, Side, log_odds, logistic, made_of};
 use super::{Kind, Options, PairObjective, PairObjectiveCase, PairObjectiveOutput, reference};
 use crate::contract::fault;
 use crate::numeric::tape::Var;
@@ -103,6 +103,42 @@ fn of(kind: Kind, loss: for<'a, 't> fn(&Pair<'a, 't>) -> Var<'t>) -> Variant {
         made_of(case, options, dtype, |pairs, options| match options.kind == kind {
             true => pairs.iter().map(loss).collect(),
             false => reference::losses(pairs, options),
+        })
+    })
+}
+
+/// The losses of other sides, and rewards of the declared ones.
+fn of_sides(change: for<'t> fn(Side<'t>, &Options) -> Side<'t>) -> Variant {
+    of_pairs(move |Pair { chosen, rejected, options }| Pair {
+        chosen: change(chosen, options),
+        rejected: change(rejected, options),
+        options,
+    })
+}
+
+/// The losses of other pairs, and rewards of the declared ones.
+fn of_pairs(
+    change: impl for<'a, 't> Fn(Pair<'a, 't>) -> Pair<'a, 't> + Send + Sync + 'static,
+) -> Variant {
+    Variant::gives(move |case: &PairObjectiveCase, options: &Options, dtype| {
+        made_of(case, options, dtype, |pairs, options| {
+            let changed: Vec<Pair<'_, '_>> = pairs
+                .iter()
+                .map(|Pair { chosen, rejected, options }| {
+                    change(Pair { chosen: *chosen, rejected: *rejected, options })
+                })
+                .collect();
+            reference::losses(&changed, options)
+        })
+    })
+}
+
+/// The right losses, of pairs or of ranks, changed.
+fn of_losses(change: for<'t> fn(Var<'t>, &Options) -> Var<'t>) -> Variant {
+    Variant::gives(move |case: &PairObjectiveCase, options: &Options, dtype| {
+        made_of(case, options, dtype, |pairs, options| {
+            let losses = reference::losses(pairs, options);
+            losses.into_iter().map(|loss| change(loss, options)).collect()
         })
     })
 }

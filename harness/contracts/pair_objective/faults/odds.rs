@@ -44,11 +44,25 @@ pub(super) fn odds() -> Vec<Fault> {
         Fault::new("sft-term-of-the-rejected-side", "the rejected side's likelihood is raised")
             .seen("the second half of a concatenated batch where TRL takes the first")
             .under("{kind: orpo}")
-            .made_of([with_likelihood(|p| p.rejected.average())]),
+            .made_of([
+                with_likelihood(|p| p.rejected.average()),
+                with_likelihood(|p| p.chosen.average() + p.rejected.average()),
+            ]),
         Fault::new("sft-term-scaled-by-beta", "β weighs the likelihood term too")
             .seen("a bracket too far: β·(ratio + likelihood)")
             .under("{kind: orpo}")
             .made_of([with_likelihood(|p| p.chosen.average() * p.options.beta)]),
+        Fault::new("sft-term-over-the-batch", "the likelihood is one average over all pairs")
+            .seen("TRL's nll_loss, which is a mean over the batch's tokens")
+            .under("{kind: orpo, reduction: mean}")
+            .made_of([of_a_batch(true), of_a_batch(false)]),
+        Fault::new("beta-on-the-likelihood", "β weighs the likelihood term, not that of the odds")
+            .seen("mutation: ORPO's λ beside the other of its two terms")
+            .under("{kind: orpo}")
+            .made_of([of(Kind::Orpo, |p| {
+                let loss = logistic(p.odds_ratio());
+                if p.options.sft { loss - p.chosen.average() * p.options.beta } else { loss }
+            })]),
         Fault::new("sft-term-detached", "the likelihood term is in the loss, without gradient")
             .seen("the number that was made for the log, added to the loss")
             .under("{kind: orpo}")
@@ -64,6 +78,10 @@ pub(super) fn odds() -> Vec<Fault> {
                 let of_odds = logistic(p.odds_ratio()) * -p.options.beta;
                 if p.options.sft { of_odds - p.chosen.average() } else { of_odds }
             })]),
+        Fault::new("odds-ratio-inverted", "the odds of the rejected side over the chosen one's")
+            .seen("mutation: the two odds exchanged, and the likelihood term right")
+            .under("{kind: orpo}")
+            .made_of([of(Kind::Orpo, |p| p.orpo(-p.odds_ratio()))]),
         Fault::new("odds-scaled-inside", "β scales the log odds ratio, not its loss")
             .seen("DPO's place of β where ORPO's is declared")
             .under("{kind: orpo}")
@@ -85,6 +103,25 @@ fn with_likelihood(likelihood: for<'a, 't> fn(&Pair<'a, 't>) -> Var<'t>) -> Vari
                     .collect(),
                 false => reference::losses(pairs, options),
             }
+        })
+    })
+}
+
+/// `orpo` with one likelihood for all pairs: of all their tokens, or the mean of their averages.
+fn of_a_batch(by_token: bool) -> Variant {
+    Variant::gives(move |case: &PairObjectiveCase, options: &Options, dtype| {
+        made_of(case, options, dtype, |pairs, options| {
+            if options.kind != Kind::Orpo || !options.sft {
+                return reference::losses(pairs, options);
+            }
+            let number = |pair: &Pair<'_, '_>| if by_token { pair.chosen.length } else { 1.0 };
+            let count: f64 = pairs.iter().map(number).sum();
+            let likelihoods = pairs.iter().map(|pair| pair.chosen.average() * number(pair));
+            let likelihood = likelihoods.reduce(|a, b| a + b).expect("a pair") / count;
+            pairs
+                .iter()
+                .map(|pair| logistic(pair.odds_ratio()) * options.beta - likelihood)
+                .collect()
         })
     })
 }

@@ -11,25 +11,43 @@ use crate::value::place::Dtype;
 /// AOT.
 pub(super) fn ranks() -> Vec<Fault> {
     vec![
-        Fault::new("aot-sorts-one-side", "the policy's differences are sorted, the others not")
+        Fault::new("aot-sorts-one-side", "one side is sorted, the other not")
             .seen("one of TRL's two torch.sort left out")
             .under("{kind: aot, reduction: mean}")
-            .made_of([aot(|pairs| {
-                (sorted(pairs.iter().map(of_policy)), pairs.iter().map(of_reference).collect())
-            })]),
+            .made_of([
+                in_order(|[higher, lower]| [sorted(higher), lower]),
+                in_order(|[higher, lower]| [higher, sorted(lower)]),
+            ]),
         Fault::new("aot-not-sorted", "pairs are compared as they come")
             .seen("DPO's margin where AOT's ranks are declared")
             .under("{kind: aot, reduction: mean}")
-            .made_of([aot(|pairs| {
-                (pairs.iter().map(of_policy).collect(), pairs.iter().map(of_reference).collect())
-            })]),
+            .made_of([in_order(|sides| sides)]),
         Fault::new("aot-sorted-against-each-other", "one side ascends and the other descends")
             .seen("`descending=True` in one of two sorts")
             .under("{kind: aot, reduction: mean}")
-            .made_of([aot(|pairs| {
-                let mut lower = sorted(pairs.iter().map(of_reference));
+            .made_of([in_order(|[higher, lower]| {
+                let mut lower = sorted(lower);
                 lower.reverse();
-                (sorted(pairs.iter().map(of_policy)), lower)
+                [sorted(higher), lower]
+            })]),
+        Fault::new("aot-sorts-log-probs", "each list of log-probabilities is sorted by itself")
+            .seen("mutation: torch.sort before the subtraction, not after it")
+            .under("{kind: aot, reduction: mean}")
+            .made_of([Variant::gives(|case: &PairObjectiveCase, options: &Options, dtype| {
+                made_of(case, options, dtype, |pairs, options| {
+                    if !options.kind.sorts() {
+                        return reference::losses(pairs, options);
+                    }
+                    let policy = [
+                        sorted(pairs.iter().map(|pair| pair.chosen.policy)),
+                        sorted(pairs.iter().map(|pair| pair.rejected.policy)),
+                    ];
+                    let reference = [
+                        sorted(pairs.iter().map(|pair| pair.chosen.reference)),
+                        sorted(pairs.iter().map(|pair| pair.rejected.reference)),
+                    ];
+                    ranked(less(policy), less(reference), options)
+                })
             })]),
         Fault::new(
             "aot-gradients-stay-in-order",
@@ -49,22 +67,6 @@ pub(super) fn ranks() -> Vec<Fault> {
                 };
                 reference::loss(case, &Options { kind, ..options.clone() }, dtype)
             }]),
-        Fault::new(
-            "aot-unpaired-sorts-the-chosen-side-only",
-            "the chosen side without its reference, the rejected one with it",
-        )
-        .seen("the names of log-probabilities and log-ratios taken for each other")
-        .under("{kind: aot-unpaired, reduction: mean}")
-        .made_of([Variant::gives(|case: &PairObjectiveCase, options: &Options, dtype| {
-            made_of(case, options, dtype, |pairs, options| match options.kind {
-                Kind::AotUnpaired => ranked(
-                    sorted(pairs.iter().map(|p| p.chosen.ratio() + p.chosen.policy)),
-                    sorted(pairs.iter().map(|p| p.rejected.ratio())),
-                    options,
-                ),
-                _ => reference::losses(pairs, options),
-            })
-        })]),
     ]
 }
 
@@ -78,20 +80,42 @@ fn of_reference<'t>(pair: &Pair<'_, 't>) -> Var<'t> {
     pair.chosen.reference - pair.rejected.reference
 }
 
-/// The numbers that are compared, the higher and the lower side.
-type Compared<'t> = (Vec<Var<'t>>, Vec<Var<'t>>);
+/// A pair's log-ratio of the chosen side.
+fn of_chosen<'t>(pair: &Pair<'_, 't>) -> Var<'t> {
+    pair.chosen.ratio()
+}
 
-/// `aot` over other numbers, or in another order.
-fn aot(compared: for<'a, 't> fn(&[Pair<'a, 't>]) -> Compared<'t>) -> Variant {
+/// That of the rejected side.
+fn of_rejected<'t>(pair: &Pair<'_, 't>) -> Var<'t> {
+    pair.rejected.ratio()
+}
+
+/// The numbers that are compared, the higher and the lower side.
+type Compared<'t> = [Vec<Var<'t>>; 2];
+
+/// Both kinds with the numbers that they compare in another order.
+fn in_order(order: for<'t> fn(Compared<'t>) -> Compared<'t>) -> Variant {
     Variant::gives(move |case: &PairObjectiveCase, options: &Options, dtype| {
-        made_of(case, options, dtype, |pairs, options| match options.kind {
-            Kind::Aot => {
-                let (higher, lower) = compared(pairs);
-                ranked(higher, lower, options)
-            }
-            _ => reference::losses(pairs, options),
+        made_of(case, options, dtype, |pairs, options| {
+            let sides: Compared<'_> = match options.kind {
+                Kind::Aot => [
+                    pairs.iter().map(of_policy).collect(),
+                    pairs.iter().map(of_reference).collect(),
+                ],
+                Kind::AotUnpaired => {
+                    [pairs.iter().map(of_chosen).collect(), pairs.iter().map(of_rejected).collect()]
+                }
+                _ => return reference::losses(pairs, options),
+            };
+            let [higher, lower] = order(sides);
+            ranked(higher, lower, options)
         })
     })
+}
+
+/// The first numbers less the second.
+fn less<'t>([a, b]: Compared<'t>) -> Vec<Var<'t>> {
+    a.into_iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
 /// The losses of numbers that are compared in their order.

@@ -38,12 +38,15 @@ pub(super) fn rewards() -> Vec<Fault> {
             })]),
         Fault::new("rewards-with-the-reference", "rewards hold the reference where there is none")
             .seen("DPO's rewards for a loss without a reference")
-            .made_of([rewarded(|side, options| match options.kind {
-                Kind::Orpo | Kind::Simpo => {
-                    options.beta * (side.policy - side.reference) / side.length
-                }
-                _ => side.right(options),
-            })]),
+            .made_of([
+                rewarded(|side, options| match options.kind {
+                    Kind::Orpo | Kind::Simpo => {
+                        options.beta * (side.policy - side.reference) / side.length
+                    }
+                    _ => side.right(options),
+                }),
+                rewarded(|side, options| options.beta * (side.policy - side.reference)),
+            ]),
     ]
 }
 

@@ -1,8 +1,10 @@
 //! Faults of what all kinds have: the reference, signs, β and gradients.
 
-use super::super::reference::Pair;
+use super::super::reference::{Pair, Side};
 use super::super::{Kind, Options, PairObjectiveCase, reference};
-use super::{Fault, Variant, changed, each, of, scale_gradients, with_right_rewards};
+use super::{
+    Fault, Variant, changed, of, of_losses, of_pairs, of_sides, scale_gradients, with_right_rewards,
+};
 use crate::value::place::Dtype;
 
 /// What the reference is for.
@@ -11,22 +13,27 @@ pub(super) fn references() -> Vec<Fault> {
         Fault::new("reference-not-subtracted", "the reference has no part in the loss")
             .seen("SimPO's difference where normalised DPO's is declared")
             .under("{kind: sigmoid-norm}")
-            .made_of([of(Kind::SigmoidNorm, |p| {
-                p.smoothed((p.chosen.average() - p.rejected.average()) * p.options.beta)
-            })]),
-        Fault::new("reference-added", "the reference's averages are added, not taken off")
+            .made_of([of_sides(|side, _| Side { reference: side.reference * 0.0, ..side })]),
+        Fault::new("reference-added", "the reference is added, not taken off")
             .seen("`+` for `-`")
             .under("{kind: sigmoid-norm}")
-            .made_of([of(Kind::SigmoidNorm, |p| {
-                let [c, r] = [p.chosen.average(), p.rejected.average()];
-                let doubled = (c + c) - (r + r);
-                p.smoothed((doubled - p.average_difference()) * p.options.beta)
+            .made_of([of_sides(|side, _| Side { reference: -side.reference, ..side })]),
+        Fault::new("references-exchanged", "each side has the reference of the other")
+            .seen("a concatenated batch split in the wrong order for the reference alone")
+            .under("{kind: nca}")
+            .made_of([of_pairs(|Pair { chosen, rejected, options }| Pair {
+                chosen: Side { reference: rejected.reference, ..chosen },
+                rejected: Side { reference: chosen.reference, ..rejected },
+                options,
             })]),
         Fault::new("reference-used", "the reference counts where there is none")
             .seen("the normalised DPO loss where SimPO is declared")
-            .made_of([of(Kind::Simpo, |p| {
-                p.smoothed(p.average_difference() * p.options.beta - p.options.gamma)
-            })]),
+            .made_of([
+                of(Kind::Simpo, |p| {
+                    p.smoothed(p.average_difference() * p.options.beta - p.options.gamma)
+                }),
+                of(Kind::Orpo, |p| p.orpo(p.average_difference())),
+            ]),
     ]
 }
 
@@ -35,25 +42,38 @@ pub(super) fn scales() -> Vec<Fault> {
     vec![
         Fault::new("sign-flipped", "the loss has the wrong sign: it prefers the rejected side")
             .seen("LLaMA-Factory 52d402e2a (ORPO): + log σ for - log σ")
-            .made_of([each(|p| -p.loss())]),
+            .made_of([of_losses(|loss, _| -loss)]),
         Fault::new("sides-exchanged", "the chosen side is taken for the rejected one")
             .seen("NeMo-RL's rows are interleaved, TRL's are all chosen and then all rejected")
-            .made_of([each(|p| {
-                let Pair { chosen, rejected, options } = *p;
-                Pair { chosen: rejected, rejected: chosen, options }.loss()
+            .made_of([of_pairs(|Pair { chosen, rejected, options }| Pair {
+                chosen: rejected,
+                rejected: chosen,
+                options,
             })]),
         Fault::new("beta-not-applied", "β is 1 in the loss")
             .seen("a `beta` that never reaches the loss; compare unsloth #3604, there in GRPO")
             .made_of([with_beta(|_| 1.0)]),
+        Fault::new("beta-of-the-default", "β is 0.1 in the loss, whatever is declared")
+            .seen("mutation: DPO's default written into the loss")
+            .under("{beta: 2.0}")
+            .made_of([with_beta(|_| 0.1)]),
         Fault::new("beta-applied-twice", "differences that hold β already are scaled again")
             .seen("rewards given to a loss that multiplies by β")
             .made_of([with_beta(|beta| beta * beta)]),
         Fault::new("beta-divides", "differences are divided by β")
             .seen("β and its inverse, the temperature of a reward, taken for each other")
             .made_of([with_beta(|beta| 1.0 / beta)]),
+        Fault::new("beta-on-the-policy-alone", "β scales the policy, not the reference")
+            .seen("`beta * policy - reference`, without its bracket")
+            .under("{kind: bco-pair}")
+            .made_of([of_sides(|side, options| match options.kind {
+                // Theirs is a target and no factor.
+                Kind::IpoNorm | Kind::SppoHard => side,
+                _ => Side { reference: side.reference / options.beta, ..side },
+            })]),
         Fault::new("loss-scaled-by-beta", "β weighs the loss too")
             .seen("β outside the logarithm as well as inside, as ORPO has it")
-            .made_of([each(|p| p.loss() * p.options.beta)]),
+            .made_of([of_losses(|loss, options| loss * options.beta)]),
         Fault::new(
             "log-probs-in-half-precision",
             "the log-probabilities are rounded to bf16 before they are subtracted",

@@ -2,7 +2,7 @@
 
 use super::super::reference::{Pair, logistic, made_of};
 use super::super::{Kind, Options, PairObjectiveCase, reference};
-use super::{Fault, Variant, naive_sigmoid};
+use super::{Fault, Variant, naive_sigmoid, of};
 use crate::numeric::tape::Var;
 
 /// γ and ε.
@@ -20,6 +20,14 @@ pub(super) fn simpo() -> Vec<Fault> {
         Fault::new("gamma-divided-by-beta", "γ/β is taken off after β was multiplied")
             .seen("TRL's gamma_logratios, which is γ/β, in the place of γ")
             .as_if(&[|options| Options { gamma: options.gamma / options.beta, ..options }]),
+        Fault::new("gamma-on-both-sides", "γ keeps its sign where smoothing exchanges the sides")
+            .seen("mutation: ℓ(-d - γ) for ℓ(-(d - γ))")
+            .under("{label_smoothing: 0.1}")
+            .made_of([of(Kind::Simpo, |p| {
+                let (z, share) = (p.of_averages(), p.options.label_smoothing);
+                let exchanged = -z - 2.0 * p.options.gamma;
+                logistic(z) * (1.0 - share) + logistic(exchanged) * share
+            })]),
         Fault::new("label-smoothing-ignored", "label smoothing has no effect")
             .seen("an option that the trainer reads and does not hand to the loss")
             .under("{label_smoothing: 0.1}")
@@ -30,9 +38,9 @@ pub(super) fn simpo() -> Vec<Fault> {
         Fault::new("smoothing-share-swapped", "ε weighs the chosen side, 1 - ε the rejected one")
             .seen("the two terms of cDPO exchanged")
             .under("{label_smoothing: 0.1}")
-            .as_if(&[|options| Options {
-                label_smoothing: 1.0 - options.label_smoothing,
-                ..options
+            .as_if(&[|options| match options.label_smoothing {
+                0.0 => options,
+                share => Options { label_smoothing: 1.0 - share, ..options },
             }]),
         Fault::new("smoothing-subtracted", "the term of the other side is taken off")
             .seen("robust DPO's sign where cDPO's is declared")

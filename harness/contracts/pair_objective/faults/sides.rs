@@ -16,9 +16,12 @@ pub(super) fn squares() -> Vec<Fault> {
         Fault::new("ipo-of-the-scaled-difference", "β scales the difference before the target")
             .seen("the logits of the sigmoid loss, which hold β, given to ipo")
             .under("{kind: ipo-norm}")
-            .made_of([of(Kind::IpoNorm, |p| {
-                p.squared(p.average_difference() * p.options.beta, p.options.target())
-            })]),
+            .made_of([
+                of(Kind::IpoNorm, |p| {
+                    p.squared(p.average_difference() * p.options.beta, p.options.target())
+                }),
+                of(Kind::IpoNorm, |p| p.squared(p.average_difference() * p.options.beta, 0.5)),
+            ]),
         Fault::new("ipo-not-squared", "the distance from the target, not its square")
             .seen("an absolute error where a squared one is declared")
             .under("{kind: ipo-norm}")
@@ -96,13 +99,17 @@ pub(super) fn sides() -> Vec<Fault> {
                 let [c, r] = p.scaled();
                 logistic(c) + logistic(r)
             })]),
-        Fault::new("nca-weights", "the two terms that pull down have the weight 1, not ½")
+        Fault::new("nca-weights", "a term that pulls down has the weight 1, not ½")
             .seen("TRL's `- 0.5 *` left out")
             .under("{kind: nca}")
-            .made_of([of(Kind::Nca, |p| {
-                let [c, r] = p.scaled();
-                logistic(c) + logistic(-c) + logistic(-r)
-            })]),
+            .made_of([
+                of(Kind::Nca, |p| {
+                    let [c, r] = p.scaled();
+                    logistic(c) + logistic(-c) + logistic(-r)
+                }),
+                of(Kind::Nca, |p| p.loss() + logistic(-p.scaled()[0]) * 0.5),
+                of(Kind::Nca, |p| p.loss() + logistic(-p.scaled()[1]) * 0.5),
+            ]),
         Fault::new("nca-without-the-chosen-pull", "the term ½·ℓ(-βc) is left out")
             .seen("nca taken for bco with a weight")
             .under("{kind: nca}")
@@ -142,6 +149,18 @@ pub(super) fn sides() -> Vec<Fault> {
                 let [c, r] = p.scaled();
                 sigmoid(r) - sigmoid(c)
             })]),
+        Fault::new("apo-zero-rejected-side-left-out", "the term of the chosen side alone")
+            .seen("one of the two terms forgotten")
+            .under("{kind: apo-zero}")
+            .made_of([of(Kind::ApoZero, |p| sigmoid(-p.scaled()[0]))]),
+        Fault::new("apo-of-the-difference", "σ of the difference alone: no side counts by itself")
+            .seen("mutation: DPO's logits where APO has the sides apart")
+            .under("{kind: apo-zero}")
+            .made_of([
+                of(Kind::ApoZero, |p| sigmoid(-p.difference())),
+                of(Kind::ApoZero, |p| sigmoid(-p.difference()) * 2.0),
+                of(Kind::ApoDown, |p| sigmoid(-p.difference())),
+            ]),
         Fault::new("apo-down-margin-sign", "the rejected side is raised over the chosen one")
             .seen("σ(β(c - r)) for 1 - σ(β(c - r))")
             .under("{kind: apo-down}")

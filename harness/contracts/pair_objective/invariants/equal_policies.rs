@@ -21,7 +21,15 @@ use crate::contracts::pair_objective::{Kind, PairObjective};
 
 pub(super) const RULE: Rule<PairObjective> = Rule::new(
     Pitfall::LogSpaceSign,
-    &["ipo-target", "sppo-target", "nca-weights", "bco-rejected-side-left-out"],
+    &[
+        "ipo-target",
+        "sppo-target",
+        "nca-weights",
+        "bco-rejected-side-left-out",
+        "exo-chosen-share",
+        "exo-cross-entropy",
+        "apo-zero-rejected-side-left-out",
+    ],
     check,
 )
 .under(|options| options.kind.has_reference());

@@ -23,6 +23,7 @@ pub(super) const RULE: Rule<PairObjective> = Rule::new(
         "aot-sorts-one-side",
         "bco-rejected-side-left-out",
         "apo-zero-sign",
+        "apo-zero-rejected-side-left-out",
         "sppo-target",
         "ipo-target",
         "reference-not-subtracted",

@@ -19,7 +19,13 @@ use crate::contracts::pair_objective::PairObjective;
 
 pub(super) const RULE: Rule<PairObjective> = Rule::new(
     Pitfall::ProbabilityRatio,
-    &["reference-not-subtracted", "reference-not-averaged", "reference-averaged-alone"],
+    &[
+        "reference-not-subtracted",
+        "reference-not-averaged",
+        "reference-averaged-alone",
+        "references-exchanged",
+        "beta-on-the-policy-alone",
+    ],
     check,
 )
 .under(|options| options.kind.has_reference());

@@ -19,12 +19,9 @@ use super::{is_of_the_difference, losses, moved};
 use crate::contract::prelude::*;
 use crate::contracts::pair_objective::PairObjective;
 
-pub(super) const RULE: Rule<PairObjective> = Rule::new(
-    Pitfall::ProbabilityRatio,
-    &["lengths-swapped", "one-length-for-both", "aot-unpaired-sorts-the-chosen-side-only"],
-    check,
-)
-.under(|options| is_of_the_difference(options.kind));
+pub(super) const RULE: Rule<PairObjective> =
+    Rule::new(Pitfall::ProbabilityRatio, &["lengths-swapped", "one-length-for-both"], check)
+        .under(|options| is_of_the_difference(options.kind));
 
 fn check(probe: &mut Probe<'_, PairObjective>) -> Outcome {
     let (options, dtype) = (probe.options, probe.place.dtype);

@@ -20,7 +20,7 @@ use crate::contracts::pair_objective::{Kind, PairObjective, PairObjectiveCase};
 
 pub(super) const RULE: Rule<PairObjective> = Rule::new(
     Pitfall::Aggregation,
-    &["bco-one-margin", "sppo-of-the-difference", "apo-down-for-zero"],
+    &["bco-one-margin", "sppo-of-the-difference", "apo-down-for-zero", "apo-of-the-difference"],
     check,
 )
 .under(|options| {

@@ -23,6 +23,7 @@ pub(super) const RULE: Rule<TurnMask> = Rule::new(
         "ends-untrained",
         "ends-trained",
         "every-end-trained",
+        "last-end-untrained",
         "end-of-the-turn-before",
         "mask-one-late",
     ],

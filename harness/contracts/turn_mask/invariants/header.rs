@@ -19,7 +19,7 @@ use crate::contracts::turn_mask::TurnMask;
 
 pub(super) const RULE: Rule<TurnMask> = Rule::new(
     Pitfall::Configuration,
-    &["headers-trained", "headers-untrained", "role-id-trained", "mask-one-early"],
+    &["headers-trained", "headers-untrained", "role-id-trained", "start-trained", "mask-one-early"],
     check,
 );
 

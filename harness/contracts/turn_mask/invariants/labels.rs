@@ -20,7 +20,13 @@ use crate::contracts::turn_mask::TurnMask;
 
 pub(super) const RULE: Rule<TurnMask> = Rule::new(
     Pitfall::MaskingAlignment,
-    &["labels-of-all-tokens", "zero-for-no-label", "ignore-hard-coded", "labels-one-early"],
+    &[
+        "labels-of-all-tokens",
+        "zero-for-no-label",
+        "ignore-hard-coded",
+        "id-zero-untrained",
+        "labels-one-early",
+    ],
     check,
 );
 

@@ -23,6 +23,12 @@ pub(super) const RULE: Rule<TurnMask> = Rule::new(
     &[
         "first-and-last-only",
         "empty-turns-dropped",
+        "bos-left-out",
+        "system-left-out",
+        "neighbours-merged",
+        "last-end-left-out",
+        "end-cut-short",
+        "bos-beyond-the-limit",
         "bos-before-each-turn",
         "neighbours-joined",
         "last-tokens-kept",
