@@ -62,6 +62,15 @@ pub(crate) struct Along {
     pub(crate) axis: usize,
 }
 
+impl Along {
+    fn told(&self) -> String {
+        match self.letter {
+            '?' => format!("axis {}", self.axis),
+            letter => letter.to_string(),
+        }
+    }
+}
+
 /// An end of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -121,18 +130,18 @@ impl Change {
             Change::Through(function) => function.told().to_owned(),
             Change::Mean => "its mean everywhere".to_owned(),
             Change::Repeated(along, end) => {
-                format!("that of the {} place along {} everywhere", end.told(), along.letter)
+                format!("that of the {} place along {} everywhere", end.told(), along.told())
             }
-            Change::Rolled(along, by) => format!("rolled by {by} along {}", along.letter),
-            Change::Shifted(along, by) => format!("shifted by {by} along {}", along.letter),
+            Change::Rolled(along, by) => format!("rolled by {by} along {}", along.told()),
+            Change::Shifted(along, by) => format!("shifted by {by} along {}", along.told()),
             Change::Cleared(along, end) => {
-                format!("0 at the {} place along {}", end.told(), along.letter)
+                format!("0 at the {} place along {}", end.told(), along.told())
             }
-            Change::Reversed(along) => format!("reversed along {}", along.letter),
+            Change::Reversed(along) => format!("reversed along {}", along.told()),
             Change::Accumulated(along, end) => {
-                format!("summed up along {} from the {} place on", along.letter, end.told())
+                format!("summed up along {} from the {} place on", along.told(), end.told())
             }
-            Change::Softmax(along) => format!("its softmax over {}", along.letter),
+            Change::Softmax(along) => format!("its softmax over {}", along.told()),
             Change::Stored(dtype) => format!("rounded to {}", dtype.name()),
             Change::Instead(other) => format!("`{other}`"),
             Change::All(true) => "true everywhere".to_owned(),

@@ -259,12 +259,15 @@ fn masks() -> Vec<Fault> {
             }]),
         Fault::new("first-token-left-out", "the first token of each row does not count")
             .seen("plausible: mask[:, 1:], where the logits are shifted already")
-            .on(&[|case, _| {
-                for mut row in case.mask.rows_mut() {
-                    let first = row.iter().position(|kept| *kept);
-                    first.into_iter().for_each(|first| row[first] = false);
-                }
-            }]),
+            .on(&[
+                |case, _| {
+                    for mut row in case.mask.rows_mut() {
+                        let first = row.iter().position(|kept| *kept);
+                        first.into_iter().for_each(|first| row[first] = false);
+                    }
+                },
+                |case, _| case.mask.column_mut(0).fill(false),
+            ]),
         Fault::new(
             "masked-after-the-arithmetic",
             "what stands under the mask is computed with, and masked afterwards",

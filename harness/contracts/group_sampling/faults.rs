@@ -139,6 +139,14 @@ fn copies() -> Vec<Fault> {
                     fitted(rows, case, options).into()
                 },
             ]),
+        Fault::new("one-copy-more", "G + 1 copies of a prompt")
+            .seen("plausible: the prompt itself is appended to its copies")
+            .gives(&[
+                |case, options, _| grown(case, options, |o| o.group_size += 1).into(),
+                |case, options, _| {
+                    fitted(grown(case, options, |o| o.group_size += 1), case, options).into()
+                },
+            ]),
         Fault::new("group-size-built-in", "eight copies, whatever is declared")
             .seen("an option without effect; TRL's default num_generations")
             .as_if(&[|options| Options { group_size: 8, ..options }]),
@@ -187,6 +195,25 @@ fn passes() -> Vec<Fault> {
                     fitted(grown(case, options, |o| o.repeats += 1), case, options).into()
                 },
             ]),
+        Fault::new("one-pass-short", "a batch comes once less than is declared")
+            .seen("plausible: range(1, repeats) after a first pass that is missing")
+            .under("{prompts_per_batch: 2, repeats: 3}")
+            .gives(&[
+                |case, options, _| {
+                    grown(case, options, |o| o.repeats = (o.repeats - 1).max(1)).into()
+                },
+                |case, options, _| {
+                    let rows = grown(case, options, |o| o.repeats = (o.repeats - 1).max(1));
+                    fitted(rows, case, options).into()
+                },
+            ]),
+        Fault::new("tiled-over-all-batches", "all prompts come, then all of them again, as copies")
+            .seen("plausible: `repeat` of the prompts that are left, before they are cut")
+            .under("{prompts_per_batch: 2, repeats: 2}")
+            .gives(&[|case, options, _| {
+                let kept = sampled(&ordered(case, options), options, <[i64]>::to_vec);
+                kept.repeat(options.group_size as usize * options.passes()).into()
+            }]),
         Fault::new("repeats-ignored", "every batch comes once")
             .seen("an option without effect")
             .under("{repeats: 2, prompts_per_batch: 2}")
@@ -290,6 +317,12 @@ fn last_batches() -> Vec<Fault> {
             |case, options, _| without_the_last(case, options).into(),
             |case, options, _| fitted(without_the_last(case, options), case, options).into(),
         ]),
+        Fault::new("first-prompt-left-out", "the first prompt of the data never comes")
+            .seen("plausible: range(1, len(dataset)), or a header that is none")
+            .gives(&[
+                |case, options, _| without_the_first(case, options).into(),
+                |case, options, _| fitted(without_the_first(case, options), case, options).into(),
+            ]),
     ]
 }
 
@@ -304,6 +337,12 @@ fn ids() -> Vec<Fault> {
             .on(&[|case, _| {
                 case.prompts.mapv_inplace(|id| Dtype::Bf16.round(id as f64) as i64);
             }]),
+        Fault::new("ids-cut-to-16-bits", "ids wrap around, as in int16 or int8")
+            .seen("plausible: a narrow dtype for what was thought a small number")
+            .on(&[
+                |case, _| case.prompts.mapv_inplace(|id| i64::from(id as i16)),
+                |case, _| case.prompts.mapv_inplace(|id| i64::from(id as i8)),
+            ]),
         Fault::new("an-id-for-each-copy", "every row has an id of its own: groups have one member")
             .seen("plausible: verl's uid given to rows that were repeated before")
             .gives(&[|case, options, _| {
@@ -359,5 +398,13 @@ fn without_the_last(case: &GroupSamplingCase, options: &Options) -> Vec<i64> {
     let last = case.prompts.len() - 1;
     let mut fewer = case.clone();
     fewer.prompts = case.prompts.iter().copied().take(last.max(1)).collect();
+    rows(&fewer, options)
+}
+
+/// The rows of all prompts but the first; one prompt is all there is.
+fn without_the_first(case: &GroupSamplingCase, options: &Options) -> Vec<i64> {
+    let mut fewer = case.clone();
+    let left_out = usize::from(case.prompts.len() > 1);
+    fewer.prompts = case.prompts.iter().copied().skip(left_out).collect();
     rows(&fewer, options)
 }

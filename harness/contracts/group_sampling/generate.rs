@@ -139,6 +139,9 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<GroupSamplingCase>
 /// The smallest id that bf16 does not hold.
 const AWKWARD_ID: i64 = 257;
 
+/// The least id that int16 does not hold.
+const WIDE_ID: i64 = 1 << 15;
+
 /// Up to five prompts, in their order, the other way round, and turned by one.
 pub(super) fn small(dtype: Dtype) -> Vec<GroupSamplingCase> {
     let mut cases = vec![of_ids(vec![AWKWARD_ID], 0, dtype)];
@@ -164,9 +167,9 @@ pub(super) fn simpler(case: &GroupSamplingCase) -> Vec<GroupSamplingCase> {
         candidates.push(GroupSamplingCase { prompts, ..case.clone() });
     }
     for (place, id) in case.prompts.iter().enumerate() {
-        if *id > AWKWARD_ID {
+        for awkward in [AWKWARD_ID, WIDE_ID].into_iter().filter(|awkward| id > awkward) {
             let mut simpler = case.clone();
-            simpler.prompts[place] = AWKWARD_ID;
+            simpler.prompts[place] = awkward;
             candidates.push(simpler);
         }
     }

@@ -25,10 +25,12 @@ pub(super) const RULE: Rule<GroupSampling> = Rule::new(
     &[
         "multiplied-again",
         "one-copy-short",
+        "one-copy-more",
         "one-pass-more",
         "first-batch-again",
         "drawn-with-replacement",
         "last-prompt-left-out",
+        "first-prompt-left-out",
     ],
     check,
 );

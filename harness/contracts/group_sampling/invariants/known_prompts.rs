@@ -19,7 +19,7 @@ use crate::contracts::group_sampling::GroupSampling;
 
 pub(super) const RULE: Rule<GroupSampling> = Rule::new(
     Pitfall::MaskingAlignment,
-    &["indices-for-ids", "ids-in-half-precision", "an-id-for-each-copy"],
+    &["indices-for-ids", "ids-in-half-precision", "ids-cut-to-16-bits", "an-id-for-each-copy"],
     check,
 );
 

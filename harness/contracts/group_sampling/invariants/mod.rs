@@ -11,7 +11,9 @@ pub(super) fn all() -> Vec<Invariant<GroupSampling>> {
         &[
             "multiplied-again",
             "one-copy-short",
+            "one-copy-more",
             "one-pass-more",
+            "one-pass-short",
             "repeats-ignored",
             "group-size-built-in",
             "last-batch-kept",
@@ -20,6 +22,7 @@ pub(super) fn all() -> Vec<Invariant<GroupSampling>> {
             "full-last-batch-dropped",
             "less-than-a-batch-kept",
             "last-prompt-left-out",
+            "first-prompt-left-out",
             "group-and-batch-size-exchanged",
         ],
     )]);
@@ -31,6 +34,7 @@ pub(super) fn all() -> Vec<Invariant<GroupSampling>> {
         "shuffled-undeclared",
         "layout-mistaken",
         "batch-size-ignored",
+        "tiled-over-all-batches",
     ]));
     all.extend(own());
     all
