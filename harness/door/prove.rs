@@ -51,33 +51,48 @@ pub fn wrong_claims(contract: &dyn AnyContract) -> Vec<String> {
 /// If its options cannot be read.
 pub fn wrong_with(contract: &'static dyn AnyContract, fault: &'static AnyFault) -> Vec<String> {
     let (mut broken, mut named) = (BTreeSet::new(), BTreeSet::new());
-    for place in [Place::CPU_F32, Place::CPU_F64] {
-        // A fault that misbehaves around right numbers has no variants.
-        for variant in 0..fault.variants().len().max(1) {
-            let planted = Builtin::fault(contract, fault, variant);
-            let report = checked(contract, fault.id, planted, place);
-            let failed = report.invariants.into_iter();
-            let failed = failed.filter(|one| one.status == InvariantStatus::Fail);
-            broken.extend(failed.map(|invariant| invariant.id));
-            for diagnosis in report.findings.into_iter().flat_map(|finding| finding.diagnosis) {
-                named.insert(diagnosis.fault);
-                named.extend(diagnosis.alike);
-            }
-        }
-    }
     let mut wrong = Vec::new();
-    if broken.is_empty() {
-        wrong.push(format!("{} is caught by nothing", fault.id));
-    }
-    if !fault.variants().is_empty() && !named.contains(fault.id) {
-        wrong.push(format!("{} is taken for {named:?}", fault.id));
-    }
-    for invariant in contract.invariants() {
-        if invariant.catches.contains(&fault.id) && !broken.contains(invariant.id) {
-            wrong.push(format!("{} does not catch {}", invariant.id, fault.id));
+    // A fault that misbehaves around right numbers has no variants.
+    let variants = 0..fault.variants().len().max(1);
+    let runs = [Place::CPU_F32, Place::CPU_F64].into_iter();
+    for (place, variant) in runs.flat_map(|place| variants.clone().map(move |at| (place, at))) {
+        let planted = Builtin::fault(contract, fault, variant);
+        let report = checked(contract, fault.id, planted, place);
+        let failed = report.invariants.into_iter();
+        let failed = failed.filter(|one| one.status == InvariantStatus::Fail);
+        broken.extend(failed.map(|invariant| invariant.id));
+        for diagnosis in report.findings.into_iter().flat_map(|finding| finding.diagnosis) {
+            named.insert(diagnosis.fault);
+            named.extend(diagnosis.alike);
+        }
+        wrong = lacking(contract, fault, &broken, &named);
+        if wrong.is_empty() {
+            break;
         }
     }
     wrong
+}
+
+/// What is still to be broken, or to be said.
+fn lacking(
+    contract: &'static dyn AnyContract,
+    fault: &'static AnyFault,
+    broken: &BTreeSet<String>,
+    named: &BTreeSet<String>,
+) -> Vec<String> {
+    let mut lacking = Vec::new();
+    if broken.is_empty() {
+        lacking.push(format!("{} is caught by nothing", fault.id));
+    }
+    if !fault.variants().is_empty() && !named.contains(fault.id) {
+        lacking.push(format!("{} is taken for {named:?}", fault.id));
+    }
+    for invariant in contract.invariants() {
+        if invariant.catches.contains(&fault.id) && !broken.contains(invariant.id) {
+            lacking.push(format!("{} does not catch {}", invariant.id, fault.id));
+        }
+    }
+    lacking
 }
 
 fn checked(

@@ -1215,7 +1215,7 @@ class TokenRewards(Contract):
         self,
         *,
         beta: float = 0.05,
-        kl_estimator: Literal["k1", "k2", "k3", "abs"] = "k1",
+        kl_estimator: Literal["k3", "k1", "k2", "abs"] = "k1",
         log_ratio_clamp: float | None = None,
         kl_clamp: Sequence[float] | None = None,
         place: Literal["last", "after-last"] = "last",
