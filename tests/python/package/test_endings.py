@@ -47,7 +47,14 @@ def test_no_engine_outlives_the_session(tmp_path, ended_by):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "shakedown.pytest_plugin", "-q"]
     with open(tmp_path / "output", "w") as output:
-        session = subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output)
+        # What was begun in the background of a shell is deaf to Ctrl-C, and its children are.
+        session = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stdout=output,
+            stderr=output,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         wait_until("the component is called", (tmp_path / "began").exists)
         started = engines(session.pid)
         assert started
