@@ -123,9 +123,8 @@ pub mod author {
     pub use crate::contract::options::{
         OptionDoc, Options, RowInfluence, SharedOptions, above, options,
     };
-    pub use crate::contract::probe::{
-        Answer, AnyProbe, Outcome, Probe, Stop, broken, close, near, only, unchanged,
-    };
+    pub use crate::contract::outcome::{Outcome, Stop, broken, close, near, only, unchanged};
+    pub use crate::contract::probe::{Answer, AnyProbe, Probe};
     pub use crate::contract::rows::{self, Masked, Rows, along_axes};
     pub use crate::contract::schema::OptionValue;
     #[doc(hidden)]

@@ -12,6 +12,7 @@ pub mod erased;
 pub mod fault;
 pub mod invariant;
 pub mod options;
+pub mod outcome;
 pub(crate) mod prelude;
 pub mod probe;
 pub mod rows;

@@ -3,9 +3,8 @@
 pub(crate) use crate::contract::Contract;
 pub(crate) use crate::contract::component::Gradients;
 pub(crate) use crate::contract::invariant::{Invariant, Rule, invariants};
-pub(crate) use crate::contract::probe::{
-    Outcome, Probe, Stop, broken, close, near, only, unchanged,
-};
+pub(crate) use crate::contract::outcome::{Outcome, Stop, broken, close, near, only, unchanged};
+pub(crate) use crate::contract::probe::Probe;
 pub(crate) use crate::contract::rows::{self, Rows};
 pub(crate) use crate::contract::stage::Pitfall;
 pub(crate) use crate::numeric::aggregate::Aggregate;

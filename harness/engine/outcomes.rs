@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::contract::fault::AnyFault;
-use crate::contract::probe::Stop;
+use crate::contract::outcome::Stop;
 use crate::engine::subject::Subject;
 use crate::host::builtin::Builtin;
 use crate::report::{Diagnosis, Strength};

@@ -4,7 +4,7 @@ use crate::contract::cause::Found;
 use crate::contract::erased::AnyContract;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
-use crate::contract::probe::Stop;
+use crate::contract::outcome::Stop;
 use crate::engine::cut_down::{self, Minimal};
 use crate::engine::subject::{Broken, Subject};
 use crate::generate::measure::Measure;

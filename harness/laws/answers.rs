@@ -3,7 +3,8 @@
 use crate::contract::component::Gradients;
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, Stop};
+use crate::contract::outcome::{Outcome, Stop};
+use crate::contract::probe::AnyProbe;
 use crate::contract::stage::Pitfall;
 
 /// A law about one kind of failure.

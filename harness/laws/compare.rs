@@ -3,7 +3,8 @@
 use ndarray::{Array2, ArrayViewD, CowArray, IxDyn, Slice};
 
 use crate::contract::component::Returned;
-use crate::contract::probe::{AnyProbe, Difference, Outcome, Probe, Stop, difference};
+use crate::contract::outcome::{Difference, Outcome, Stop, difference};
+use crate::contract::probe::{AnyProbe, Probe};
 use crate::contract::rows::Masked;
 use crate::generate::axes::Axes;
 use crate::value::record::{AnyRecord, floats, index, texts};

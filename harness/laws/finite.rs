@@ -21,7 +21,8 @@ use ndarray::IxDyn;
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, Stop};
+use crate::contract::outcome::{Outcome, Stop};
+use crate::contract::probe::AnyProbe;
 use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::Expected;
 use crate::value::record::{floats, index};

@@ -18,7 +18,8 @@
 use crate::contract::Contract;
 use crate::contract::cause::{Cause, Found};
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, Stop, broken, first_output};
+use crate::contract::outcome::{Outcome, Stop, broken};
+use crate::contract::probe::{AnyProbe, first_output};
 use crate::contract::stage::Pitfall;
 use crate::laws::oracle;
 use crate::numeric::tolerance::{Expected, Number, Tolerance, apart};

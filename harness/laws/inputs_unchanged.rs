@@ -17,7 +17,8 @@
 use crate::contract::cause::{Cause, Found};
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, Stop};
+use crate::contract::outcome::{Outcome, Stop};
+use crate::contract::probe::AnyProbe;
 use crate::contract::stage::Pitfall;
 
 /// The law, for any contract.

@@ -15,7 +15,8 @@
 //! rewards of pads in the return.
 
 use crate::contract::invariant::{Invariant, Rule};
-use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::outcome::{Outcome, Stop};
+use crate::contract::probe::Probe;
 use crate::contract::rows::Masked;
 use crate::contract::stage::Pitfall;
 use crate::laws::compare::unmasked_difference;

@@ -69,7 +69,7 @@ mod tests {
     use ndarray::{arr1, arr2};
 
     use super::*;
-    use crate::contract::probe::difference;
+    use crate::contract::outcome::difference;
     use crate::contract::rows::Masked as _;
     use crate::contracts::returns::{Options, Returns, ReturnsCase};
     use crate::generate::pick::Pick;

@@ -19,7 +19,8 @@ use ndarray::{ArrayD, ArrayRef, IxDyn};
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, Stop, broken};
+use crate::contract::outcome::{Outcome, Stop, broken};
+use crate::contract::probe::AnyProbe;
 use crate::contract::stage::Pitfall;
 use crate::numeric::tolerance::{Expected, ExpectedTexts, Number, Tolerance};
 use crate::value::record::{self, floats, texts};

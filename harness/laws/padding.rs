@@ -15,7 +15,8 @@
 //! mean and deviation of the padded matrix.
 
 use crate::contract::invariant::{Invariant, Rule};
-use crate::contract::probe::{Outcome, Probe};
+use crate::contract::outcome::Outcome;
+use crate::contract::probe::Probe;
 use crate::contract::rows::Masked;
 use crate::contract::stage::Pitfall;
 use crate::laws::compare::unmasked_difference;

@@ -14,7 +14,8 @@
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
-use crate::contract::probe::{AnyProbe, Outcome, broken};
+use crate::contract::outcome::{Outcome, broken};
+use crate::contract::probe::AnyProbe;
 use crate::contract::stage::Pitfall;
 
 /// The law, for any contract; `under` says under which options there is something to refuse.

@@ -15,7 +15,8 @@
 //! rows.
 
 use crate::contract::invariant::{Invariant, Rule};
-use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::outcome::{Outcome, Stop};
+use crate::contract::probe::Probe;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Pitfall;
 use crate::laws::compare::{Told, rows_difference};

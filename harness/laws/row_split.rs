@@ -17,7 +17,8 @@
 
 use crate::contract::invariant::{Invariant, Rule};
 use crate::contract::options::{AnyOptions as _, RowInfluence};
-use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::outcome::{Outcome, Stop};
+use crate::contract::probe::Probe;
 use crate::contract::rows::Rows;
 use crate::contract::stage::Pitfall;
 use crate::laws::compare::{Told, rows_difference};

@@ -8,7 +8,8 @@
 //! one case and no false alarm. A component without chance gives the same in every run, and is
 //! rejected or not by that.
 
-use crate::contract::probe::{Probe, Stop};
+use crate::contract::outcome::Stop;
+use crate::contract::probe::Probe;
 use crate::contracts::policy_update::{PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput};
 
 /// The probability of a false alarm at one look.

@@ -4,8 +4,9 @@ use ndarray::Array1;
 
 use super::template::{Template, is_tag};
 use super::{Options, RewardFunction, RewardFunctionCase};
-use crate::contract::probe::broken;
-use crate::contract::probe::{Outcome, Probe, Stop};
+use crate::contract::outcome::broken;
+use crate::contract::outcome::{Outcome, Stop};
+use crate::contract::probe::Probe;
 use crate::generate::completions::{AnswerFamily, Shape};
 use crate::generate::pick::Pick;
 use crate::numeric::tolerance::{Number, apart};

@@ -9,7 +9,7 @@ use super::{Done, Stopped, output};
 use crate::contract::component::Component as _;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::AnyOptions;
-use crate::contract::probe::Stop;
+use crate::contract::outcome::Stop;
 use crate::engine::shrink::shrink as smallest;
 use crate::engine::subject::{Broken, Subject};
 use crate::files::case_file::CaseFile;

@@ -17,7 +17,7 @@ use arbitrary::Unstructured;
 use crate::contract::cause::Found;
 use crate::contract::coverage;
 use crate::contract::invariant::AnyInvariant;
-use crate::contract::probe::Stop;
+use crate::contract::outcome::Stop;
 use crate::contract::{Contract, erased};
 use crate::engine::shrink::{Shrunk, shrink};
 use crate::engine::stream;
