@@ -423,11 +423,9 @@ impl AnyProbe<'_> {
         let known = largest.iter().fold(known, |most, (_, wanted)| most.max(*wanted));
         for (case, output) in &self.others.1 {
             // The oracle is asked only where it may have something to say.
-            let fields = floats(&**output);
-            let field = fields.iter().filter(|(field, _)| *field == name);
-            let given = field
-                .flat_map(|(_, field)| field.iter())
-                .fold(0.0, |most: f64, x| if x.is_finite() { most.max(x.abs()) } else { most });
+            let given = record::float(&**output, name);
+            let numbers = given.iter().flatten().filter(|x| x.is_finite());
+            let given = numbers.fold(0.0, |most: f64, x| most.max(x.abs()));
             if given <= 2.0 * known || name.starts_with("grad_") {
                 continue;
             }
@@ -442,8 +440,7 @@ impl AnyProbe<'_> {
 /// The largest number in a field of an output, and the largest that the oracle expects of those
 /// that it does not leave open.
 fn largest_two(output: &dyn AnyRecord, expected: &Expected) -> Option<(f64, f64)> {
-    let fields = floats(output);
-    let (_, field) = fields.iter().find(|(name, _)| *name == expected.field)?;
+    let field = record::float(output, expected.field)?;
     if field.shape() != expected.numbers.shape() {
         return None;
     }

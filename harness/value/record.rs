@@ -716,8 +716,7 @@ pub fn same_bits(a: &dyn AnyRecord, b: &dyn AnyRecord) -> bool {
 /// Whether every float of a record is one of the dtype.
 pub fn is_exact(record: &dyn AnyRecord, dtype: Dtype) -> bool {
     let exact = |x: &f64| dtype.round(*x).to_bits() == x.to_bits();
-    let mut floats = floats(record).into_iter();
-    dtype == Dtype::F64 || floats.all(|(_, array)| array.iter().all(exact))
+    dtype == Dtype::F64 || floats(record).iter().all(|(_, array)| array.iter().all(exact))
 }
 
 /// Rounds the floats of a case to a dtype.
@@ -745,6 +744,16 @@ pub(crate) fn floats(record: &dyn AnyRecord) -> Vec<(&'static str, ArrayViewD<'_
         }
     });
     floats
+}
+
+/// A float field of a record, where it is present.
+pub(crate) fn float<'a>(record: &'a dyn AnyRecord, field: &str) -> Option<ArrayViewD<'a, f64>> {
+    let mut found = None;
+    record.each(&mut |name, value| match value {
+        Some(ValueRef::Float(array)) if name == field => found = Some(array),
+        _ => {}
+    });
+    found
 }
 
 /// The text fields of a record that are present, by name.

@@ -18,6 +18,7 @@ use crate::contract::cause::Found;
 use crate::contract::coverage;
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::outcome::Stop;
+use crate::contract::probe::Memo;
 use crate::contract::{Contract, erased};
 use crate::engine::shrink::{Shrunk, shrink};
 use crate::engine::stream;
@@ -71,11 +72,12 @@ pub(crate) fn input(subject: &mut Subject, places: &[Place], u: &mut Unstructure
     let left_out = |subject: &Subject, id: &str| {
         subject.skip.contains_key(id) || subject.known.contains_key(id)
     };
+    let mut memo = Memo::default();
     for invariant in contract.invariants() {
         if left_out(subject, invariant.id) || !invariant.applies(&*subject.options, place) {
             continue;
         }
-        let (outcome, failed) = subject.try_case(invariant, &case, place, &mut 0);
+        let (outcome, failed) = subject.try_with(invariant, &case, place, &mut memo, &mut 0);
         match (outcome, failed) {
             (Err(Stop::Broken(found)), _) => crash(subject, invariant, case, found, place),
             (Err(Stop::Failed), Some((case, failure))) => {
