@@ -222,6 +222,7 @@ fn case_files_read_back_bit_for_bit(contract: Contract) {
             link: None,
             diagnosis: Vec::new(),
             behaves: Some("00".to_owned()),
+            stateful: false,
             reported: true,
             options: Arc::clone(options),
             case: Shared::clone(case),

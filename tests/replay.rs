@@ -129,6 +129,48 @@ fn a_component_is_started_once_for_all_its_cases() {
 }
 
 #[test]
+fn what_fails_only_after_other_calls_says_so_and_is_not_called_fixed() {
+    let folder = Folder::new();
+    folder.write(
+        "caching.py",
+        "seen = {}\n\n\
+         def advantages(rewards, groups):\n    \
+             groups = seen.setdefault(len(rewards), groups)\n    \
+             of = {g: [r for r, h in zip(rewards, groups) if g == h] for g in groups}\n    \
+             return [r - sum(of[g]) / len(of[g]) for r, g in zip(rewards, groups)]\n",
+    );
+    let text = manifest("ours", "python:caching:advantages", "{scale: none}");
+    folder.write("manifest.yaml", text.replace("path: [", "path: [., "));
+    let ran = folder.run(&["check", "manifest.yaml"]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("wrong      only after other calls"), "{}", ran.stdout);
+    assert!(cases(&folder) > 0, "{}", ran.stdout);
+    let kept = cases(&folder);
+    let ran = replay(&folder, &["--prune"]);
+    assert!(ran.stdout.contains("it failed only after other calls"), "{}", ran.stdout);
+    assert_eq!(cases(&folder), kept, "{}", ran.stdout);
+}
+
+#[test]
+fn what_is_random_is_not_said_to_depend_on_other_calls() {
+    let folder = Folder::new();
+    folder.write(
+        "noisy.py",
+        "import random\n\n\
+         def advantages(rewards, groups):\n    \
+             of = {g: [r for r, h in zip(rewards, groups) if g == h] for g in groups}\n    \
+             off = random.choice([0.0, 1.0])\n    \
+             return [r + off - sum(of[g]) / len(of[g]) for r, g in zip(rewards, groups)]\n",
+    );
+    let text = manifest("ours", "python:noisy:advantages", "{scale: none}");
+    folder.write("manifest.yaml", text.replace("path: [", "path: [., "));
+    let ran = folder.run(&["check", "manifest.yaml"]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("✗ deterministic"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("only after other calls"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_byte_order_mark_is_no_part_of_a_file() {
     let folder = Folder::new();
     let bom = |text: String| format!("\u{feff}{text}");

@@ -94,6 +94,12 @@ pub trait Component<D: Definition = Erased>: Send {
     /// what it was given.
     fn shows(&mut self, _: &str) {}
 
+    /// Forgets what earlier calls have left behind, so that the next one is as its first; whether
+    /// it can.
+    fn begin_anew(&mut self) -> bool {
+        false
+    }
+
     /// Whether it asks for the value of an option, and so follows another one.
     fn reads(&self, _: &str) -> bool {
         false

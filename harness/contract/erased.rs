@@ -451,6 +451,10 @@ impl<C: Contract, T: Component<C>> Component for TypedComponent<C, T> {
         self.component.gradients(place)
     }
 
+    fn begin_anew(&mut self) -> bool {
+        self.component.begin_anew()
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.component.reads(option)
     }

@@ -17,6 +17,8 @@ pub(crate) enum Change {
     Plus(f64),
     /// Every number through a function.
     Through(Function),
+    /// Every number, but none below the first or above the second.
+    Limited(f64, f64),
     /// The mean of all numbers in place of each.
     Mean,
     /// The first place of an axis in place of all of them, or the last.
@@ -128,6 +130,11 @@ impl Change {
             Change::Plus(term) if *term < 0.0 => format!("{} less than it is", number(-*term)),
             Change::Plus(term) => format!("{} more than it is", number(*term)),
             Change::Through(function) => function.told().to_owned(),
+            Change::Limited(f64::NEG_INFINITY, most) => format!("{} at the most", number(*most)),
+            Change::Limited(least, f64::INFINITY) => format!("{} at the least", number(*least)),
+            Change::Limited(least, most) => {
+                format!("limited to {} to {}", number(*least), number(*most))
+            }
             Change::Mean => "its mean everywhere".to_owned(),
             Change::Repeated(along, end) => {
                 format!("that of the {} place along {} everywhere", end.told(), along.told())
@@ -186,6 +193,8 @@ impl Change {
             Change::Times(factor) => array * *factor,
             Change::Plus(term) => array + *term,
             Change::Through(function) => array.mapv(|x| function.of(x)),
+            // NaN stays, as in every library.
+            Change::Limited(least, most) => array.mapv(|x| x.clamp(*least, *most)),
             Change::Mean => {
                 let mean = array.sum() / count;
                 array.mapv(|_| mean)

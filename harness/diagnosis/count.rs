@@ -3,11 +3,12 @@
 use crate::contract::erased::AnyContract;
 use crate::value::record::{AnyRecord, ValueRef, is_named};
 
-/// A count of a case, and what is added to it.
+/// A count of a case, what is added to it, and whether the root is taken.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Count {
     pub(crate) what: What,
     pub(crate) plus: i8,
+    pub(crate) root: bool,
 }
 
 /// What is counted.
@@ -74,8 +75,11 @@ impl Count {
             }
         }
         let plus = |what: What| {
-            let steps: &[i8] = if what == What::One { &[0, 1] } else { &[0, -1, 1] };
-            steps.iter().map(move |plus| Count { what: what.clone(), plus: *plus })
+            let ways: &[(i8, bool)] = match what {
+                What::One => &[(0, false), (1, false)],
+                _ => &[(0, false), (-1, false), (1, false), (0, true)],
+            };
+            ways.iter().map(move |&(plus, root)| Count { what: what.clone(), plus, root })
         };
         different.into_iter().flat_map(plus).collect()
     }
@@ -131,7 +135,8 @@ impl Count {
         if self.what == What::One {
             count = 1.0;
         }
-        count + f64::from(self.plus)
+        let count = count + f64::from(self.plus);
+        if self.root { count.sqrt() } else { count }
     }
 
     /// What is counted, in words.
@@ -152,6 +157,7 @@ impl Count {
             What::Value { field } => format!("`{field}`"),
         };
         match self.plus {
+            0 if self.root => format!("the square root of {what}"),
             0 => what,
             plus if plus < 0 => format!("{what} less {}", -plus),
             plus => format!("{what} plus {plus}"),

@@ -17,7 +17,7 @@ use crate::files::case_file::CaseFile;
 use crate::files::corpora::found_folder;
 use crate::numeric::tolerance::{Number, Wanted};
 use crate::report::json::{json, json_float, nested_json};
-use crate::report::{Classes, ComponentReport, Diagnosis, Finding};
+use crate::report::{Classes, ComponentReport, Diagnosis, Finding, Strength};
 use crate::value::place::{Dtype, Place};
 use crate::value::record::{AnyRecord, Shared};
 use crate::value::text::{for_shell, one_line, shortened};
@@ -47,6 +47,7 @@ pub(crate) fn make(
         link: None,
         diagnosis: diagnosis.iter().map(|diagnosis| diagnosis.fault.clone()).collect(),
         behaves: subject.behaves.clone(),
+        stateful: false,
         reported: false,
         options: Arc::clone(&subject.options),
         case,
@@ -85,6 +86,41 @@ pub(crate) fn make(
     (finding, file)
 }
 
+/// What stands after "wrong" in a finding that needs earlier calls.
+const AFTER_OTHER_CALLS: &str = "only after other calls: as the first call of a fresh process the \
+                                 smallest case passes, so something is kept from call to call";
+
+/// How often the smallest case must fail here, and pass in fresh processes: what is random does
+/// both by chance.
+const REPEATS: usize = 3;
+
+/// Notes where a bug shows only after other calls: its smallest case fails here, and passes as the
+/// first of a fresh process. What has an exact name does not depend on them.
+pub(crate) fn note_state(
+    subject: &mut Subject,
+    findings: &mut [&mut Finding],
+    file: &mut CaseFile,
+    place: Place,
+    calls: &mut u64,
+) {
+    let mut names = findings.iter().flat_map(|finding| &finding.diagnosis);
+    let is_exact = names.any(|one| one.strength == Strength::Exactly);
+    let invariant = file.invariant.as_deref().and_then(|id| file.contract.invariant(id));
+    let Some(invariant) = invariant else { return };
+    let case = Shared::clone(&file.case);
+    let mut holds = |subject: &mut Subject| {
+        matches!(subject.try_case(invariant, &case, place, calls), (Ok(()), _))
+    };
+    file.stateful = !is_exact
+        && !subject.patience().is_over()
+        && (0..REPEATS).all(|_| !holds(subject))
+        && (0..REPEATS).all(|_| subject.component.begin_anew() && holds(subject));
+    for finding in findings.iter_mut().filter(|_| file.stateful) {
+        let told = finding.region.take().map(|region| format!("\n{region}"));
+        finding.region = Some(AFTER_OTHER_CALLS.to_owned() + &told.unwrap_or_default());
+    }
+}
+
 /// Numbers the bugs of a report and keeps one case of each: the findings come with the files of
 /// their cases.
 pub(crate) fn keep_bugs(
@@ -100,9 +136,10 @@ pub(crate) fn keep_bugs(
         let of_bug = |finding: &&mut Finding| finding.bug == bug[0];
         let at = report.findings.iter().position(|finding| finding.bug == bug[0]);
         let mut file = files[order[at.expect("it is one of them")]].clone();
-        let all: Vec<&mut Finding> = report.findings.iter_mut().filter(of_bug).collect();
+        let mut all: Vec<&mut Finding> = report.findings.iter_mut().filter(of_bug).collect();
         let also = all.iter().skip(1).map(|finding| finding.invariant.clone());
         file.also.extend(also.filter(|id| Some(id) != file.invariant.as_ref()));
+        note_state(subject, &mut all, &mut file, report.place, &mut report.calls);
         let kept = keep(subject, &file);
         for finding in all {
             (finding.case_file, finding.replay) = kept.clone();

@@ -39,6 +39,8 @@ pub struct CaseFile {
     pub diagnosis: Vec<String>,
     /// What the component gave elsewhere when it was found, as a fingerprint.
     pub behaves: Option<String>,
+    /// Whether it failed only after other calls: something is kept from call to call.
+    pub stateful: bool,
     /// Whether a report of `fuzz` was written that has it.
     pub reported: bool,
     /// The options in force.
@@ -74,6 +76,8 @@ pub struct Head {
     diagnosis: Vec<String>,
     #[serde(default)]
     behaves: Option<String>,
+    #[serde(default)]
+    stateful: bool,
     #[serde(default)]
     reported: bool,
     #[serde(default)]
@@ -176,8 +180,8 @@ impl CaseFile {
             let steps = [Step::Key("options"), Step::Key(name)];
             return Err(document.wrong(&steps, format!("options.{name}: {why}")));
         }
-        let Head { mut invariant, component, recorded, place, why, link, diagnosis, .. } = head;
-        let (also, behaves, reported) = (head.also, head.behaves, head.reported);
+        let Head { mut invariant, also, component, recorded, place, why, link, .. } = head;
+        let Head { diagnosis, behaves, stateful, reported, .. } = head;
         let outdated = invariant.as_deref().and_then(renamed);
         if let Some(id) = &mut invariant {
             *id = contract
@@ -199,6 +203,7 @@ impl CaseFile {
             link,
             diagnosis,
             behaves,
+            stateful,
             reported,
             options,
             case,
@@ -236,6 +241,9 @@ impl CaseFile {
             reason.push_str("behaves: ");
             yaml::write_string(&mut reason, behaves);
             reason.push('\n');
+        }
+        if self.stateful {
+            reason.push_str("stateful: true\n");
         }
         if self.reported {
             reason.push_str("reported: true\n");

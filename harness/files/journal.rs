@@ -77,6 +77,10 @@ impl Component for Journaled {
         self.component.shows(invariant);
     }
 
+    fn begin_anew(&mut self) -> bool {
+        self.component.begin_anew()
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.component.reads(option)
     }

@@ -225,7 +225,8 @@ pub struct Finding {
     pub classes: Classes,
     /// Which known bugs it behaves like, the best first.
     pub diagnosis: Vec<Diagnosis>,
-    /// Where nothing is known to behave like it: on which outputs the component is wrong.
+    /// Where nothing is known to behave like it: on which outputs the component is wrong, and
+    /// whether only after other calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
 }

@@ -44,7 +44,8 @@ fn of(bench: &Bench<'_>, field: &'static str) -> Vec<Part> {
             };
             let explained = pairs.filter(fits).count();
             let [by, instead_of] = [by, instead_of].map(Count::clone);
-            if by != instead_of && explained * 100 >= SHARE * quotients.len() {
+            let are_roots = by.root && instead_of.root;
+            if by != instead_of && !are_roots && explained * 100 >= SHARE * quotients.len() {
                 parts.push((explained, Part::Divided { field, by, instead_of }));
             }
         }
@@ -52,7 +53,10 @@ fn of(bench: &Bench<'_>, field: &'static str) -> Vec<Part> {
     // Of those that explain as much, counts without a term are told first.
     parts.sort_by_key(|(explained, part)| {
         let terms = match part {
-            Part::Divided { by, instead_of, .. } => by.plus.abs() + instead_of.plus.abs(),
+            Part::Divided { by, instead_of, .. } => {
+                let terms = |count: &Count| count.plus.abs() + i8::from(count.root);
+                terms(by) + terms(instead_of)
+            }
             _ => 0,
         };
         (std::cmp::Reverse(*explained), terms)

@@ -7,6 +7,9 @@ use crate::diagnosis::score::Bench;
 use crate::value::place::Dtype;
 use crate::value::record::{Field, Kind};
 
+/// Where people clamp what they fear.
+const LIMITS: [f64; 6] = [1.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+
 pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
     let contract = bench.evidence.contract;
     let fields = flat(contract.inputs(), bench.evidence);
@@ -31,6 +34,9 @@ fn of(field: &Field, axes: &[Along]) -> Vec<Change> {
             changes.extend([0.0, 1.0].map(Change::Set));
             changes.extend([-1.0, 2.0, 0.5].map(Change::Times));
             changes.extend(Function::ALL.map(Change::Through));
+            changes.extend(LIMITS.map(|limit| Change::Limited(-limit, limit)));
+            changes.extend(LIMITS.map(|limit| Change::Limited(f64::NEG_INFINITY, limit)));
+            changes.extend(LIMITS.map(|limit| Change::Limited(-limit, f64::INFINITY)));
             changes.extend([Dtype::Bf16, Dtype::F16].map(Change::Stored));
             if !axes.is_empty() {
                 changes.push(Change::Mean);

@@ -41,9 +41,11 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
     parts
 }
 
-/// The factor and the term that most wrong numbers of an output differ by: the median.
+/// The factor and the term that most wrong numbers of an output differ by, and the limits that most
+/// of them stand at: the medians.
 fn fitted(bench: &Bench<'_>, field: &Field) -> Vec<Change> {
     let (mut factors, mut terms) = (Vec::new(), Vec::new());
+    let (mut smaller, mut larger) = (Vec::new(), Vec::new());
     for observed in bench.chosen() {
         let Some((expected, given)) = observed.answered() else { continue };
         for ((cell, given), of) in cells(expected).zip(given).zip(fields(expected)) {
@@ -51,6 +53,8 @@ fn fitted(bench: &Bench<'_>, field: &Field) -> Vec<Change> {
             let usable = found.is_finite() && right.value.is_finite() && !cell.is_open();
             if of == field.name && usable && bench.evidence.wrong(given, &cell) {
                 terms.push(found - right.value);
+                let side = if *found < right.value { &mut smaller } else { &mut larger };
+                side.push(*found);
                 factors.extend((right.value != 0.0).then(|| found / right.value));
             }
         }
@@ -59,6 +63,11 @@ fn fitted(bench: &Bench<'_>, field: &Field) -> Vec<Change> {
     changes.extend(median(factors).filter(|x| ![0.0, 1.0, -1.0, 2.0, 0.5].contains(x)));
     let mut changes: Vec<Change> = changes.into_iter().map(Change::Times).collect();
     changes.extend(median(terms).map(Change::Plus));
+    let (least, most) = (median(larger), median(smaller));
+    changes.extend(most.map(|most| Change::Limited(f64::NEG_INFINITY, most)));
+    changes.extend(least.map(|least| Change::Limited(least, f64::INFINITY)));
+    let both = least.zip(most).filter(|(least, most)| least <= most);
+    changes.extend(both.map(|(least, most)| Change::Limited(least, most)));
     changes
 }
 

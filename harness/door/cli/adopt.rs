@@ -24,6 +24,7 @@ pub(super) fn run(
         component: None,
         recorded: None,
         behaves: None,
+        stateful: false,
         reported: false,
         place: None,
         why: Some(why.trim().to_owned()),

@@ -293,6 +293,9 @@ fn verdicts(
         let subject = started.get_mut(&judge.name).expect("each judge is started");
         let verdict = match (judge.verdict(&file, subject)?, &elsewhere) {
             (Verdict::Fixed, Some(elsewhere)) => Verdict::NotJudged(elsewhere.clone()),
+            (Verdict::Fixed, None) if file.stateful => Verdict::NotJudged(
+                "it failed only after other calls; `check` makes them".to_owned(),
+            ),
             // Files of earlier versions, and those written by hand.
             (Verdict::Fixed, None) if is_found(path) && file.component.is_none() => {
                 Verdict::NotJudged("it names no component that it was found on".to_owned())

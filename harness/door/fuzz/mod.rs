@@ -113,6 +113,7 @@ fn crash(
         link: None,
         diagnosis: Vec::new(),
         behaves: None,
+        stateful: false,
         reported: false,
         options: Arc::clone(&subject.options),
         case,

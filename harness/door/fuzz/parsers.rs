@@ -78,8 +78,9 @@ pub fn case_file(bytes: &[u8]) {
     assert_eq!(text, again.text());
     let rest = |file: CaseFile| {
         let CaseFile { invariant, component, recorded, place, why, link, .. } = file;
-        let CaseFile { diagnosis, behaves, reported, options, .. } = file;
-        (invariant, component, recorded, place, why, link, diagnosis, behaves, reported, options)
+        let CaseFile { diagnosis, behaves, stateful, reported, options, .. } = file;
+        let flags = (stateful, reported);
+        (invariant, component, recorded, place, why, link, diagnosis, behaves, flags, options)
     };
     assert_eq!(rest(file), rest(again), "{text}");
 }

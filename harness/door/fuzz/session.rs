@@ -360,8 +360,9 @@ impl Session {
             let behaves = at.behaves.get_or_insert_with(asked).clone();
             (subject.options, subject.behaves) = (options, Some(behaves));
         }
-        let (mut finding, file) =
+        let (mut finding, mut file) =
             finding::make(subject, shrunk, at.place, classes, diagnosis, calls);
+        finding::note_state(subject, &mut [&mut finding], &mut file, at.place, calls);
         (finding.case_file, finding.replay) = finding::keep(subject, &file);
         subject.behaves = None;
         let why = reason(&finding.diagnosis, &way);

@@ -756,6 +756,14 @@ impl Component for Process {
         self.shows = Some(invariant.to_owned());
     }
 
+    fn begin_anew(&mut self) -> bool {
+        // The process that drives this one has to live on.
+        if !self.is_driven {
+            self.running = None;
+        }
+        !self.is_driven
+    }
+
     fn reads(&self, option: &str) -> bool {
         self.takes.iter().any(|name| name == option)
     }
