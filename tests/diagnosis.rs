@@ -382,6 +382,29 @@ fn a_missing_side_of_a_margin_is_told_as_the_missing_term() {
     assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
 }
 
+/// DPO's margin with less of the chosen side.
+fn less_of_the_chosen(case: &Shared, right: Shared) -> Shared {
+    let (case, right): (&PreferenceLossCase, &PreferenceLossOutput) = (case.typed(), right.typed());
+    let less = PreferenceLossCase {
+        policy_chosen: 0.7 * &case.policy_chosen,
+        ref_chosen: 0.7 * &case.ref_chosen,
+        ..case.clone()
+    };
+    let less = reference::<PreferenceLoss>(less, "{}");
+    Arc::new(PreferenceLossOutput {
+        grad_policy_chosen: less.grad_policy_chosen.as_ref().map(|slopes| 0.7 * slopes),
+        chosen_rewards: right.chosen_rewards.clone(),
+        ..less
+    })
+}
+
+#[test]
+fn a_factor_within_a_function_is_told_with_its_size() {
+    let report = under_options(erased::of::<PreferenceLoss>(), "{}", less_of_the_chosen);
+    let expected = "the term `chosen log-ratio` were 0.7 times what it is";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
 /// ORPO with half of its likelihood term.
 fn half_the_likelihood(case: &Shared, right: Shared) -> Shared {
     let (case, right): (&PairObjectiveCase, &PairObjectiveOutput) = (case.typed(), right.typed());

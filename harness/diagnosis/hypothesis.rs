@@ -141,11 +141,12 @@ impl Hypothesis {
         self.parts.iter().filter_map(of).collect()
     }
 
-    /// The options of which it tells another number.
+    /// The options and terms of which it tells another number.
     pub(crate) fn numbers_told(&self) -> Vec<String> {
         let is_number = |value: &str| value.parse::<f64>().is_ok();
         let of = |part: &Part| match part {
             Part::Option { name, value, .. } if is_number(value) => vec![(*name).to_owned()],
+            Part::Term { term, change: TermChange::Times(_) } => vec![(*term).to_owned()],
             Part::Fault { as_if: Some(told), .. } => {
                 let named = told.split(" and `").map(|one| one.trim_start_matches('`'));
                 let named = named.filter_map(|one| one.split_once("` were "));

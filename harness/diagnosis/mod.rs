@@ -433,7 +433,7 @@ fn told(
     let same = candidate.told();
     beside.retain(|other| other.hypothesis.parts.len() == 1 && other.told() != same);
     let mut alike: Vec<String> = Vec::new();
-    // Of one option one number is told: its neighbours do the same on what was compared.
+    // Of one option or term one number is told: its neighbours do the same on what was compared.
     let mut numbers = candidate.hypothesis.numbers_told();
     for other in beside {
         let (name, of_other) = (other.name(), other.hypothesis.numbers_told());

@@ -103,12 +103,14 @@ impl<'t> Pair<'_, 't> {
     /// The loss made of softplus(-z) and softplus(z), for the kinds that have them.
     pub(super) fn of_logistic(&self, below: Var<'t>, above: Var<'t>) -> Option<Var<'t>> {
         let smoothing = self.options.label_smoothing;
-        let smoothed = (above * smoothing).term("label-smoothing loss");
+        let smoothed = || (above * smoothing).term("label-smoothing loss");
         match self.options.kind {
             // Without smoothing nobody computes the second term.
             Kind::Sigmoid | Kind::Robust if smoothing == 0.0 => Some(below),
-            Kind::Sigmoid => Some(below * (1.0 - smoothing) + smoothed),
-            Kind::Robust => Some((below * (1.0 - smoothing) - smoothed) / (1.0 - 2.0 * smoothing)),
+            Kind::Sigmoid => Some(below * (1.0 - smoothing) + smoothed()),
+            Kind::Robust => {
+                Some((below * (1.0 - smoothing) - smoothed()) / (1.0 - 2.0 * smoothing))
+            }
             Kind::Hinge | Kind::Ipo => None,
         }
     }
@@ -122,7 +124,8 @@ impl<'t> Pair<'_, 't> {
     /// The loss at z, for the kinds that look at z.
     pub(super) fn loss_at(&self, z: Var<'t>) -> Var<'t> {
         let hinge = -z + 1.0;
-        self.of_logistic(softplus(-z), softplus(z)).unwrap_or_else(|| (hinge + hinge.abs()) * 0.5)
+        let hinge = if hinge.value > 0.0 { hinge } else { hinge * 0.0 };
+        self.of_logistic(softplus(-z), softplus(z)).unwrap_or(hinge)
     }
 
     pub(super) fn loss(&self, margin: Var<'t>) -> Var<'t> {
