@@ -301,7 +301,7 @@ fn reference<C: Contract>(case: C::Case, options: &str) -> C::Output {
 
 const WITH_KL: &str = "{beta: 0.5}";
 
-/// The loss and gradient of a policy whose own term is multiplied by a number, and the KL term is not.
+/// The loss and gradient of a policy whose own term is multiplied, and the KL term is not.
 fn policy_times(factor: f64, case: &Shared, right: Shared) -> Shared {
     let (case, right): (&PolicyLossCase, &PolicyLossOutput) = (case.typed(), right.typed());
     let still = PolicyLossCase { advantages: 0.0 * &case.advantages, ..case.clone() };

@@ -1,9 +1,10 @@
 //! How often a bug is named rightly: composed bugs, of which the truth is known, in families.
 //!
-//! `cargo bench --bench diagnosis [-- CONTRACT… FAMILY…]` prints, for each family, how many were
-//! found, named rightly (exactly, in a region, partly), by another name, and by none, how many
-//! findings a bug makes, how large its smallest case is and how long the diagnosis takes. `-v` lists
-//! the bugs.
+//! `cargo bench --bench diagnosis [-- CONTRACT… FAMILY…]` prints, for each family, how many
+//! were found, named rightly (exactly, in a region, partly), by another name, and by none, how
+//! many findings a bug makes, how large its smallest case is and how long the diagnosis takes.
+//! `-v` lists the bugs. Altered terms are made as the hypotheses make them: their rate says how
+//! often one is chosen among all others, not how many bugs of trainers are one.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
