@@ -1,7 +1,7 @@
 //! Known wrong behaviours of `kl-estimate`: real bugs, and conventions mistaken for others.
 //!
-//! Each is the pipeline of [`Token`](super::on_tape::Token) with one step replaced: log-ratio, its clamp, the estimator,
-//! the clamp of the result, the declared gradient.
+//! Each is the pipeline of [`Token`](super::on_tape::Token) with one step replaced: log-ratio, its
+//! clamp, the estimator, the clamp of the result, the declared gradient.
 
 use ndarray::{Array2, Axis};
 
