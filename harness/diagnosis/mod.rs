@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A hypothesis is data: parts of which each changes a fault, an option, an input, a term or an
-//! output of the reference. A family makes parts of what a contract declares; to add one, write its file in
-//! `families/` and name it in the list there.
+//! output of the reference. A family makes parts of what a contract declares; to add one, write its
+//! file in `families/` and name it in the list there.
 
 pub(crate) mod change;
 mod count;

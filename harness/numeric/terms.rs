@@ -2,7 +2,6 @@
 //! out, scale it or detach it, and see what comes of that.
 //!
 //! ```
-//! # use ndarray::arr1;
 //! # use shakedown::numeric::tape::Tape;
 //! # use shakedown::numeric::terms::{Alteration, TermChange, altered, named_in};
 //! # use shakedown::value::place::Dtype;
