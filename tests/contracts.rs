@@ -4,6 +4,7 @@
 //! `cargo test --test contracts -- returns`. With `SHAKEDOWN_NIGHT=1` the references are checked
 //! on many more cases.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use shakedown::engine::subject::{Budget, Subject, read_options};
 use shakedown::engine::{shrink, stream};
 use shakedown::files::case_file::CaseFile;
 use shakedown::host::builtin::Builtin;
+use shakedown::numeric::terms::{Alteration, TermChange, altered, named_in};
 use shakedown::report::Status;
 use shakedown::value::record::{AnyRecord, Field, Kind, Shared, same_bits};
 
@@ -82,7 +84,17 @@ fn assert_reference_passes(
     budget: &Budget,
 ) {
     let reference = Box::new(Builtin::reference(contract));
-    let mut subject = Subject::new(contract, "reference", reference);
+    assert_passes(contract, reference, options, place, budget);
+}
+
+fn assert_passes(
+    contract: Contract,
+    component: Box<dyn Component>,
+    options: Arc<dyn AnyOptions>,
+    place: Place,
+    budget: &Budget,
+) {
+    let mut subject = Subject::new(contract, "reference", component);
     subject.options = options;
     let report = run(&mut subject, place, budget, &|_| ()).unwrap();
     let broken: Vec<String> = report
@@ -118,6 +130,84 @@ fn the_reference_passes_thousands_of_cases_at_every_place(contract: Contract) {
         let budget = Budget { cases, seed: 1, time: None };
         assert_reference_passes(contract, contract.default_options(), place, &budget);
     }
+}
+
+/// The reference on the tape that names its terms.
+struct OnTape(Contract);
+
+impl Component for OnTape {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        let (case, options, dtype) = (&**call.case, &**call.options, call.place.dtype);
+        if self.0.refuses(case, options) {
+            let [message, traceback] = ["ValueError: refused", ""].map(str::to_owned);
+            return Err(Failure::Raised { message, traceback });
+        }
+        let output = self.0.on_tape(case, options, dtype).rounded(dtype);
+        Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
+    }
+
+    fn gradients(&self, _: Place) -> Gradients {
+        Gradients::Optional
+    }
+}
+
+/// The names of the terms of the reference on a case.
+fn terms(
+    contract: Contract,
+    case: &Shared,
+    options: &dyn AnyOptions,
+    dtype: Dtype,
+) -> Vec<&'static str> {
+    if contract.refuses(&**case, options) {
+        return Vec::new();
+    }
+    named_in(|| contract.on_tape(&**case, options, dtype))
+}
+
+/// Whether it names any.
+fn has_terms(contract: Contract) -> bool {
+    (0..8).any(|seed| {
+        let options = options(contract, seed);
+        let mut cases = stream::cases(contract, Vec::new(), seed, &options, Dtype::F32).take(8);
+        cases.any(|(_, case)| !terms(contract, &case, &*options, Dtype::F32).is_empty())
+    })
+}
+
+fn the_reference_on_its_tape_passes_as_it_does_elsewhere(contract: Contract) {
+    if !has_terms(contract) {
+        return;
+    }
+    for seed in 0..80 {
+        let place = PLACES[seed as usize % PLACES.len()];
+        let options = if seed < 4 { contract.default_options() } else { options(contract, seed) };
+        let budget = Budget { cases: 50, seed, time: None };
+        assert_passes(contract, Box::new(OnTape(contract)), options, place, &budget);
+    }
+}
+
+/// Each changes something under some options, and a reader is not asked to tell many apart.
+fn every_term_of_a_reference_acts(contract: Contract) {
+    let (mut known, mut acting) = (BTreeSet::new(), BTreeSet::new());
+    for seed in 0..60 {
+        let options = if seed == 0 { contract.default_options() } else { options(contract, seed) };
+        let mut of_these = BTreeSet::new();
+        let cases = stream::cases(contract, Vec::new(), seed, &options, Dtype::F64);
+        for (_, case) in cases.take(24) {
+            let on_tape = || contract.on_tape(&*case, &*options, Dtype::F64);
+            let terms = terms(contract, &case, &*options, Dtype::F64);
+            for term in terms.iter().copied() {
+                let doubled = Alteration { term, change: TermChange::Times(2.0) };
+                let acts = || !same_bits(&*on_tape(), &*altered(&[doubled], on_tape));
+                if !acting.contains(term) && acts() {
+                    acting.insert(term);
+                }
+            }
+            of_these.extend(terms);
+        }
+        assert!(of_these.len() <= 6, "many terms: {of_these:?}");
+        known.extend(of_these);
+    }
+    assert_eq!(acting, known);
 }
 
 /// Options drawn from a seed.
@@ -612,6 +702,8 @@ properties! {
         every_invariant_claims_faults_that_there_are,
         the_reference_passes_thousands_of_cases_at_every_place,
         the_reference_passes_under_any_options,
+        the_reference_on_its_tape_passes_as_it_does_elsewhere,
+        every_term_of_a_reference_acts,
         cases_are_valid_and_of_their_dtype,
         a_way_down_over_valid_cases_leads_from_every_case,
         the_shrinker_asks_about_valid_and_smaller_cases_only,

@@ -2,18 +2,24 @@
 
 use std::sync::Arc;
 
-use shakedown::author::{Call, Component, Place};
+use ndarray::Array1;
+use shakedown::author::{Call, Component, Contract, Place};
 use shakedown::contract::component::{Failure, Gradients, Returned};
 use shakedown::contract::erased::{self, AnyContract};
 use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput,
+};
+use shakedown::contracts::pair_objective::{PairObjective, PairObjectiveCase, PairObjectiveOutput};
+use shakedown::contracts::policy_loss::{PolicyLoss, PolicyLossCase, PolicyLossOutput};
+use shakedown::contracts::preference_loss::{
+    PreferenceLoss, PreferenceLossCase, PreferenceLossOutput,
 };
 use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
 use shakedown::contracts::reward_function::{
     RewardFunction, RewardFunctionCase, RewardFunctionOutput,
 };
 use shakedown::engine::check::run;
-use shakedown::engine::subject::{Budget, Subject};
+use shakedown::engine::subject::{Budget, Subject, read_options};
 use shakedown::files::case_file::CaseFile;
 use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::Shared;
@@ -272,6 +278,152 @@ fn ends_with_the_gold(case: &Shared, _: Shared) -> Shared {
 fn another_relation_between_answer_and_gold_is_told() {
     let report = checked(&mut made(erased::of::<RewardFunction>(), ends_with_the_gold));
     let expected = "an answer were right that ends with the gold answer";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+/// A component whose outputs are made of those of the reference under some options.
+fn under_options(
+    contract: &'static dyn AnyContract,
+    options: &str,
+    of: fn(&Shared, Shared) -> Shared,
+) -> ComponentReport {
+    let mut subject = made(contract, of);
+    subject.options = read_options(contract, options).unwrap();
+    checked(&mut subject)
+}
+
+/// What the reference gives for a case under some options.
+fn reference<C: Contract>(case: C::Case, options: &str) -> C::Output {
+    let contract = erased::of::<C>();
+    let options = read_options(contract, options).unwrap();
+    contract.reference(&case, &*options, Place::CPU_F32.dtype).typed::<C::Output>().clone()
+}
+
+const WITH_KL: &str = "{beta: 0.5}";
+
+/// The loss and gradient of a policy whose own term is multiplied, and the KL term is not.
+fn policy_times(factor: f64, case: &Shared, right: Shared) -> Shared {
+    let (case, right): (&PolicyLossCase, &PolicyLossOutput) = (case.typed(), right.typed());
+    let still = PolicyLossCase { advantages: 0.0 * &case.advantages, ..case.clone() };
+    let kl = reference::<PolicyLoss>(still, WITH_KL);
+    let slopes = |one: &PolicyLossOutput| one.grad_log_probs.clone().unwrap();
+    Arc::new(PolicyLossOutput {
+        loss: factor * (&right.loss - &kl.loss) + &kl.loss,
+        grad_log_probs: Some(factor * (slopes(right) - slopes(&kl)) + slopes(&kl)),
+        ..right.clone()
+    })
+}
+
+#[test]
+fn one_of_two_terms_with_the_wrong_sign_or_scale_is_told_by_its_name() {
+    let contract = erased::of::<PolicyLoss>();
+    let negated = under_options(contract, WITH_KL, |case, right| policy_times(-1.0, case, right));
+    let expected = "the term `policy-gradient loss` were negated";
+    assert_eq!(told(&negated), (Strength::Exactly, expected.to_owned()));
+    let scaled = under_options(contract, WITH_KL, |case, right| policy_times(0.3, case, right));
+    let expected = "the term `policy-gradient loss` were 0.3 times what it is";
+    assert_eq!(told(&scaled), (Strength::Exactly, expected.to_owned()));
+}
+
+#[test]
+fn a_term_whose_scale_is_an_option_is_told_by_the_option_and_beside_it() {
+    let report = under_options(erased::of::<PolicyLoss>(), WITH_KL, |case, right| {
+        let smaller =
+            reference::<PolicyLoss>(case.typed::<PolicyLossCase>().clone(), "{beta: 0.15}");
+        let right: &PolicyLossOutput = right.typed();
+        Arc::new(PolicyLossOutput { kl: right.kl.clone(), ..smaller })
+    });
+    let expected = "`beta` were 0.15 (declared: 0.5)";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+    let beside = &report.bugs()[0].head.diagnosis[0].alike;
+    assert_eq!(beside[0], "KL penalty: 0.3 times what it is");
+}
+
+/// `max(-A·ratio, -A·clipped.detach())`: where both are the same, each has half of the gradient.
+fn clipped_and_detached(case: &Shared, right: Shared) -> Shared {
+    let (case, right): (&PolicyLossCase, &PolicyLossOutput) = (case.typed(), right.typed());
+    let mut slopes = right.grad_log_probs.clone().unwrap();
+    for (at, slope) in slopes.indexed_iter_mut() {
+        let ratio = (case.log_probs[at] - case.old_log_probs[at]).exp();
+        *slope *= if (0.8..=1.2).contains(&ratio) { 0.5 } else { 1.0 };
+    }
+    Arc::new(PolicyLossOutput { grad_log_probs: Some(slopes), ..right.clone() })
+}
+
+#[test]
+fn where_only_the_gradient_is_wrong_the_term_that_it_lacks_is_told() {
+    let report = under_options(erased::of::<PolicyLoss>(), "{}", clipped_and_detached);
+    let expected =
+        "the term `clipped ratio` were detached (the value is right, its gradient is lost)";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+/// DPO's margin without the rejected side; the rewards are right.
+fn without_the_rejected(case: &Shared, right: Shared) -> Shared {
+    let (case, right): (&PreferenceLossCase, &PreferenceLossOutput) = (case.typed(), right.typed());
+    let none = 0.0 * &case.policy_rejected;
+    let alone = PreferenceLossCase {
+        policy_rejected: none.clone(),
+        ref_rejected: none.clone(),
+        ..case.clone()
+    };
+    Arc::new(PreferenceLossOutput {
+        grad_policy_rejected: Some(none),
+        chosen_rewards: right.chosen_rewards.clone(),
+        rejected_rewards: right.rejected_rewards.clone(),
+        ..reference::<PreferenceLoss>(alone, "{}")
+    })
+}
+
+#[test]
+fn a_missing_side_of_a_margin_is_told_as_the_missing_term() {
+    let report = under_options(erased::of::<PreferenceLoss>(), "{}", without_the_rejected);
+    let expected = "the term `rejected log-ratio` were missing";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+/// DPO's margin with less of the chosen side.
+fn less_of_the_chosen(case: &Shared, right: Shared) -> Shared {
+    let (case, right): (&PreferenceLossCase, &PreferenceLossOutput) = (case.typed(), right.typed());
+    let less = PreferenceLossCase {
+        policy_chosen: 0.7 * &case.policy_chosen,
+        ref_chosen: 0.7 * &case.ref_chosen,
+        ..case.clone()
+    };
+    let less = reference::<PreferenceLoss>(less, "{}");
+    Arc::new(PreferenceLossOutput {
+        grad_policy_chosen: less.grad_policy_chosen.as_ref().map(|slopes| 0.7 * slopes),
+        chosen_rewards: right.chosen_rewards.clone(),
+        ..less
+    })
+}
+
+#[test]
+fn a_factor_within_a_function_is_told_with_its_size() {
+    let report = under_options(erased::of::<PreferenceLoss>(), "{}", less_of_the_chosen);
+    let expected = "the term `chosen log-ratio` were 0.7 times what it is";
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+/// ORPO with half of its likelihood term.
+fn half_the_likelihood(case: &Shared, right: Shared) -> Shared {
+    let (case, right): (&PairObjectiveCase, &PairObjectiveOutput) = (case.typed(), right.typed());
+    let odds = reference::<PairObjective>(case.clone(), "{kind: orpo, sft: false}");
+    let between =
+        |a: &Option<Array1<f64>>, b: &Option<Array1<f64>>| Some((a.as_ref()? + b.as_ref()?) / 2.0);
+    Arc::new(PairObjectiveOutput {
+        losses: between(&odds.losses, &right.losses),
+        grad_policy_chosen: between(&odds.grad_policy_chosen, &right.grad_policy_chosen),
+        grad_policy_rejected: between(&odds.grad_policy_rejected, &right.grad_policy_rejected),
+        ..right.clone()
+    })
+}
+
+#[test]
+fn half_of_a_term_is_told_as_its_half() {
+    let contract = erased::of::<PairObjective>();
+    let report = under_options(contract, "{kind: orpo}", half_the_likelihood);
+    let expected = "the term `SFT loss` were 0.5 times what it is";
     assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
 }
 

@@ -1,8 +1,10 @@
 //! How often a bug is named rightly: composed bugs, of which the truth is known, in families.
 //!
-//! `cargo bench --bench diagnosis [-- CONTRACT]` prints, for each family, how many were found,
-//! named rightly (exactly, in a region, partly), by another name, and by none, how many findings a
-//! bug makes, how large its smallest case is and how long the diagnosis takes. `-v` lists the bugs.
+//! `cargo bench --bench diagnosis [-- CONTRACT… FAMILY…]` prints, for each family, how many
+//! were found, named rightly (exactly, in a region, partly), by another name, and by none, how
+//! many findings a bug makes, how large its smallest case is and how long the diagnosis takes.
+//! `-v` lists the bugs. Altered terms are made as the hypotheses make them: their rate says how
+//! often one is chosen among all others, not how many bugs of trainers are one.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +22,7 @@ use shakedown::contracts;
 use shakedown::engine::check::run;
 use shakedown::engine::stream;
 use shakedown::engine::subject::{Budget, Subject, read_options};
+use shakedown::numeric::terms::{Alteration, TermChange, altered, named_in};
 use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::{Shared, ValueRef, same_bits};
 
@@ -42,6 +45,8 @@ enum Wrong {
     Longer(usize, Box<Wrong>),
     /// One thing in those cases, another one in the others.
     Either(usize, Box<Wrong>, Box<Wrong>),
+    /// A term of the reference is otherwise.
+    Term(Alteration),
 }
 
 impl Wrong {
@@ -69,6 +74,9 @@ impl Wrong {
             Wrong::Longer(..) => contract.reference(case, &**call.options, dtype),
             Wrong::Either(least, wrong, _) if long(*least) => wrong.of(contract, call),
             Wrong::Either(_, _, wrong) => wrong.of(contract, call),
+            Wrong::Term(alteration) => {
+                altered(&[*alteration], || contract.on_tape(case, &**call.options, dtype))
+            }
         }
     }
 }
@@ -113,28 +121,41 @@ fn shows(
     options: &Arc<dyn AnyOptions>,
     wrong: &Wrong,
 ) -> usize {
-    let differs = |case: &Shared| {
-        let place = Place::CPU_F32;
-        let call = Call { case, options, place, gradient: false };
-        let asked = || {
-            let given = wrong.of(contract, &call).rounded(place.dtype);
-            let right = contract.reference(&**case, &**options, place.dtype).rounded(place.dtype);
-            far(&given, &right)
-        };
-        catch_unwind(AssertUnwindSafe(asked)).unwrap_or(true)
+    let right = Wrong::Options(Arc::clone(options));
+    let differs = |case: &&Shared| differs(contract, case, options, [wrong, &right], CLEARLY);
+    cases(contract, options).iter().filter(differs).count()
+}
+
+/// Shares by which numbers differ: clearly, and more than by rounding.
+const CLEARLY: f64 = 0.02;
+const AT_ALL: f64 = 1e-3;
+
+/// Whether two components give other outputs for a case.
+fn differs(
+    contract: &'static dyn AnyContract,
+    case: &Shared,
+    options: &Arc<dyn AnyOptions>,
+    both: [&Wrong; 2],
+    share: f64,
+) -> bool {
+    let place = Place::CPU_F32;
+    let call = Call { case, options, place, gradient: false };
+    let asked = || {
+        let [a, b] = both.map(|one| one.of(contract, &call).rounded(place.dtype));
+        far(&a, &b, share)
     };
-    cases(contract, options).iter().filter(|case| differs(case)).count()
+    catch_unwind(AssertUnwindSafe(asked)).unwrap_or(true)
 }
 
 /// Whether two outputs are further apart than any rounding.
-fn far(a: &Shared, b: &Shared) -> bool {
+fn far(a: &Shared, b: &Shared, share: f64) -> bool {
     if same_bits(&**a, &**b) {
         return false;
     }
     let (a, b) = (a.fields(), b.fields());
     a.iter().zip(&b).any(|((_, a), (_, b))| match (a, b) {
         (Some(ValueRef::Float(a)), Some(ValueRef::Float(b))) => {
-            a.shape() != b.shape() || a.iter().zip(b).any(|(a, b)| apart(*a, *b))
+            a.shape() != b.shape() || a.iter().zip(b).any(|(a, b)| apart(*a, *b, share))
         }
         (Some(a), Some(b)) => !a.same_bits(b),
         (a, b) => a.is_some() != b.is_some(),
@@ -189,6 +210,82 @@ fn other_options(
     found
 }
 
+/// What may become of a term.
+const CHANGES: [TermChange; 5] = [
+    TermChange::Times(0.0),
+    TermChange::Times(0.3),
+    TermChange::Detached,
+    TermChange::Times(-1.0),
+    TermChange::Times(2.0),
+];
+
+/// The words of the reports.
+fn term_told(Alteration { term, change }: Alteration) -> String {
+    let change = match change {
+        TermChange::Times(0.0) => "missing".to_owned(),
+        TermChange::Times(-1.0) => "negated".to_owned(),
+        TermChange::Times(factor) => format!("{factor} times what it is"),
+        TermChange::Detached => "detached".to_owned(),
+    };
+    format!("{term}: {change} | the term `{term}` were {change}")
+}
+
+/// Every term that the reference names under some options, with all that may become of it.
+fn alterations(
+    contract: &'static dyn AnyContract,
+    options: &Arc<dyn AnyOptions>,
+) -> Vec<Alteration> {
+    let mut terms: Vec<&'static str> = Vec::new();
+    for case in cases(contract, options) {
+        for term in named_in(|| contract.on_tape(&*case, &**options, Place::CPU_F32.dtype)) {
+            if !terms.contains(&term) {
+                terms.push(term);
+            }
+        }
+    }
+    let changed = |term| CHANGES.map(|change| Alteration { term, change });
+    terms.into_iter().flat_map(changed).collect()
+}
+
+/// The names of all that gives what an altered term gives on nearly all cases: faults, numbers of
+/// options, other terms.
+fn term_names(
+    contract: &'static dyn AnyContract,
+    options: &Arc<dyn AnyOptions>,
+    alteration: Alteration,
+    all: &[Alteration],
+) -> Vec<String> {
+    let wrong = Wrong::Term(alteration);
+    let cases = cases(contract, options);
+    let is_same = |other: &Wrong| {
+        let differs = |case: &&Shared| differs(contract, case, options, [&wrong, other], AT_ALL);
+        cases.iter().filter(differs).take(cases.len() / 20 + 1).count() <= cases.len() / 20
+    };
+    let mut names: Vec<String> = Vec::new();
+    let mut add = |told: String| names.extend(told.split(" | ").map(str::to_owned));
+    add(term_told(alteration));
+    let others = all.iter().filter(|other| **other != alteration);
+    others.filter(|other| is_same(&Wrong::Term(**other))).for_each(|other| add(term_told(*other)));
+    for fault in contract.faults() {
+        let variants = 0..fault.variants().len();
+        let same = |variant| is_same(&Wrong::Fault(fault, variant, Arc::clone(options)));
+        if variants.into_iter().any(same) {
+            add(fault.id.to_owned());
+        }
+    }
+    for (name, now) in options.json() {
+        let TermChange::Times(factor) = alteration.change else { continue };
+        let number = now.as_f64().map(|now| format!("{}", (now * factor * 1e9).round() / 1e9));
+        for value in number.into_iter().chain(["false", "true"].map(str::to_owned)) {
+            let Ok(other) = options.with(&name, &value) else { continue };
+            if other.check().is_ok() && is_same(&Wrong::Options(other)) {
+                add(format!("`{name}` were {value} | {name}: {value}"));
+            }
+        }
+    }
+    names
+}
+
 fn bugs(contract: &'static dyn AnyContract) -> Vec<Bug> {
     let mut bugs: Vec<Bug> = Vec::new();
     let mut add = |family,
@@ -215,6 +312,22 @@ fn bugs(contract: &'static dyn AnyContract) -> Vec<Bug> {
         );
     }
     let mut rng = stream::rng(11, contract.id());
+    for drawn in 0..4 {
+        let mut bytes = [0; 256];
+        stream::rng(drawn, contract.id()).fill_bytes(&mut bytes);
+        let options = contract.draw_options(&mut Unstructured::new(&bytes));
+        let options = if drawn == 0 { Arc::clone(&declared) } else { options.expect("options") };
+        let all = alterations(contract, &options);
+        for (index, one) in all.iter().enumerate() {
+            // Under the default options the first three changes, under others one of them in turn.
+            let (term, change) = (index / CHANGES.len(), index % CHANGES.len());
+            let in_turn = (term + drawn as usize) % CHANGES.len();
+            if (drawn == 0 && change < 3) || (drawn > 0 && change == in_turn) {
+                let names = vec![term_names(contract, &options, *one, &all)];
+                add("term", names[0][0].clone(), names, &options, Wrong::Term(*one));
+            }
+        }
+    }
     let faults: Vec<&'static AnyFault> =
         contract.faults().iter().filter(|fault| !fault.variants().is_empty()).collect();
     let id = |fault: &AnyFault| vec![fault.id.to_owned()];
@@ -349,15 +462,22 @@ fn numbers(case: &serde_json::Value) -> usize {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
     let verbose = arguments.iter().any(|one| one == "-v");
-    let wanted = arguments.iter().find(|one| !one.starts_with('-'));
+    let wanted = |of_contract: bool| {
+        let words = arguments.iter().filter(|one| !one.starts_with('-'));
+        words.filter(|one| contracts::find(one).is_some() == of_contract).collect::<Vec<_>>()
+    };
+    let (wanted, families) = (wanted(true), wanted(false));
     std::panic::set_hook(Box::new(|_| ()));
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     let begun = Instant::now();
     for contract in contracts::all() {
-        if wanted.is_some_and(|wanted| wanted != contract.id()) {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| *wanted == contract.id()) {
             continue;
         }
         for bug in bugs(contract) {
+            if !families.is_empty() && !families.iter().any(|family| *family == bug.family) {
+                continue;
+            }
             let wrong = bug.component.wrong.clone();
             let options = Arc::clone(&bug.component.declared);
             let component = Composed { contract, declared: Arc::clone(&options), wrong };
@@ -446,7 +566,7 @@ fn line(family: &str, tally: &mut Tally) {
     );
 }
 
-fn apart(a: f64, b: f64) -> bool {
+fn apart(a: f64, b: f64, share: f64) -> bool {
     let distance = (a - b).abs();
-    distance.is_nan() || distance > 0.02 * (1.0 + a.abs() + b.abs())
+    !(a == b || a.is_nan() && b.is_nan() || distance <= share * (1.0 + a.abs() + b.abs()))
 }

@@ -81,6 +81,8 @@ pub trait AnyContract: AnyDefinition {
         options: &dyn AnyOptions,
         same: &dyn Fn(&str, &str) -> bool,
     ) -> Option<Shared>;
+    /// What the reference gives, on a tape that names its terms.
+    fn on_tape(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Shared;
     /// How large batches are cut.
     fn cuts(&self) -> Option<&'static dyn Cuts>;
     /// A few small inputs for a table.
@@ -394,6 +396,10 @@ impl<C: Contract> AnyContract for Typed<C> {
     ) -> Option<Shared> {
         let output = C::compared(case.typed(), options.typed(), same);
         output.map(|output| -> Shared { Arc::new(output) })
+    }
+
+    fn on_tape(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Shared {
+        Arc::new(C::on_tape(case.typed(), options.typed(), dtype))
     }
 
     fn cuts(&self) -> Option<&'static dyn Cuts> {

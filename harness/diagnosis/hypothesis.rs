@@ -11,8 +11,10 @@ use crate::diagnosis::count::Count;
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, given};
 use crate::diagnosis::relation::Relation;
 use crate::host::function::guarded;
+use crate::numeric::terms::{self, Alteration, TermChange};
 use crate::numeric::tolerance::{Expected, ExpectedTexts};
 use crate::value::record::{AnyRecord, Shared, Value, is_named};
+use crate::value::text::number;
 
 /// A wrong implementation that is made of the reference, or of a fault, by changes.
 #[derive(Clone)]
@@ -44,6 +46,8 @@ pub(crate) enum Part {
     Divided { field: &'static str, by: Count, instead_of: Count },
     /// Another relation between an answer and a gold answer.
     Compared(Relation),
+    /// A term of the reference that is scaled, missing or detached.
+    Term { term: &'static str, change: TermChange },
 }
 
 impl Hypothesis {
@@ -58,11 +62,16 @@ impl Hypothesis {
     pub(crate) fn and(&self, part: Part) -> Option<Hypothesis> {
         let mut both = self.clone();
         match &part {
-            Part::Fault { .. } if self.fault().is_some() || self.relation().is_some() => {
+            // A fault is what it does in place of the reference, whose terms it need not have.
+            Part::Fault { .. } | Part::Compared(_) if self.replaces() || self.alters() => {
                 return None;
             }
-            Part::Compared(_) if self.fault().is_some() || self.relation().is_some() => {
-                return None;
+            Part::Term { term, .. } => {
+                let again =
+                    |part: &Part| matches!(part, Part::Term { term: other, .. } if other == term);
+                if self.replaces() || self.parts.iter().any(again) {
+                    return None;
+                }
             }
             Part::Option { name, value, .. } => {
                 let again =
@@ -113,11 +122,31 @@ impl Hypothesis {
         })
     }
 
-    /// The options of which it tells another number.
+    /// Whether something else stands in the place of the reference.
+    fn replaces(&self) -> bool {
+        self.fault().is_some() || self.relation().is_some()
+    }
+
+    /// Whether terms of the reference are otherwise.
+    fn alters(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Term { .. }))
+    }
+
+    /// The terms of the reference that are otherwise.
+    fn alterations(&self) -> Vec<Alteration> {
+        let of = |part: &Part| match part {
+            Part::Term { term, change } => Some(Alteration { term, change: *change }),
+            _ => None,
+        };
+        self.parts.iter().filter_map(of).collect()
+    }
+
+    /// The options and terms of which it tells another number.
     pub(crate) fn numbers_told(&self) -> Vec<String> {
         let is_number = |value: &str| value.parse::<f64>().is_ok();
         let of = |part: &Part| match part {
             Part::Option { name, value, .. } if is_number(value) => vec![(*name).to_owned()],
+            Part::Term { term, change: TermChange::Times(_) } => vec![(*term).to_owned()],
             Part::Fault { as_if: Some(told), .. } => {
                 let named = told.split(" and `").map(|one| one.trim_start_matches('`'));
                 let named = named.filter_map(|one| one.split_once("` were "));
@@ -138,6 +167,7 @@ impl Hypothesis {
             Part::Fault { distance, .. } => 10 + (*distance).min(9),
             Part::Option { .. } => 20,
             Part::Compared(relation) => 22 + relation.removes(),
+            Part::Term { .. } => 26,
             Part::Input { .. } => 30,
             Part::Divided { .. } => 32,
             Part::Output { .. } => 35,
@@ -156,6 +186,7 @@ impl Hypothesis {
             }
             Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
             Part::Compared(relation) => format!("right that {}", relation.told()),
+            Part::Term { term, change } => format!("{term}: {}", changed(*change)),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let only = self.only.as_ref().map(|fields| format!(" in {}", fields.join(", ")));
@@ -183,6 +214,12 @@ impl Hypothesis {
             Part::Compared(relation) => {
                 format!("an answer were right that {}", relation.told())
             }
+            Part::Term { term, change: TermChange::Detached } => {
+                format!(
+                    "the term `{term}` were detached (the value is right, its gradient is lost)"
+                )
+            }
+            Part::Term { term, change } => format!("the term `{term}` were {}", changed(*change)),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let names = |fields: &Vec<&str>| {
@@ -212,6 +249,9 @@ impl Hypothesis {
                 let same = |answer: &str, gold: &str| relation.holds(answer, gold);
                 contract.compared(&*changed, &*self.options, &same)
             }
+            (None, None) if self.alters() => Some(terms::altered(&self.alterations(), || {
+                contract.on_tape(&*changed, &*self.options, dtype)
+            })),
             (None, None) => Some(contract.reference(&*changed, &*self.options, dtype)),
         };
         let mut output = contract.stored(&*guarded(gives).ok()??, dtype);
@@ -271,6 +311,16 @@ impl Hypothesis {
             }
         }
         given
+    }
+}
+
+/// What is said of a term that is otherwise.
+fn changed(change: TermChange) -> String {
+    match change {
+        TermChange::Times(0.0) => "missing".to_owned(),
+        TermChange::Times(-1.0) => "negated".to_owned(),
+        TermChange::Times(factor) => format!("{} times what it is", number(factor)),
+        TermChange::Detached => "detached".to_owned(),
     }
 }
 

@@ -5,9 +5,9 @@
 //!          ─▶ paired, narrowed to outputs and regions ─▶ taken until all is explained
 //! ```
 //!
-//! A hypothesis is data: parts of which each changes a fault, an option, an input or an output of
-//! the reference. A family makes parts of what a contract declares; to add one, write its file in
-//! `families/` and name it in the list there.
+//! A hypothesis is data: parts of which each changes a fault, an option, an input, a term or an
+//! output of the reference. A family makes parts of what a contract declares; to add one, write its
+//! file in `families/` and name it in the list there.
 
 pub(crate) mod change;
 mod count;
@@ -433,7 +433,7 @@ fn told(
     let same = candidate.told();
     beside.retain(|other| other.hypothesis.parts.len() == 1 && other.told() != same);
     let mut alike: Vec<String> = Vec::new();
-    // Of one option one number is told: its neighbours do the same on what was compared.
+    // Of one option or term one number is told: its neighbours do the same on what was compared.
     let mut numbers = candidate.hypothesis.numbers_told();
     for other in beside {
         let (name, of_other) = (other.name(), other.hypothesis.numbers_told());
@@ -484,7 +484,7 @@ impl Candidate {
         let fitted = |part: &Part| match part {
             Part::Fault { .. } | Part::Compared(_) => 0,
             Part::Option { .. } | Part::Input { .. } => 1,
-            Part::Output { .. } | Part::Divided { .. } => 2,
+            Part::Term { .. } | Part::Output { .. } | Part::Divided { .. } => 2,
         };
         let parts: usize = self.hypothesis.parts.iter().map(fitted).sum();
         let several = 2 * (self.hypothesis.parts.len() - 1);

@@ -143,6 +143,12 @@ impl<'a> Bench<'a> {
         cases.filter(|(at, _)| self.is_in(*at, Half::Chosen)).map(|(_, observed)| *observed)
     }
 
+    /// Whether the component is wrong about a case.
+    pub(crate) fn is_wrong(&self, observed: &Observed) -> bool {
+        let Some((expected, given)) = observed.answered() else { return false };
+        cells(expected).zip(given).any(|(cell, given)| self.evidence.wrong(given, &cell))
+    }
+
     /// All cases, each with the places of its cells in the sequence.
     pub(crate) fn cases(&self) -> impl Iterator<Item = (&'a Observed, Range<usize>)> {
         self.answered.iter().copied().zip(self.cells.iter().cloned())

@@ -1,7 +1,9 @@
-//! Numbers: how close is close, gradients, weights of tokens, and conventions about masks.
+//! Numbers: how close is close, gradients and the terms that they are of, weights of tokens, and
+//! conventions about masks.
 
 pub mod aggregate;
 pub mod conventions;
 pub mod scaled;
 pub mod tape;
+pub mod terms;
 pub mod tolerance;

@@ -8,15 +8,19 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::rc::Rc;
 
 use ndarray::{Array, Dimension};
 
+use crate::numeric::terms::{Scope, TermChange};
 use crate::value::place::Dtype;
 
 /// The operations so far: for each number up to two parents and the derivatives by them.
 pub struct Tape {
     arithmetic: Dtype,
     nodes: RefCell<Vec<[(u32, f64); 2]>>,
+    /// What becomes of terms, where a diagnosis asks.
+    scope: Option<Rc<Scope>>,
 }
 
 /// No parent.
@@ -34,7 +38,8 @@ pub struct Var<'t> {
 impl Tape {
     /// An empty tape that computes as the dtype does: half formats in f32.
     pub fn new(dtype: Dtype) -> Tape {
-        Tape { arithmetic: dtype.arithmetic(), nodes: RefCell::default() }
+        let scope = Scope::current();
+        Tape { arithmetic: dtype.arithmetic(), nodes: RefCell::default(), scope }
     }
 
     fn push(&self, value: f64, parents: [(u32, f64); 2]) -> Var<'_> {
@@ -101,6 +106,18 @@ impl<'t> Var<'t> {
     /// The same number, with no memory of how it was made.
     pub fn detach(self) -> Var<'t> {
         self.tape.constant(self.value)
+    }
+
+    /// The same number under a name from the field, `KL penalty`: what a diagnosis may change. See
+    /// [`terms`](crate::numeric::terms).
+    pub fn term(self, name: &'static str) -> Var<'t> {
+        match self.tape.scope.as_ref().and_then(|scope| scope.change_of(name)) {
+            None => self,
+            // 0·∞ would be NaN, and what is missing is not.
+            Some(TermChange::Times(0.0)) => self.tape.constant(0.0),
+            Some(TermChange::Times(factor)) => self * factor,
+            Some(TermChange::Detached) => self.detach(),
+        }
     }
 
     /// The exponential.

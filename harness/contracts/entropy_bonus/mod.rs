@@ -28,6 +28,7 @@ use crate::contract::{Contract, Parts};
 use crate::contracts::token_entropy;
 use crate::generate::axes::Axes;
 use crate::generate::pick::Pick;
+use crate::laws::faults::entropy::OfLogits as _;
 use crate::laws::faults::temperature::Tempered;
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
@@ -207,6 +208,10 @@ impl Contract for EntropyBonus {
 
     fn wants_gradient(_: &Options) -> bool {
         true
+    }
+
+    fn on_tape(case: &EntropyBonusCase, options: &Options, dtype: Dtype) -> EntropyBonusOutput {
+        Self::mapped(case, options, dtype, |at| at.entropy())
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

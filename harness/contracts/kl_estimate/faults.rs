@@ -1,14 +1,13 @@
 //! Known wrong behaviours of `kl-estimate`: real bugs, and conventions mistaken for others.
 //!
-//! Each is the pipeline of [`Token`] with one step replaced: log-ratio, its clamp, the estimator,
-//! the clamp of the result, the declared gradient.
+//! Each is the pipeline of [`Token`](super::on_tape::Token) with one step replaced: log-ratio, its
+//! clamp, the estimator, the clamp of the result, the declared gradient.
 
 use ndarray::{Array2, Axis};
 
-use super::{
-    Estimator, Gradient, KlEstimate, KlEstimateCase, KlEstimateOutput, Options, reference,
-};
-use crate::numeric::tape::{Tape, Var};
+use super::on_tape::{tokens, with_gradient_of};
+use super::{Estimator, KlEstimate, KlEstimateCase, KlEstimateOutput, Options, reference};
+use crate::numeric::tape::Var;
 use crate::value::place::Dtype;
 use crate::value::record::round;
 
@@ -275,82 +274,6 @@ fn values() -> Vec<Fault> {
             .seen("verl #1943: results left in the order by length")
             .on(&[|case, _| case.ref_log_probs.invert_axis(Axis(0))]),
     ]
-}
-
-/// One token on a tape, and the steps of a right estimate.
-struct Token<'a, 't> {
-    log_prob: Var<'t>,
-    reference: Var<'t>,
-    options: &'a Options,
-}
-
-impl<'t> Token<'_, 't> {
-    fn log_ratio(&self) -> Var<'t> {
-        self.log_prob - self.reference
-    }
-
-    /// The log-ratio within its own clamp.
-    fn clamped(&self, d: Var<'t>) -> Var<'t> {
-        self.options.log_ratio_clamp.map_or(d, |c| d.clamp(-c, c))
-    }
-
-    fn estimate(&self, estimator: Estimator, d: Var<'t>) -> Var<'t> {
-        match estimator {
-            Estimator::K1 => d,
-            Estimator::K2 => d * d * 0.5,
-            Estimator::K3 => (-d).exp() - 1.0 + d,
-            Estimator::Abs => d.abs(),
-        }
-    }
-
-    fn usual(&self) -> Var<'t> {
-        self.estimate(self.options.estimator, self.clamped(self.log_ratio()))
-    }
-
-    /// The result within its clamp; beyond it no gradient, not even 0 times infinity.
-    fn limited(&self, value: Var<'t>) -> Var<'t> {
-        match self.options.clamp {
-            Some([lo, hi]) if !(lo..=hi).contains(&value.value) => value.detach().clamp(lo, hi),
-            _ => value,
-        }
-    }
-
-    /// The clamp of the result, and the declared gradient.
-    fn finished(&self, value: Var<'t>) -> Var<'t> {
-        let value = self.limited(value);
-        if self.options.gradient == Gradient::K2 {
-            with_gradient_of(value, self.estimate(Estimator::K2, self.log_ratio()))
-        } else {
-            value
-        }
-    }
-
-    fn right(&self) -> Var<'t> {
-        self.finished(self.usual())
-    }
-}
-
-/// Maps each token to its estimate, with the gradient that follows.
-fn tokens(
-    case: &KlEstimateCase,
-    options: &Options,
-    dtype: Dtype,
-    f: impl for<'a, 't> Fn(&Token<'a, 't>) -> Var<'t>,
-) -> KlEstimateOutput {
-    let tape = Tape::new(dtype);
-    let leaf = tape.leaf(&case.log_probs);
-    let estimates: Array2<Var<'_>> = Array2::from_shape_fn(leaf.dim(), |at| {
-        let reference = tape.constant(case.ref_log_probs[at]);
-        f(&Token { log_prob: leaf[at], reference, options })
-    });
-    let sum = tape.sum(estimates.iter().copied());
-    let gradient = (options.gradient != Gradient::None).then(|| tape.gradient(sum, &leaf));
-    KlEstimateOutput { kl: estimates.map(|estimate| estimate.value), grad_log_probs: gradient }
-}
-
-/// A value, with the gradient of another.
-fn with_gradient_of<'t>(value: Var<'t>, other: Var<'t>) -> Var<'t> {
-    value.detach() + (other - other.detach())
 }
 
 /// One estimator with policy and reference the wrong way round; the others are right.

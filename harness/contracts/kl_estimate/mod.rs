@@ -13,6 +13,7 @@
 mod faults;
 mod generate;
 mod invariants;
+mod on_tape;
 mod oracle;
 mod reference;
 
@@ -207,6 +208,10 @@ impl Contract for KlEstimate {
 
     fn gradient_is_slope(options: &Options) -> bool {
         options.gradient == Gradient::Value
+    }
+
+    fn on_tape(case: &KlEstimateCase, options: &Options, dtype: Dtype) -> KlEstimateOutput {
+        on_tape::kl(case, options, dtype)
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

@@ -30,6 +30,9 @@ fn square(x: Var<'_>) -> Var<'_> {
 /// One completion on a tape.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'t> {
+    /// What its log-ratio is called, and its average.
+    pub(super) log_ratio: &'static str,
+    pub(super) log_prob: &'static str,
     pub(super) policy: Var<'t>,
     pub(super) reference: Var<'t>,
     pub(super) length: f64,
@@ -38,17 +41,26 @@ pub(super) struct Side<'t> {
 impl<'t> Side<'t> {
     /// The log-ratio of policy and reference.
     pub(super) fn ratio(&self) -> Var<'t> {
-        self.policy - self.reference
+        (self.policy - self.reference.term("reference log-prob")).term(self.log_ratio)
     }
 
     /// The average log-probability under the policy.
     pub(super) fn average(&self) -> Var<'t> {
-        self.policy / self.length
+        (self.policy / self.length).term(self.log_prob)
     }
 
     /// The log-ratio of averages.
     pub(super) fn average_ratio(&self) -> Var<'t> {
-        self.average() - self.reference / self.length
+        let reference = (self.reference / self.length).term("reference log-prob");
+        (self.policy / self.length - reference).term(self.log_ratio)
+    }
+
+    /// The implicit reward, but for β: it is made beside the loss, not of its terms.
+    fn reward(&self, kind: Kind) -> Var<'t> {
+        match kind {
+            Kind::Orpo | Kind::Simpo => self.policy / self.length,
+            _ => self.policy - self.reference,
+        }
     }
 }
 
@@ -72,12 +84,14 @@ impl<'t> Pair<'_, 't> {
 
     /// What `simpo` gives to ℓ_ε.
     pub(super) fn of_averages(&self) -> Var<'t> {
-        (self.chosen.average() - self.rejected.average()) * self.options.beta - self.options.gamma
+        let margin = (self.chosen.average() - self.rejected.average()).term("margin");
+        margin * self.options.beta - self.options.gamma
     }
 
     /// What `sigmoid-norm` gives to it.
     fn of_average_ratios(&self) -> Var<'t> {
-        (self.chosen.average_ratio() - self.rejected.average_ratio()) * self.options.beta
+        let margin = self.chosen.average_ratio() - self.rejected.average_ratio();
+        margin.term("margin") * self.options.beta
     }
 
     /// σ(z)·log(σ(z)/(1 - ε)) + σ(-z)·log(σ(-z)/ε).
@@ -91,20 +105,27 @@ impl<'t> Pair<'_, 't> {
     pub(super) fn loss(&self) -> Var<'t> {
         let Pair { chosen, rejected, options } = self;
         let (beta, target) = (options.beta, options.target());
-        let [c, r] = [chosen.ratio() * beta, rejected.ratio() * beta];
+        let [c, r] = [chosen, rejected].map(|side| move || side.ratio() * beta);
         match options.kind {
             Kind::Orpo => {
                 let odds = log_odds(chosen.average()) - log_odds(rejected.average());
-                let of_odds = logistic(odds) * beta;
-                if options.sft { of_odds - chosen.average() } else { of_odds }
+                let of_odds = (logistic(odds) * beta).term("odds-ratio loss");
+                let likelihood = || (-chosen.average()).term("SFT loss");
+                if options.sft { of_odds + likelihood() } else { of_odds }
             }
-            Kind::IpoNorm => square(chosen.average_ratio() - rejected.average_ratio() - target),
-            Kind::Nca => logistic(c) + logistic(-c) * 0.5 + logistic(-r) * 0.5,
-            Kind::BcoPair => logistic(c) + logistic(-r),
+            Kind::IpoNorm => {
+                let margin = chosen.average_ratio() - rejected.average_ratio();
+                square(margin.term("margin") - target)
+            }
+            Kind::Nca => logistic(c()) + logistic(-c()) * 0.5 + logistic(-r()) * 0.5,
+            Kind::BcoPair => logistic(c()) + logistic(-r()),
             Kind::SppoHard => square(chosen.ratio() - target) + square(rejected.ratio() + target),
-            Kind::ApoZero => sigmoid(-c) + sigmoid(r),
-            Kind::ApoDown => sigmoid(c) + sigmoid(r - c),
-            Kind::Exo => self.divergence((chosen.ratio() - rejected.ratio()) * beta),
+            Kind::ApoZero => sigmoid(-c()) + sigmoid(r()),
+            Kind::ApoDown => sigmoid(c()) + sigmoid(r() - c()),
+            Kind::Exo => {
+                let margin = (chosen.ratio() - rejected.ratio()).term("margin");
+                self.divergence(margin * beta)
+            }
             Kind::Simpo => self.smoothed(self.of_averages()),
             Kind::SigmoidNorm => self.smoothed(self.of_average_ratios()),
             Kind::Aot | Kind::AotUnpaired => unreachable!("ranks are no pairs"),
@@ -116,7 +137,10 @@ impl<'t> Pair<'_, 't> {
 pub(super) fn smoothed(z: Var<'_>, smoothing: f64) -> Var<'_> {
     match smoothing {
         0.0 => logistic(z),
-        _ => logistic(z) * (1.0 - smoothing) + logistic(-z) * smoothing,
+        _ => {
+            logistic(z) * (1.0 - smoothing)
+                + (logistic(-z) * smoothing).term("label-smoothing loss")
+        }
     }
 }
 
@@ -131,7 +155,7 @@ pub(super) fn sorted<'t>(numbers: impl IntoIterator<Item = Var<'t>>) -> Vec<Var<
 pub(super) fn compared<'t>(pairs: &[Pair<'_, 't>], options: &Options) -> Option<Vec<Var<'t>>> {
     let of_ranks = |higher: Vec<Var<'t>>, lower: Vec<Var<'t>>| {
         let ranks = higher.into_iter().zip(lower);
-        Some(ranks.map(|(a, b)| (a - b) * options.beta).collect())
+        Some(ranks.map(|(a, b)| (a - b).term("margin") * options.beta).collect())
     };
     match options.kind {
         Kind::Aot => of_ranks(
@@ -179,11 +203,15 @@ pub(super) fn made_of(
     let pairs: Vec<Pair<'_, '_>> = (0..chosen.len())
         .map(|at| Pair {
             chosen: Side {
+                log_ratio: "chosen log-ratio",
+                log_prob: "chosen log-prob",
                 policy: chosen[at],
                 reference: tape.constant(case.ref_chosen[at]),
                 length: case.chosen_lengths[at] as f64,
             },
             rejected: Side {
+                log_ratio: "rejected log-ratio",
+                log_prob: "rejected log-prob",
                 policy: rejected[at],
                 reference: tape.constant(case.ref_rejected[at]),
                 length: case.rejected_lengths[at] as f64,
@@ -204,10 +232,7 @@ pub(super) fn made_of(
         }
     };
     let rewards = |of: for<'p, 't> fn(&'p Pair<'_, 't>) -> &'p Side<'t>| {
-        let reward = |pair| match options.kind {
-            Kind::Orpo | Kind::Simpo => of(pair).average() * options.beta,
-            _ => of(pair).ratio() * options.beta,
-        };
+        let reward = |pair| of(pair).reward(options.kind) * options.beta;
         Some(pairs.iter().map(|pair| reward(pair).value).collect())
     };
     PairObjectiveOutput {

@@ -14,6 +14,7 @@
 mod faults;
 mod generate;
 mod invariants;
+mod on_tape;
 mod oracle;
 mod reference;
 
@@ -388,6 +389,10 @@ impl Contract for PolicyLoss {
             Objective::Reinforce => true,
             Objective::Cispo => false,
         }
+    }
+
+    fn on_tape(case: &PolicyLossCase, options: &Options, dtype: Dtype) -> PolicyLossOutput {
+        on_tape::policy_loss(case, options, dtype)
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

@@ -3,13 +3,14 @@
 //! Each is the pipeline of [`Pair`] with one step replaced: margin, scale, loss, reduction. The
 //! gradient follows.
 
-use ndarray::{Array1, arr0};
+use ndarray::Array1;
 
+use super::on_tape::{self, Pair, sigmoid, softplus};
 use super::{
     Kind, Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput, Reduction, reference,
 };
 use crate::contract::fault;
-use crate::numeric::tape::{Tape, Var};
+use crate::numeric::tape::Var;
 use crate::value::place::Dtype;
 
 type Fault = fault::Fault<PreferenceLoss>;
@@ -242,108 +243,10 @@ fn implicit_rewards() -> Vec<Fault> {
     ]
 }
 
-/// log(1 + e^x), stable.
-fn softplus(x: Var<'_>) -> Var<'_> {
-    (x + x.abs()) * 0.5 + ((-x.abs()).exp() + 1.0).ln()
-}
-
-/// 1 / (1 + e^{-x}), as it stands.
-fn sigmoid<'t>(one: Var<'t>, x: Var<'t>) -> Var<'t> {
-    one / ((-x).exp() + 1.0)
-}
-
-/// One pair on a tape, and the steps of a right loss.
-struct Pair<'a, 't> {
-    chosen: Var<'t>,
-    rejected: Var<'t>,
-    /// The reference's own margin.
-    reference: Var<'t>,
-    /// 1.
-    one: Var<'t>,
-    options: &'a Options,
-}
-
-impl<'t> Pair<'_, 't> {
-    /// Δ with the reference.
-    fn full_margin(&self) -> Var<'t> {
-        self.chosen - self.rejected - self.reference
-    }
-
-    /// Δ as declared.
-    fn margin(&self) -> Var<'t> {
-        match self.options.reference_free {
-            true => self.chosen - self.rejected,
-            false => self.full_margin(),
-        }
-    }
-
-    /// βΔ - γ.
-    fn z(&self, margin: Var<'t>) -> Var<'t> {
-        margin * self.options.beta - self.options.margin
-    }
-
-    /// The loss made of softplus(-z) and softplus(z), for the kinds that have them.
-    fn of_logistic(&self, below: Var<'t>, above: Var<'t>) -> Option<Var<'t>> {
-        let smoothing = self.options.label_smoothing;
-        match self.options.kind {
-            // Without smoothing nobody computes the second term.
-            Kind::Sigmoid | Kind::Robust if smoothing == 0.0 => Some(below),
-            Kind::Sigmoid => Some(below * (1.0 - smoothing) + above * smoothing),
-            Kind::Robust => {
-                Some((below * (1.0 - smoothing) - above * smoothing) / (1.0 - 2.0 * smoothing))
-            }
-            Kind::Hinge | Kind::Ipo => None,
-        }
-    }
-
-    /// The squared distance from a target, where that is the loss.
-    fn ipo(&self, margin: Var<'t>, target: f64) -> Option<Var<'t>> {
-        let away = margin - target;
-        (self.options.kind == Kind::Ipo).then(|| away * away)
-    }
-
-    /// The loss at z, for the kinds that look at z.
-    fn loss_at(&self, z: Var<'t>) -> Var<'t> {
-        let hinge = -z + 1.0;
-        self.of_logistic(softplus(-z), softplus(z)).unwrap_or_else(|| (hinge + hinge.abs()) * 0.5)
-    }
-
-    fn loss(&self, margin: Var<'t>) -> Var<'t> {
-        self.ipo(margin, 0.5 / self.options.beta).unwrap_or_else(|| self.loss_at(self.z(margin)))
-    }
-
-    fn right(&self) -> Var<'t> {
-        self.loss(self.margin())
-    }
-}
-
-/// Maps each pair to its loss, reduces them, and takes the gradients.
+/// Maps each pair to its loss.
 fn pairs(f: for<'a, 't> fn(&Pair<'a, 't>) -> Var<'t>) -> Variant {
     Variant::gives(move |case: &PreferenceLossCase, options: &Options, dtype| {
-        let tape = Tape::new(dtype);
-        let (chosen, rejected) = (tape.leaf(&case.policy_chosen), tape.leaf(&case.policy_rejected));
-        let losses: Array1<Var<'_>> = Array1::from_shape_fn(chosen.len(), |at| {
-            let reference =
-                tape.constant(case.ref_chosen[at]) - tape.constant(case.ref_rejected[at]);
-            let one = tape.constant(1.0);
-            f(&Pair { chosen: chosen[at], rejected: rejected[at], reference, one, options })
-        });
-        let sum = tape.sum(losses.iter().copied());
-        let right = reference::loss(case, options, dtype);
-        let (result, losses, loss) = match options.reduction {
-            Reduction::None => (sum, Some(losses.map(|loss| loss.value)), None),
-            Reduction::Mean => {
-                let mean = sum / losses.len() as f64;
-                (mean, None, Some(arr0(mean.value)))
-            }
-        };
-        PreferenceLossOutput {
-            losses,
-            loss,
-            grad_policy_chosen: Some(tape.gradient(result, &chosen)),
-            grad_policy_rejected: Some(tape.gradient(result, &rejected)),
-            ..right
-        }
+        on_tape::pairs(case, options, dtype, f)
     })
 }
 

@@ -13,6 +13,7 @@
 mod faults;
 mod generate;
 mod invariants;
+mod on_tape;
 mod oracle;
 mod reference;
 
@@ -269,6 +270,10 @@ impl Contract for PreferenceLoss {
 
     fn wants_gradient(_: &Options) -> bool {
         true
+    }
+
+    fn on_tape(case: &PreferenceLossCase, options: &Options, dtype: Dtype) -> PreferenceLossOutput {
+        on_tape::loss(case, options, dtype)
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

@@ -25,6 +25,7 @@ use crate::contract::rows::{self, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
 use crate::generate::axes::Axes;
+use crate::laws::faults::entropy::OfLogits as _;
 use crate::laws::faults::temperature::Tempered;
 use crate::numeric::tolerance::Expected;
 use crate::value::choice::choice;
@@ -142,6 +143,10 @@ impl Contract for TokenEntropy {
 
     fn wants_gradient(options: &Options) -> bool {
         options.gradient
+    }
+
+    fn on_tape(case: &TokenEntropyCase, options: &Options, dtype: Dtype) -> TokenEntropyOutput {
+        Self::mapped(case, options, dtype, |at| at.entropy())
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

@@ -12,6 +12,7 @@
 mod faults;
 mod generate;
 mod invariants;
+mod on_tape;
 mod oracle;
 mod reference;
 
@@ -166,6 +167,10 @@ impl Contract for TokenLogProbs {
 
     fn wants_gradient(options: &Options) -> bool {
         options.gradient
+    }
+
+    fn on_tape(case: &TokenLogProbsCase, options: &Options, dtype: Dtype) -> TokenLogProbsOutput {
+        on_tape::log_probs(case, options, dtype)
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

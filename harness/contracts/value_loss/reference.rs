@@ -37,7 +37,12 @@ impl<'t> Token<'t> {
 
 /// The larger of the squared errors.
 pub(super) fn error(token: Token<'_>) -> Var<'_> {
-    token.squared(token.value).max(token.squared(token.held()))
+    let plain = token.squared(token.value).term("squared error");
+    if token.clip.is_none() {
+        return plain;
+    }
+    let held = token.held().term("clipped value");
+    plain.max(token.squared(held).term("clipped squared error"))
 }
 
 /// The sum as declared of the losses of each row's tokens; `T` is the width of the batch.

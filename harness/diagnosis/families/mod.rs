@@ -6,6 +6,7 @@ mod inputs;
 pub(super) mod options;
 pub(super) mod outputs;
 mod relations;
+mod terms;
 
 use crate::diagnosis::change::Along;
 use crate::diagnosis::evidence::Evidence;
@@ -22,7 +23,7 @@ pub(super) type Family = fn(&Bench<'_>) -> Vec<Part>;
 pub(super) const FAMILIES: [&[Family]; 3] = [
     &[faults::parts, options::parts],
     &[relations::parts],
-    &[options::fitted_parts, inputs::parts, counts::parts, outputs::parts],
+    &[options::fitted_parts, terms::parts, inputs::parts, counts::parts, outputs::parts],
 ];
 
 /// So many of them are asked where there is no oracle, so that other numbers may be right too.

@@ -99,19 +99,27 @@ pub(crate) fn fitted_in(bench: &Bench<'_>, pair: &Hypothesis) -> Option<Hypothes
         let (value, declared) = (format!("{x}"), declared.clone());
         first.and(Part::Option { name, value, declared })
     };
-    with(closest(bench, now.as_f64()?, with)?)
+    with(closest(bench, around(now.as_f64()?), with)?)
 }
 
 fn fitted(bench: &Bench<'_>, now: f64, part: impl Fn(f64) -> Part) -> Option<Part> {
-    closest(bench, now, |x| Hypothesis::of(bench.evidence, part(x))).map(&part)
+    closest(bench, around(now), |x| Hypothesis::of(bench.evidence, part(x))).map(&part)
 }
 
-/// The value that comes closest to what the component gives, in as few digits as say it.
-fn closest(bench: &Bench<'_>, now: f64, with: impl Fn(f64) -> Option<Hypothesis>) -> Option<f64> {
+/// Numbers between which the best one may lie.
+fn around(now: f64) -> Vec<f64> {
+    let around = [0.25, 0.8, 1.0, 1.25, 1.6, 2.5, 4.0].map(|factor| now * factor);
+    GRID.into_iter().chain(related(now)).chain(around).collect()
+}
+
+/// The value that comes closest to what the component gives, in as few digits as say it: between
+/// the neighbours of the best of some.
+pub(super) fn closest(
+    bench: &Bench<'_>,
+    mut grid: Vec<f64>,
+    with: impl Fn(f64) -> Option<Hypothesis>,
+) -> Option<f64> {
     let loss = |x: f64| with(x).map_or(f64::INFINITY, |hypothesis| bench.loss(&hypothesis));
-    let around = [0.25, 0.8, 1.25, 1.6, 2.5, 4.0].map(|factor| now * factor);
-    let mut grid: Vec<f64> = GRID.into_iter().chain(related(now)).chain(around).collect();
-    grid.push(now);
     grid.sort_by(f64::total_cmp);
     grid.dedup();
     let losses: Vec<f64> = grid.iter().map(|x| loss(*x)).collect();

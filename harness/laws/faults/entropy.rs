@@ -73,13 +73,13 @@ impl<'t> At<'t> {
 
     /// The logarithm of each probability.
     pub fn log_probs(&self) -> Vec<Var<'t>> {
-        let log_sum = self.log_sum();
-        self.z.iter().map(|z| *z - log_sum).collect()
+        let log_sum = self.log_sum().term("log-normaliser");
+        self.z.iter().map(|z| (*z - log_sum).term("log-probability")).collect()
     }
 
     /// -Σ p·log p.
     pub fn weighted(&self, log_probs: Vec<Var<'t>>) -> Var<'t> {
-        self.sum(log_probs.into_iter().map(|x| -(x.exp() * x)))
+        self.sum(log_probs.into_iter().map(|x| -(x.exp().term("probability") * x)))
     }
 
     /// The entropy, as it is right.

@@ -55,6 +55,7 @@ pub(super) fn averages() -> Vec<Fault> {
                     policy: side.average(),
                     reference: side.reference / side.length,
                     length: 1.0,
+                    ..side
                 },
             })]),
         Fault::new("reference-not-averaged", "the policy is averaged over tokens alone")

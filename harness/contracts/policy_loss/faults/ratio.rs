@@ -1,6 +1,6 @@
 //! Faults of the ratio: what is divided by what, over which tokens, and what flows back.
 
-use super::super::Ratio;
+use super::super::{Objective, Ratio};
 use super::graph::on_tape;
 use super::{Fault, Variant, loss_as_if};
 use crate::value::place::Dtype;
@@ -104,7 +104,18 @@ pub(super) fn clamps() -> Vec<Fault> {
         )
         .seen("TRL and slime without a clamp at log-ratios above 88; verl #1779")
         .under("{extreme_ratios: finite}")
-        .made_of([on_tape(|g, at| g.loss(g.ratio(at), at))]),
+        .made_of([on_tape(|g, at| {
+            let (exponent, a) = (g.exponent(at), g.advantage(at));
+            let limit = g.options.log_ratio_clamp.unwrap_or(f64::INFINITY);
+            let ratio = exponent.clamp(-limit, limit).exp();
+            if g.options.objective != Objective::PpoClip {
+                return g.loss(ratio, at);
+            }
+            let (lo, hi) = g.options.bounds();
+            let loss = (ratio * -a).max(ratio.clamp(lo, hi) * -a);
+            let bound = g.options.dual().filter(|_| a < 0.0);
+            bound.map_or(loss, |c| loss.min(g.tape.constant(-c * a)))
+        })]),
     ]
 }
 

@@ -1,0 +1,93 @@
+//! Terms of the reference: missing, negated, scaled, or without their gradient.
+
+use super::options::closest;
+use crate::diagnosis::evidence::{Given, Observed};
+use crate::diagnosis::hypothesis::{Hypothesis, Part};
+use crate::diagnosis::score::Bench;
+use crate::host::function::guarded;
+use crate::numeric::terms::{TermChange, named_in};
+
+/// What people do to a term.
+const FACTORS: [f64; 4] = [0.0, -1.0, 2.0, 0.5];
+
+/// Factors between which the best one may lie, where no line leads to it.
+const GRID: [f64; 12] = [-2.0, -1.0, -0.5, 0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0];
+
+/// Cases that are looked at: for the names of terms, and to fit a factor.
+const CASES: usize = 24;
+
+/// Factors are the same within this share.
+const SAME: f64 = 1e-2;
+
+pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for term in names(bench) {
+        let mut changes = FACTORS.map(TermChange::Times).to_vec();
+        changes.extend(fitted(bench, term).map(TermChange::Times));
+        changes.push(TermChange::Detached);
+        parts.extend(changes.into_iter().map(|change| Part::Term { term, change }));
+    }
+    parts
+}
+
+/// The terms that the reference has under the declared options. What is made of others comes first:
+/// where a term and all of which it is made do the same, the term is told.
+fn names(bench: &Bench<'_>) -> Vec<&'static str> {
+    let evidence = bench.evidence;
+    let mut names: Vec<&'static str> = Vec::new();
+    for observed in bench.chosen().take(CASES) {
+        let reference =
+            || evidence.contract.on_tape(&*observed.case, &*evidence.options, evidence.place.dtype);
+        // A reference may refuse a case.
+        for name in named_in(|| guarded(|| Some(reference()))) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.reverse();
+    names
+}
+
+/// The factor of a term that comes closest to what the component gives, if any.
+fn fitted(bench: &Bench<'_>, term: &'static str) -> Option<f64> {
+    let with = |factor| {
+        let change = TermChange::Times(factor);
+        Hypothesis::of(bench.evidence, Part::Term { term, change })
+    };
+    let near = agreed(bench, [with(0.0)?, with(1.0)?]).map(|x| [0.98, 1.0, 1.02].map(|by| by * x));
+    let grid = near.map_or_else(|| GRID.to_vec(), |near| near.to_vec());
+    closest(bench, grid, with).filter(|factor| *factor != 1.0 && !FACTORS.contains(factor))
+}
+
+/// The factor that most cells ask for. Of a term of a sum, all outputs and gradients lie on a line
+/// through those without the term and those with it.
+fn agreed(bench: &Bench<'_>, ends: [Hypothesis; 2]) -> Option<f64> {
+    let mut factors = Vec::new();
+    for observed in bench.chosen().filter(|one| bench.is_wrong(one)).take(CASES) {
+        factors.extend(factors_of(bench, observed, &ends));
+    }
+    factors.sort_by(f64::total_cmp);
+    let median = *factors.get(factors.len() / 2)?;
+    let near = factors.iter().filter(|factor| (*factor - median).abs() <= SAME * median.abs());
+    (2 * near.count() > factors.len()).then_some(median)
+}
+
+/// The factors that the cells of a case ask for, each by itself.
+fn factors_of(bench: &Bench<'_>, observed: &Observed, ends: &[Hypothesis; 2]) -> Vec<f64> {
+    let Some((_, given)) = observed.answered() else { return Vec::new() };
+    let [without, whole] = ends.each_ref().map(|end| end.cells(bench.evidence, observed));
+    let ends = without.iter().zip(&whole);
+    let of_cell = |(given, (without, whole)): (&Given, (&Given, &Given))| {
+        let (Given::Number(given), Given::Number(without), Given::Number(whole)) =
+            (given, without, whole)
+        else {
+            return None;
+        };
+        // What differs by rounding only says nothing.
+        let says = (whole - without).abs() > 1e-3 * (whole.abs() + without.abs());
+        let factor = (given - without) / (whole - without);
+        (says && factor.is_finite()).then_some(factor)
+    };
+    given.iter().zip(ends).filter_map(of_cell).collect()
+}
