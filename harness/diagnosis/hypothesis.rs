@@ -9,6 +9,7 @@ use crate::contract::probe::first_output;
 use crate::diagnosis::change::Change;
 use crate::diagnosis::count::Count;
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, given};
+use crate::diagnosis::reading::Reading;
 use crate::diagnosis::relation::Relation;
 use crate::host::function::guarded;
 use crate::numeric::tolerance::{Expected, ExpectedTexts};
@@ -44,6 +45,8 @@ pub(crate) enum Part {
     Divided { field: &'static str, by: Count, instead_of: Count },
     /// Another relation between an answer and a gold answer.
     Compared(Relation),
+    /// Another reading of texts.
+    Read(Reading),
 }
 
 impl Hypothesis {
@@ -58,11 +61,13 @@ impl Hypothesis {
     pub(crate) fn and(&self, part: Part) -> Option<Hypothesis> {
         let mut both = self.clone();
         match &part {
-            Part::Fault { .. } if self.fault().is_some() || self.relation().is_some() => {
-                return None;
-            }
-            Part::Compared(_) if self.fault().is_some() || self.relation().is_some() => {
-                return None;
+            Part::Fault { .. } | Part::Compared(_) if self.gives_by_itself() => return None,
+            Part::Read(reading) => {
+                let same = |other: &&Reading| other.step() == reading.step();
+                let reads_only = self.fault().is_none() && self.relation().is_none();
+                if !reads_only || self.readings().iter().any(same) {
+                    return None;
+                }
             }
             Part::Option { name, value, .. } => {
                 let again =
@@ -113,6 +118,20 @@ impl Hypothesis {
         })
     }
 
+    /// The readings among its parts.
+    fn readings(&self) -> Vec<&Reading> {
+        let read = self.parts.iter().filter_map(|part| match part {
+            Part::Read(reading) => Some(reading),
+            _ => None,
+        });
+        read.collect()
+    }
+
+    /// Whether one of its parts gives an output without the reference.
+    fn gives_by_itself(&self) -> bool {
+        self.fault().is_some() || self.relation().is_some() || !self.readings().is_empty()
+    }
+
     /// The options of which it tells another number.
     pub(crate) fn numbers_told(&self) -> Vec<String> {
         let is_number = |value: &str| value.parse::<f64>().is_ok();
@@ -138,6 +157,7 @@ impl Hypothesis {
             Part::Fault { distance, .. } => 10 + (*distance).min(9),
             Part::Option { .. } => 20,
             Part::Compared(relation) => 22 + relation.removes(),
+            Part::Read(reading) => 22 + reading.assumes(),
             Part::Input { .. } => 30,
             Part::Divided { .. } => 32,
             Part::Output { .. } => 35,
@@ -156,6 +176,7 @@ impl Hypothesis {
             }
             Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
             Part::Compared(relation) => format!("right that {}", relation.told()),
+            Part::Read(reading) => reading.told(),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let only = self.only.as_ref().map(|fields| format!(" in {}", fields.join(", ")));
@@ -183,6 +204,7 @@ impl Hypothesis {
             Part::Compared(relation) => {
                 format!("an answer were right that {}", relation.told())
             }
+            Part::Read(reading) => reading.told(),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let names = |fields: &Vec<&str>| {
@@ -212,7 +234,10 @@ impl Hypothesis {
                 let same = |answer: &str, gold: &str| relation.holds(answer, gold);
                 contract.compared(&*changed, &*self.options, &same)
             }
-            (None, None) => Some(contract.reference(&*changed, &*self.options, dtype)),
+            (None, None) => match &self.readings()[..] {
+                [] => Some(contract.reference(&*changed, &*self.options, dtype)),
+                readings => Reading::output(readings, contract, &changed, &*self.options),
+            },
         };
         let mut output = contract.stored(&*guarded(gives).ok()??, dtype);
         for part in &self.parts {
@@ -252,6 +277,7 @@ impl Hypothesis {
     ) -> Vec<Given> {
         let right = || cells(expected).map(|cell| cell.right()).collect();
         let Some(output) = self.output(evidence, case) else { return right() };
+        let output = evidence.compared(case, &output);
         let of_another = is_of_another(evidence, case, expected, &*output);
         let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
         let Some(mut given) = given(&output, expected) else {

@@ -165,6 +165,10 @@ pub(super) fn corners(options: &Options) -> Vec<AnswerExtractorCase> {
     cases.extend(forms(options, "1").into_iter().map(alone));
     let changed =
         ["-5", "+3", "1,000", "A", "", " a ", "\\frac{\\sqrt{2}}{2}", "\\{1", "a\nb", "é"];
+    // What somebody strips off, each around several answers.
+    let quoted = ["\"a\"", "\"b\"", "'a'", "*a*", "**a**"];
+    cases.extend(quoted.map(|answer| alone(render(answer))));
+    cases.push(alone(["1", "2", "3"].map(render).join("\n")));
     // The answer extended by each separator, at either end and in the middle.
     for separator in [" ", ",", "\n"] {
         for answer in [["a", ""], ["", "a"], ["a", "b"]] {
