@@ -25,10 +25,12 @@ use shakedown::files::case_file::CaseFile;
 use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::Shared;
 
+type Function = Box<dyn Fn(&Shared, Shared) -> Shared + Send>;
+
 /// A component that is a function of a case and of what is right.
 struct Made {
     contract: &'static dyn AnyContract,
-    of: Box<dyn Fn(&Shared, Shared) -> Shared + Send>,
+    of: Function,
 }
 
 impl Component for Made {

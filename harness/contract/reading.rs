@@ -17,6 +17,9 @@ pub struct Marked<'a> {
 /// What an answer is, of a text in which one is looked for.
 pub type Find<'s> = &'s dyn Fn(&Marked<'_>) -> Option<String>;
 
+/// What a text without an answer gives.
+pub type Otherwise<'s> = &'s dyn Fn(&str) -> Option<String>;
+
 /// What a text gives, given the words that a step is about.
 pub type Change<'s> = &'s dyn Fn(&str, &[String]) -> String;
 
@@ -27,7 +30,7 @@ pub enum Reader<'s> {
         /// How it is found.
         find: Option<Find<'s>>,
         /// What a text without one gives.
-        otherwise: Option<&'s dyn Fn(&str) -> Option<String>>,
+        otherwise: Option<Otherwise<'s>>,
     },
     /// What stays of a text is kept.
     Remains {

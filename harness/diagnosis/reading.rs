@@ -2,7 +2,7 @@
 
 use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
-use crate::contract::reading::{Marked, Reader};
+use crate::contract::reading::{Change, Marked, Reader};
 use crate::diagnosis::text::Text;
 use crate::value::record::Shared;
 use crate::value::text::{number, quoted};
@@ -48,7 +48,7 @@ pub(crate) enum End {
     NextClosing,
     LastClosing,
     LastClosingOfTheLine,
-    NextClosingOrEnd,
+    NextClosingOrText,
     AnyClosingTag,
     NextOpening,
     Line,
@@ -178,7 +178,7 @@ impl Reading {
             }
             Reading::Otherwise(_) | Reading::Weights { .. } => 3,
             Reading::Between(Begin::FirstClosing | Begin::LastClosing, _) => 3,
-            Reading::Between(_, End::NextOpening | End::NextClosingOrEnd) => 2,
+            Reading::Between(_, End::NextOpening | End::NextClosingOrText) => 2,
             _ => 1,
         }
     }
@@ -258,10 +258,8 @@ impl Reading {
             },
             5 => Reader::Form(&form),
             _ => {
-                let [clean, outside, kept] = changes.each_ref().map(|one| match one {
-                    Some(one) => Some(one as &dyn Fn(&str, &[String]) -> String),
-                    None => None,
-                });
+                let [clean, outside, kept] =
+                    changes.each_ref().map(|one| one.as_ref().map(|one| one as Change<'_>));
                 Reader::Remains { clean, outside, kept }
             }
         };
@@ -334,7 +332,7 @@ fn between(begin: Begin, end: End, marked: &Marked<'_>) -> Option<String> {
         End::NextClosing => rest.find(close)?,
         End::LastClosing => rest.rfind(close)?,
         End::LastClosingOfTheLine => line.rfind(close)?,
-        End::NextClosingOrEnd => rest.find(close).unwrap_or(rest.len()),
+        End::NextClosingOrText => rest.find(close).unwrap_or(rest.len()),
         End::AnyClosingTag => rest.find("</")?,
         End::NextOpening => rest.find(open).unwrap_or(rest.len()),
         End::Line => line.len(),
@@ -372,7 +370,7 @@ impl End {
         End::NextClosing,
         End::LastClosing,
         End::LastClosingOfTheLine,
-        End::NextClosingOrEnd,
+        End::NextClosingOrText,
         End::AnyClosingTag,
         End::NextOpening,
         End::Line,
@@ -384,7 +382,7 @@ impl End {
             End::NextClosing => "the next closing mark",
             End::LastClosing => "the last closing mark of the text",
             End::LastClosingOfTheLine => "the last closing mark of its line",
-            End::NextClosingOrEnd => "the next closing mark, or the end of the text",
+            End::NextClosingOrText => "the next closing mark, or the end of the text",
             End::AnyClosingTag => "the closing tag of anything",
             End::NextOpening => "the next opening mark, or the end of the text",
             End::Line => "the end of its line",

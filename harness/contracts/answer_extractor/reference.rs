@@ -1,6 +1,6 @@
 //! The reference implementation of `answer-extractor`, as a trainer would write it.
 
-use crate::contract::reading::{Find, Marked};
+use crate::contract::reading::{Find, Marked, Otherwise};
 
 use super::{Format, Missing, Options, Which};
 
@@ -14,7 +14,7 @@ pub(super) fn reread(
     text: &str,
     options: &Options,
     find: Option<Find<'_>>,
-    otherwise: Option<&dyn Fn(&str) -> Option<String>>,
+    otherwise: Option<Otherwise<'_>>,
 ) -> Option<String> {
     let [open, close] = options.marks();
     let (open, last) = (open.trim(), options.pick == Which::Last);

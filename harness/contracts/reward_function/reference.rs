@@ -1,7 +1,7 @@
 //! The reference implementation of `reward-function`: reads a completion as its template says.
 
 use super::template::{Template, is_tag};
-use crate::contract::reading::{Find, Marked, Reader};
+use crate::contract::reading::{Find, Marked, Otherwise, Reader};
 use crate::generate::completions::Markers;
 
 use super::{Judges, Options, RewardFunctionCase, RewardFunctionOutput};
@@ -79,7 +79,7 @@ fn found(
     text: &str,
     template: &Template,
     find: Option<Find<'_>>,
-    otherwise: Option<&dyn Fn(&str) -> Option<String>>,
+    otherwise: Option<Otherwise<'_>>,
 ) -> Option<String> {
     let Markers { reasoning, answer: [open, close] } = template.markers();
     let open = if open.is_empty() { &reasoning[1] } else { &open };

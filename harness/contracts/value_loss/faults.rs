@@ -18,10 +18,10 @@ pub(super) fn all() -> Vec<Fault> {
     let themes = [clips(), other_errors(), masks(), sums(), fractions()];
     let shared = [
         masking::last_token_left_out("trl #2332 (7f2ccbe3a), there of a policy loss"),
+        masking::first_token_left_out("verl #3287 (2d6c6dbb3), there of a policy loss"),
         precision::inputs_in_half_precision(
             "plausible: autocast left on around the whole computation",
         ),
-        masking::first_token_left_out("verl #3287 (2d6c6dbb3), there of a policy loss"),
     ];
     themes.into_iter().flatten().chain(shared).chain(masking::of_other_rows()).collect()
 }
