@@ -6,9 +6,16 @@ use ndarray::Array1;
 use shakedown::author::{Call, Component, Contract, Place};
 use shakedown::contract::component::{Failure, Gradients, Returned};
 use shakedown::contract::erased::{self, AnyContract};
+use shakedown::contracts::answer_extractor::{
+    AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput,
+};
+use shakedown::contracts::completion_decoder::{
+    CompletionDecoder, CompletionDecoderCase, CompletionDecoderOutput,
+};
 use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput,
 };
+use shakedown::contracts::group_sampling::{GroupSampling, GroupSamplingCase, GroupSamplingOutput};
 use shakedown::contracts::pair_objective::{PairObjective, PairObjectiveCase, PairObjectiveOutput};
 use shakedown::contracts::policy_loss::{PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use shakedown::contracts::preference_loss::{
@@ -24,10 +31,12 @@ use shakedown::files::case_file::CaseFile;
 use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::Shared;
 
+type Function = Box<dyn Fn(&Shared, Shared) -> Shared + Send>;
+
 /// A component that is a function of a case and of what is right.
 struct Made {
     contract: &'static dyn AnyContract,
-    of: fn(&Shared, Shared) -> Shared,
+    of: Function,
 }
 
 impl Component for Made {
@@ -46,8 +55,11 @@ fn checked(subject: &mut Subject) -> ComponentReport {
     run(subject, Place::CPU_F32, &Budget::default(), &|_| ()).unwrap()
 }
 
-fn made(contract: &'static dyn AnyContract, of: fn(&Shared, Shared) -> Shared) -> Subject {
-    Subject::new(contract, "made", Box::new(Made { contract, of }))
+fn made(
+    contract: &'static dyn AnyContract,
+    of: impl Fn(&Shared, Shared) -> Shared + Send + 'static,
+) -> Subject {
+    Subject::new(contract, "made", Box::new(Made { contract, of: Box::new(of) }))
 }
 
 /// A component that does what the reference of group-advantage does under other options.
@@ -425,6 +437,145 @@ fn half_of_a_term_is_told_as_its_half() {
     let report = under_options(contract, "{kind: orpo}", half_the_likelihood);
     let expected = "the term `SFT loss` were 0.5 times what it is";
     assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+/// An extractor of what stands in answer tags, under the default options.
+fn extracts(case: &Shared, of: impl Fn(&str) -> Option<String>) -> Shared {
+    let case: &AnswerExtractorCase = case.typed();
+    let answers: Vec<Option<String>> = case.texts.iter().map(|text| of(text)).collect();
+    let output: AnswerExtractorOutput = answers.into();
+    Arc::new(output)
+}
+
+/// All that stands in answer tags, one after the other.
+fn blocks(text: &str) -> Vec<&str> {
+    let parts = text.split("<answer>").skip(1);
+    parts.filter_map(|part| Some(part.split_once("</answer>")?.0)).collect()
+}
+
+fn decodes(case: &Shared, of: impl Fn(&str) -> String) -> Shared {
+    let case: &CompletionDecoderCase = case.typed();
+    let texts: Vec<String> = case.completions.iter().map(|text| of(text)).collect();
+    let output: CompletionDecoderOutput = texts.into();
+    Arc::new(output)
+}
+
+#[track_caller]
+fn is_told_exactly(mut subject: Subject, expected: &str) {
+    let report = checked(&mut subject);
+    assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+fn extractor(of: impl Fn(&str) -> Option<String> + Send + 'static) -> Subject {
+    made(erased::of::<AnswerExtractor>(), move |case, _| extracts(case, &of))
+}
+
+#[test]
+fn another_answer_than_the_declared_one_is_told() {
+    let longest = |text: &str| {
+        let all = blocks(text).into_iter();
+        all.rev().max_by_key(|block| block.chars().count()).map(|one| one.trim().to_owned())
+    };
+    let told = "of several answers the longest were taken";
+    is_told_exactly(extractor(longest), told);
+}
+
+#[test]
+fn an_answer_between_other_places_is_told() {
+    let of = |text: &str| Some(text.split_once("</answer>")?.0.trim().to_owned());
+    let told = "an answer went from the start of the text to the next closing mark";
+    is_told_exactly(extractor(of), told);
+}
+
+#[test]
+fn what_a_text_without_an_answer_gives_is_told() {
+    let of = |text: &str| {
+        let right = blocks(text).last().map(|answer| answer.trim().to_owned());
+        right.or(Some("[INVALID]".to_owned()))
+    };
+    let told = "a text without an answer gave \"[INVALID]\"";
+    is_told_exactly(extractor(of), told);
+}
+
+#[test]
+fn what_is_made_of_a_right_answer_is_told() {
+    let of = |text: &str| blocks(text).last().map(|answer| answer.trim().to_uppercase());
+    let told = "the output `answers` were in upper case";
+    is_told_exactly(extractor(of), told);
+}
+
+#[test]
+fn special_tokens_that_stay_are_told_by_where_they_stand() {
+    let at_the_ends = |case: &Shared, _: Shared| {
+        decodes(case, |text| {
+            let shorter = |text: &'_ str| {
+                let cut = |token| text.strip_prefix(token).or_else(|| text.strip_suffix(token));
+                ["<pad>", "<eos>"].into_iter().find_map(cut).map(str::to_owned)
+            };
+            let mut text = text.to_owned();
+            while let Some(rest) = shorter(&text) {
+                text = rest;
+            }
+            text.trim().to_owned()
+        })
+    };
+    let told = "special tokens were removed at both ends only";
+    is_told_exactly(made(erased::of::<CompletionDecoder>(), at_the_ends), told);
+}
+
+#[test]
+fn the_marks_that_a_form_asks_for_are_told() {
+    let form = |case: &Shared, _: Shared| {
+        let case: &RewardFunctionCase = case.typed();
+        let has =
+            |text: &String| f64::from(text.contains("<answer>") && text.contains("</answer>"));
+        let output: RewardFunctionOutput = case.completions.map(has).into();
+        Arc::new(output) as Shared
+    };
+    let mut subject = made(erased::of::<RewardFunction>(), form);
+    subject.options = subject.options.with("judges", "format").unwrap();
+    let told = "the form were `<answer>` and `</answer>` somewhere, and nothing else";
+    is_told_exactly(subject, told);
+}
+
+#[test]
+fn the_weights_of_the_marks_of_a_form_are_told() {
+    let form = |case: &Shared, _: Shared| {
+        let case: &RewardFunctionCase = case.typed();
+        let once = |text: &str, mark: &str| f64::from(text.matches(mark).count() == 1);
+        let score =
+            |text: &String| 0.75 * once(text, "<reasoning>") + 0.25 * once(text, "</reasoning>");
+        let output: RewardFunctionOutput = case.completions.map(score).into();
+        Arc::new(output) as Shared
+    };
+    let mut subject = made(erased::of::<RewardFunction>(), form);
+    subject.options = subject.options.with("judges", "incremental-format").unwrap();
+    let told = "the shares of the full score were `<reasoning>` 0.75, `</reasoning>` 0.25, \
+                `<answer>` 0, `</answer>` 0, for marks exactly once";
+    is_told_exactly(subject, told);
+}
+
+/// A permutation of its own, and one copy more of each prompt.
+fn another_permutation(case: &Shared, _: Shared) -> Shared {
+    let case: &GroupSamplingCase = case.typed();
+    let mut prompts = case.prompts.to_vec();
+    let key = |id: &i64| (id ^ case.seed[()]).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
+    prompts.sort_by_key(key);
+    let rows: Vec<i64> = prompts.iter().flat_map(|prompt| [*prompt; 3]).collect();
+    let output: GroupSamplingOutput = rows.into();
+    Arc::new(output)
+}
+
+#[test]
+fn wrong_counts_have_one_name_whatever_the_permutation() {
+    let mut subject = made(erased::of::<GroupSampling>(), another_permutation);
+    subject.options = subject.options.with("shuffle", "true").unwrap();
+    let report = checked(&mut subject);
+    let (strength, told) = told(&report);
+    assert_eq!(strength, Strength::Exactly);
+    assert_eq!(told, "it had the bug `one-copy-more`");
+    let named = |finding: &Finding| finding.diagnosis.iter().all(|one| one.told == told);
+    assert!(report.findings.iter().all(named), "{:?}", report.findings);
 }
 
 #[test]

@@ -20,6 +20,7 @@ use crate::contract::fault::{
 };
 use crate::contract::invariant::AnyInvariant;
 use crate::contract::options::{AnyOptions, OptionDoc, Options};
+use crate::contract::reading::Reader;
 use crate::contract::stage::Stage;
 use crate::generate::axes::Axes;
 use crate::generate::measure::Measure;
@@ -83,6 +84,20 @@ pub trait AnyContract: AnyDefinition {
     ) -> Option<Shared>;
     /// What the reference gives, on a tape that names its terms.
     fn on_tape(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Shared;
+    /// What the reference would give if it read texts otherwise.
+    fn reread(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        reader: &Reader<'_>,
+    ) -> Option<Shared>;
+    /// What all right outputs have in common, in the form of an output.
+    fn in_common(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        output: &dyn AnyRecord,
+    ) -> Option<Shared>;
     /// How large batches are cut.
     fn cuts(&self) -> Option<&'static dyn Cuts>;
     /// A few small inputs for a table.
@@ -400,6 +415,26 @@ impl<C: Contract> AnyContract for Typed<C> {
 
     fn on_tape(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype) -> Shared {
         Arc::new(C::on_tape(case.typed(), options.typed(), dtype))
+    }
+
+    fn reread(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        reader: &Reader<'_>,
+    ) -> Option<Shared> {
+        let output = C::reread(case.typed(), options.typed(), reader);
+        output.map(|output| -> Shared { Arc::new(output) })
+    }
+
+    fn in_common(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        output: &dyn AnyRecord,
+    ) -> Option<Shared> {
+        let common = C::in_common(case.typed(), options.typed(), output.typed());
+        common.map(|output| -> Shared { Arc::new(output) })
     }
 
     fn cuts(&self) -> Option<&'static dyn Cuts> {

@@ -15,6 +15,7 @@ pub mod options;
 pub mod outcome;
 pub(crate) mod prelude;
 pub mod probe;
+pub mod reading;
 pub mod rows;
 pub mod schema;
 pub mod stage;
@@ -28,6 +29,7 @@ use crate::contract::definition::Definition;
 use crate::contract::fault::Fault;
 use crate::contract::invariant::Invariant;
 use crate::contract::options::Options;
+use crate::contract::reading::Reader;
 use crate::contract::stage::Stage;
 use crate::generate::axes::{Axes, from_fields};
 use crate::generate::measure::Measure;
@@ -166,6 +168,18 @@ pub trait Contract:
     /// it or detaches it. For references that are written for speed, in one pass.
     fn on_tape(case: &Self::Case, options: &Self::Options, dtype: Dtype) -> Self::Output {
         (Self::PARTS.reference)(case, options, dtype)
+    }
+
+    /// What the reference would give if it read texts otherwise; `None` where it does not read in
+    /// this way.
+    fn reread(_: &Self::Case, _: &Self::Options, _: &Reader<'_>) -> Option<Self::Output> {
+        None
+    }
+
+    /// What all right outputs have in common, in the form of an output, where there are several;
+    /// `None` where nothing is left open, or too much to say so.
+    fn in_common(_: &Self::Case, _: &Self::Options, _: &Self::Output) -> Option<Self::Output> {
+        None
     }
 
     /// How batches far larger than those that are generated are cut, where the arrays share axes.

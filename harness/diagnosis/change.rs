@@ -2,6 +2,7 @@
 
 use ndarray::{ArrayD, Axis, Slice};
 
+use crate::diagnosis::text::Text;
 use crate::value::place::Dtype;
 use crate::value::record::Value;
 use crate::value::text::number;
@@ -97,29 +98,6 @@ pub(crate) enum Function {
     Unit,
 }
 
-/// A function of one text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Text {
-    Empty,
-    Null,
-    Trimmed,
-    TrimmedStart,
-    TrimmedEnd,
-    Lower,
-    FirstLine,
-    LastLine,
-    FirstWord,
-    LastWord,
-    WithoutFirst,
-    WithoutLast,
-    WithoutSign,
-    WithoutSpaces,
-    WithoutCommas,
-    WithoutPoint,
-    Digits,
-    Letters,
-}
-
 impl Change {
     /// What is said of it: "as if the input `x` were …".
     pub(crate) fn told(&self) -> String {
@@ -159,7 +137,7 @@ impl Change {
             Change::Merged => "all of one group".to_owned(),
             Change::Blocks => "of equal blocks of adjacent rows".to_owned(),
             Change::Modulo => "the row modulo the number of groups".to_owned(),
-            Change::Texts(text) => text.told().to_owned(),
+            Change::Texts(text) => text.told(),
         }
     }
 
@@ -362,80 +340,6 @@ impl Function {
             Function::Negative => x.min(0.0),
             Function::Unit => x.clamp(0.0, 1.0),
         }
-    }
-}
-
-impl Text {
-    pub(crate) const ALL: [Text; 18] = [
-        Text::Empty,
-        Text::Null,
-        Text::Trimmed,
-        Text::TrimmedStart,
-        Text::TrimmedEnd,
-        Text::Lower,
-        Text::FirstLine,
-        Text::LastLine,
-        Text::FirstWord,
-        Text::LastWord,
-        Text::WithoutFirst,
-        Text::WithoutLast,
-        Text::WithoutSign,
-        Text::WithoutSpaces,
-        Text::WithoutCommas,
-        Text::WithoutPoint,
-        Text::Digits,
-        Text::Letters,
-    ];
-
-    fn told(self) -> &'static str {
-        match self {
-            Text::Empty => "empty",
-            Text::Null => "null",
-            Text::Trimmed => "without the white space around it",
-            Text::TrimmedStart => "without the white space before it",
-            Text::TrimmedEnd => "without the white space after it",
-            Text::Lower => "in lower case",
-            Text::FirstLine => "its first line",
-            Text::LastLine => "its last line",
-            Text::FirstWord => "its first word",
-            Text::LastWord => "its last word",
-            Text::WithoutFirst => "without its first character",
-            Text::WithoutLast => "without its last character",
-            Text::WithoutSign => "without its sign",
-            Text::WithoutSpaces => "without white space",
-            Text::WithoutCommas => "without commas",
-            Text::WithoutPoint => "without the full stop at its end",
-            Text::Digits => "its digits",
-            Text::Letters => "its letters and digits",
-        }
-    }
-
-    pub(crate) fn of(self, text: &str) -> Option<String> {
-        let without = |gone: &dyn Fn(char) -> bool| text.chars().filter(|c| !gone(*c)).collect();
-        Some(match self {
-            Text::Null => return None,
-            Text::Empty => String::new(),
-            Text::Trimmed => text.trim().to_owned(),
-            Text::TrimmedStart => text.trim_start().to_owned(),
-            Text::TrimmedEnd => text.trim_end().to_owned(),
-            Text::Lower => text.to_lowercase(),
-            Text::FirstLine => text.lines().next().unwrap_or("").to_owned(),
-            Text::LastLine => text.lines().last().unwrap_or("").to_owned(),
-            Text::FirstWord => text.split_whitespace().next().unwrap_or("").to_owned(),
-            Text::LastWord => text.split_whitespace().last().unwrap_or("").to_owned(),
-            Text::WithoutFirst => text.chars().skip(1).collect(),
-            Text::WithoutLast => {
-                let mut chars = text.chars();
-                chars.next_back();
-                chars.as_str().to_owned()
-            }
-            Text::WithoutSign => text.trim_start_matches(['-', '+']).to_owned(),
-            Text::WithoutSpaces => without(&char::is_whitespace),
-            Text::WithoutCommas => without(&|c| c == ','),
-            Text::WithoutPoint => text.trim_end_matches('.').to_owned(),
-            Text::Digits => without(&|c| !c.is_ascii_digit()),
-            Text::Letters => without(&|c| !c.is_alphanumeric()),
-        })
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Evidence {
     pub(crate) tolerance: Tolerance,
     /// Whether what is expected is only what the reference gives, since there is no oracle.
     pub(crate) by_reference: bool,
+    /// Whether what all right outputs have in common is compared in the place of outputs.
+    in_common: bool,
     /// The whole numbers that are nowhere left open: as a whole they can be compared.
     closed: Vec<&'static str>,
     pub(crate) observed: Vec<Observed>,
@@ -77,13 +79,31 @@ impl Evidence {
         let by_reference = !corners().any(|case| {
             !oracle(case).is_empty() || !contract.oracle_texts(&**case, &*options).is_empty()
         });
+        let in_common = by_reference
+            && corners().any(|case| {
+                let output = contract.reference(&**case, &*options, place.dtype);
+                contract.in_common(&**case, &*options, &*output).is_some()
+            });
         let mut closed = contract.whole().to_vec();
         if !closed.is_empty() {
             let is_open = |one: &Expected| one.numbers.iter().any(|one| one.scale.is_infinite());
             let open = corners().flat_map(oracle).filter(is_open);
             open.for_each(|one| closed.retain(|field| *field != one.field));
         }
-        Evidence { contract, options, place, tolerance, by_reference, closed, observed: Vec::new() }
+        let observed = Vec::new();
+        Evidence { contract, options, place, tolerance, by_reference, in_common, closed, observed }
+    }
+
+    /// Whether an output that is not what the reference gives may be right all the same.
+    pub(crate) fn is_open(&self) -> bool {
+        self.by_reference && !self.in_common
+    }
+
+    /// What is compared of an output.
+    pub(crate) fn compared(&self, case: &Shared, output: &Shared) -> Shared {
+        let common = || self.contract.in_common(&**case, &*self.options, &**output);
+        let common = if self.in_common { common() } else { None };
+        common.unwrap_or_else(|| Shared::clone(output))
     }
 
     /// What came of a call on a case, beside what was expected of it.
@@ -104,6 +124,11 @@ impl Evidence {
 
     /// What a component gave, beside what was expected of it.
     fn observed_of(&self, case: &Shared, returned: &Returned, gradient: bool) -> Observed {
+        let returned: &Returned = &Returned {
+            output: self.compared(case, &returned.output),
+            changed: Vec::new(),
+            no_gradient: returned.no_gradient.clone(),
+        };
         let mut expected = self.expected(case, gradient, Some(&*returned.output));
         expected.numbers.retain(|one| is_given(self.contract, returned, one.field));
         if let Some(forms) = self.forms(&expected.numbers, returned) {
@@ -149,7 +174,8 @@ impl Evidence {
     ) -> ExpectedCells {
         let Evidence { contract, options, place, .. } = self;
         if self.by_reference {
-            return as_the_reference(*contract, case, &**options, *place);
+            let output = contract.reference(&**case, &**options, place.dtype);
+            return as_the_reference(&*self.compared(case, &output));
         }
         let mut numbers = contract.oracle(&**case, &**options, place.dtype);
         if gradient {
@@ -237,19 +263,13 @@ impl Observed {
 }
 
 /// What the reference gives, as if it were the definition: other answers may be right too.
-fn as_the_reference(
-    contract: &dyn AnyContract,
-    case: &Shared,
-    options: &dyn AnyOptions,
-    place: Place,
-) -> ExpectedCells {
-    let output = contract.reference(&**case, options, place.dtype);
-    let numbers = floats(&*output).into_iter().map(|(field, values)| Expected {
+fn as_the_reference(output: &dyn AnyRecord) -> ExpectedCells {
+    let numbers = floats(output).into_iter().map(|(field, values)| Expected {
         field,
         numbers: values.mapv(|value| Number::new(value, value.abs())),
         terms: 1,
     });
-    let texts = texts(&*output).into_iter().map(|(field, values)| ExpectedTexts {
+    let texts = texts(output).into_iter().map(|(field, values)| ExpectedTexts {
         field,
         texts: values.iter().map(|text| Wanted::OneOf(vec![text.clone()])).collect(),
     });

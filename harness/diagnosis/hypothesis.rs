@@ -9,6 +9,7 @@ use crate::contract::probe::first_output;
 use crate::diagnosis::change::Change;
 use crate::diagnosis::count::Count;
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, given};
+use crate::diagnosis::reading::Reading;
 use crate::diagnosis::relation::Relation;
 use crate::host::function::guarded;
 use crate::numeric::terms::{self, Alteration, TermChange};
@@ -48,6 +49,8 @@ pub(crate) enum Part {
     Compared(Relation),
     /// A term of the reference that is scaled, missing or detached.
     Term { term: &'static str, change: TermChange },
+    /// Another reading of texts.
+    Read(Reading),
 }
 
 impl Hypothesis {
@@ -63,13 +66,20 @@ impl Hypothesis {
         let mut both = self.clone();
         match &part {
             // A fault is what it does in place of the reference, whose terms it need not have.
-            Part::Fault { .. } | Part::Compared(_) if self.replaces() || self.alters() => {
+            Part::Fault { .. } | Part::Compared(_) if self.gives_by_itself() || self.alters() => {
                 return None;
             }
             Part::Term { term, .. } => {
                 let again =
                     |part: &Part| matches!(part, Part::Term { term: other, .. } if other == term);
-                if self.replaces() || self.parts.iter().any(again) {
+                if self.gives_by_itself() || self.parts.iter().any(again) {
+                    return None;
+                }
+            }
+            Part::Read(reading) => {
+                let same = |other: &&Reading| other.step() == reading.step();
+                let reads_only = self.fault().is_none() && self.relation().is_none();
+                if !reads_only || self.alters() || self.readings().iter().any(same) {
                     return None;
                 }
             }
@@ -122,9 +132,18 @@ impl Hypothesis {
         })
     }
 
-    /// Whether something else stands in the place of the reference.
-    fn replaces(&self) -> bool {
-        self.fault().is_some() || self.relation().is_some()
+    /// The readings among its parts.
+    fn readings(&self) -> Vec<&Reading> {
+        let read = self.parts.iter().filter_map(|part| match part {
+            Part::Read(reading) => Some(reading),
+            _ => None,
+        });
+        read.collect()
+    }
+
+    /// Whether one of its parts gives an output without the reference.
+    fn gives_by_itself(&self) -> bool {
+        self.fault().is_some() || self.relation().is_some() || !self.readings().is_empty()
     }
 
     /// Whether terms of the reference are otherwise.
@@ -168,6 +187,7 @@ impl Hypothesis {
             Part::Option { .. } => 20,
             Part::Compared(relation) => 22 + relation.removes(),
             Part::Term { .. } => 26,
+            Part::Read(reading) => 22 + reading.assumes(),
             Part::Input { .. } => 30,
             Part::Divided { .. } => 32,
             Part::Output { .. } => 35,
@@ -187,6 +207,7 @@ impl Hypothesis {
             Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
             Part::Compared(relation) => format!("right that {}", relation.told()),
             Part::Term { term, change } => format!("{term}: {}", changed(*change)),
+            Part::Read(reading) => reading.told(),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let only = self.only.as_ref().map(|fields| format!(" in {}", fields.join(", ")));
@@ -220,6 +241,7 @@ impl Hypothesis {
                 )
             }
             Part::Term { term, change } => format!("the term `{term}` were {}", changed(*change)),
+            Part::Read(reading) => reading.told(),
         };
         let parts: Vec<String> = self.parts.iter().map(of).collect();
         let names = |fields: &Vec<&str>| {
@@ -252,7 +274,10 @@ impl Hypothesis {
             (None, None) if self.alters() => Some(terms::altered(&self.alterations(), || {
                 contract.on_tape(&*changed, &*self.options, dtype)
             })),
-            (None, None) => Some(contract.reference(&*changed, &*self.options, dtype)),
+            (None, None) => match &self.readings()[..] {
+                [] => Some(contract.reference(&*changed, &*self.options, dtype)),
+                readings => Reading::output(readings, contract, &changed, &*self.options),
+            },
         };
         let mut output = contract.stored(&*guarded(gives).ok()??, dtype);
         for part in &self.parts {
@@ -292,6 +317,7 @@ impl Hypothesis {
     ) -> Vec<Given> {
         let right = || cells(expected).map(|cell| cell.right()).collect();
         let Some(output) = self.output(evidence, case) else { return right() };
+        let output = evidence.compared(case, &output);
         let of_another = is_of_another(evidence, case, expected, &*output);
         let output = Returned { output, changed: Vec::new(), no_gradient: Vec::new() };
         let Some(mut given) = given(&output, expected) else {

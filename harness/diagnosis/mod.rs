@@ -15,10 +15,12 @@ pub(crate) mod evidence;
 mod families;
 pub(crate) mod hypothesis;
 mod points;
+pub(crate) mod reading;
 mod region;
 mod relation;
 mod score;
 pub(crate) mod signature;
+pub(crate) mod text;
 
 use std::collections::BTreeSet;
 
@@ -177,7 +179,7 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
     let (mut singles, mut candidates): (Vec<Tried>, Vec<Candidate>) = Default::default();
     for (asked, families) in families::FAMILIES.into_iter().enumerate() {
-        let is_asked = asked < families::WITHOUT_AN_ORACLE || !evidence.by_reference;
+        let is_asked = asked < families::WITHOUT_AN_ORACLE || !evidence.is_open();
         if is_asked && !candidates.iter().any(is_exact) {
             let tried = tried(&bench, families);
             let compared = tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED);
@@ -185,10 +187,10 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
             singles.extend(tried);
         }
     }
-    if !evidence.by_reference && !candidates.iter().any(is_exact) {
+    if !evidence.is_open() && !candidates.iter().any(is_exact) {
         scaled(&bench, &singles, &mut candidates);
     }
-    if !evidence.by_reference && !candidates.iter().any(is_exact) {
+    if !evidence.is_open() && !candidates.iter().any(is_exact) {
         refine(&bench, &singles, &mut candidates, &open);
     }
     let mut features = None;
@@ -483,6 +485,7 @@ impl Candidate {
     fn needs(&self) -> usize {
         let fitted = |part: &Part| match part {
             Part::Fault { .. } | Part::Compared(_) => 0,
+            Part::Read(reading) => reading.fitted(),
             Part::Option { .. } | Part::Input { .. } => 1,
             Part::Term { .. } | Part::Output { .. } | Part::Divided { .. } => 2,
         };

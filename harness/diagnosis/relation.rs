@@ -1,6 +1,6 @@
 //! Relations between an answer and a gold answer, in the place of being the same.
 
-use crate::diagnosis::change::Text;
+use crate::diagnosis::text::Text;
 
 /// What makes an answer right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

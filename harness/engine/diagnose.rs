@@ -219,13 +219,13 @@ impl Diagnoser {
         let evidence = observing(subject, minimal, place, budget.seed, calls);
         let contract = subject.contract;
         let mut explanations = explain(&evidence);
-        if evidence.by_reference {
+        if evidence.is_open() {
             // Without an oracle, what is not as the reference may be right.
             explanations.retain(|explanation| explanation.is_exact);
         }
         let mut diagnoser = Diagnoser { evidence, explanations, alike: Vec::new() };
         if diagnoser.explanations.is_empty()
-            && (diagnoser.evidence.by_reference
+            && (diagnoser.evidence.is_open()
                 || !diagnoser.evidence.is_wrong_anywhere()
                     && findings.iter().any(|one| may_be_a_fault(contract, one.invariant)))
         {

@@ -10,6 +10,7 @@ use super::{
     Options, joined, kept, parted, reference, tokens,
 };
 use crate::contract::fault;
+use crate::laws::faults::precision;
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::value::place::Dtype;
@@ -19,10 +20,11 @@ type Variant = fault::Variant<AccumulatedLoss>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [divisors(), gradients(), reports(), tokens_and_rows(), lengths()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let themes = [divisors(), gradients(), reports(), tokens_and_rows(), lengths()];
+    let rounded = precision::inputs_in_half_precision(
+        "plausible: autocast left on around the whole computation",
+    );
+    themes.into_iter().flatten().chain([rounded]).collect()
 }
 
 /// Each micro-batch divided by itself, or the whole by another count.

@@ -172,6 +172,10 @@ pub(super) fn corners(options: &Options) -> Vec<AnswerExtractorCase> {
         }
     }
     cases.extend(changed.map(|answer| alone(render(answer))));
+    // What somebody strips off, each around several answers.
+    let quoted = ["\"a\"", "\"b\"", "'a'", "*a*", "**a**"];
+    cases.extend(quoted.map(|answer| alone(render(answer))));
+    cases.push(alone(["1", "2", "3"].map(render).join("\n")));
     cases.push(alone(format!("a < b & c\n{}", render("1"))));
     cases.push(alone(format!("{}\n{}", render("1"), "a".repeat(300))));
     cases.push(alone(render("1").replace('1', "1\r\n") + "\r\n"));

@@ -29,6 +29,7 @@ use ndarray::{Array1, Ix1};
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::reading::Reader;
 use crate::contract::rows::{Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
@@ -209,6 +210,16 @@ impl Contract for AnswerExtractor {
     fn oracle_texts(case: &AnswerExtractorCase, options: &Options) -> Vec<ExpectedTexts> {
         let texts = case.texts.iter().map(|text| oracle::answer(text, options)).collect();
         vec![ExpectedTexts { field: "answers", texts }]
+    }
+
+    fn reread(
+        case: &AnswerExtractorCase,
+        options: &Options,
+        reader: &Reader<'_>,
+    ) -> Option<AnswerExtractorOutput> {
+        let Reader::Answer { find, otherwise } = reader else { return None };
+        let read = |text: &String| reference::reread(text, options, *find, *otherwise);
+        Some(case.texts.map(read).into())
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

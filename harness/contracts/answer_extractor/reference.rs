@@ -1,17 +1,54 @@
 //! The reference implementation of `answer-extractor`, as a trainer would write it.
 
+use crate::contract::reading::{Find, Marked, Otherwise};
+
 use super::{Format, Missing, Options, Which};
 
 /// The answer of one completion.
 pub(super) fn answer(text: &str, options: &Options) -> Option<String> {
-    let found = match (options.format, options.pick) {
+    finished(found(text, options), text, options)
+}
+
+/// The same of somebody who reads otherwise.
+pub(super) fn reread(
+    text: &str,
+    options: &Options,
+    find: Option<Find<'_>>,
+    otherwise: Option<Otherwise<'_>>,
+) -> Option<String> {
+    let [open, close] = options.marks();
+    let (open, last) = (open.trim(), options.pick == Which::Last);
+    let marked = || Marked { text, open, close: &close, blocks: all(text, options), last };
+    let found = match find {
+        Some(find) => find(&marked()),
+        None => found(text, options).map(str::to_owned),
+    };
+    match (&found, otherwise) {
+        (None, Some(otherwise)) => otherwise(text),
+        _ => finished(found.as_deref(), text, options),
+    }
+}
+
+/// All answers, one after the other.
+fn all<'a>(text: &'a str, options: &Options) -> Vec<&'a str> {
+    match options.format {
+        Format::XmlTag => blocks(text, options),
+        Format::Boxed => {
+            text.match_indices("\\boxed{").filter_map(|(at, _)| braced(&text[at..])).collect()
+        }
+        Format::Hash => text.split("####").skip(1).map(line).collect(),
+    }
+}
+
+/// The answer as it stands in a text.
+fn found<'a>(text: &'a str, options: &Options) -> Option<&'a str> {
+    match (options.format, options.pick) {
         (Format::XmlTag, pick) => tagged(text, options, pick),
         (Format::Boxed, Which::Last) => text.rfind("\\boxed{").and_then(|at| braced(&text[at..])),
         (Format::Boxed, Which::First) => text.find("\\boxed{").and_then(|at| braced(&text[at..])),
         (Format::Hash, Which::Last) => text.rsplit_once("####").map(|(_, rest)| line(rest)),
         (Format::Hash, Which::First) => text.split_once("####").map(|(_, rest)| line(rest)),
-    };
-    finished(found, text, options)
+    }
 }
 
 /// What is given for what was found.

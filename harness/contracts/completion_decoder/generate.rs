@@ -83,6 +83,7 @@ pub(super) fn corners(options: &Options) -> Vec<CompletionDecoderCase> {
         texts.push(format!("a{}", &artefact[..artefact.len() - 1]));
     }
     texts.push(format!("a{}", options.artefacts.concat()));
+    texts.extend(["a &lt; b", "a &amp; b"].map(str::to_owned));
     texts.push("a".repeat(3000));
     let mut cases: Vec<CompletionDecoderCase> =
         texts.iter().map(|text| case(vec![text.clone()])).collect();

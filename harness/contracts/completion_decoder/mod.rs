@@ -28,6 +28,7 @@ use ndarray::{Array1, Ix1};
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::reading::Reader;
 use crate::contract::rows::{self, Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
@@ -185,6 +186,16 @@ impl Contract for CompletionDecoder {
     fn oracle_texts(case: &CompletionDecoderCase, options: &Options) -> Vec<ExpectedTexts> {
         let texts = case.completions.iter().map(|text| oracle::text(text, options)).collect();
         vec![ExpectedTexts { field: "texts", texts }]
+    }
+
+    fn reread(
+        case: &CompletionDecoderCase,
+        options: &Options,
+        reader: &Reader<'_>,
+    ) -> Option<CompletionDecoderOutput> {
+        let texts: Option<Vec<String>> =
+            case.completions.iter().map(|text| reference::reread(text, options, reader)).collect();
+        texts.map(Into::into)
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

@@ -1,11 +1,33 @@
 //! The reference implementation of `completion-decoder`, as a trainer would write it.
 
+use crate::contract::reading::Reader;
+
 use super::{Options, Think};
 
 /// What the reward function sees of one completion.
 pub(super) fn text(completion: &str, options: &Options) -> String {
     let text = thought(&clean(completion, &options.artefacts), options);
     trimmed(text, options)
+}
+
+/// The same of somebody who does a step otherwise.
+pub(super) fn reread(completion: &str, options: &Options, reader: &Reader<'_>) -> Option<String> {
+    let Reader::Remains { clean: cleaned, outside, kept } = reader else { return None };
+    let text = match cleaned {
+        Some(cleaned) => cleaned(completion, &options.artefacts),
+        None => clean(completion, &options.artefacts),
+    };
+    let text = match outside {
+        Some(_) if options.think == Think::Keep => return None,
+        Some(outside) => outside(&text, &options.think_tags),
+        None => thought(&text, options),
+    };
+    let text = match kept {
+        Some(_) if options.keep.is_empty() => return None,
+        Some(kept) => kept(&text, &options.keep),
+        None => text,
+    };
+    Some(trimmed(text, options))
 }
 
 /// The text without artefacts, also without those that appear when others go.

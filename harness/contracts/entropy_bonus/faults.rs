@@ -10,6 +10,7 @@ use super::{
 };
 use crate::contract::fault;
 use crate::laws::faults::entropy::{self, At, OfLogits, at_each};
+use crate::laws::faults::masking;
 use crate::laws::faults::temperature;
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
@@ -21,10 +22,9 @@ type Variant = fault::Variant<EntropyBonus>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [scales(), sums(), choices(), masks(), empties(), terms(), numerics(), gradients()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let themes =
+        [scales(), sums(), choices(), masks(), empties(), terms(), numerics(), gradients()];
+    themes.into_iter().flatten().chain(masking::of_other_rows()).collect()
 }
 
 /// Signs, coefficients and temperatures.
@@ -239,35 +239,13 @@ fn masks() -> Vec<Fault> {
                 |case, _| shifted(case, |token, _| token.checked_sub(1)),
                 |case, _| shifted(case, |token, width| Some(token + 1).filter(|at| *at < width)),
             ]),
-        Fault::new("mask-ignored", "every place counts")
-            .seen("plausible: `entropy.mean()` over the padded batch")
-            .on(&[|case, _| case.mask.fill(true)]),
-        Fault::new("mask-transposed", "where N = T, the mask is laid over the other axes")
-            .seen("trl 4db63af98, #6095: a broadcast that raises nothing in square batches")
-            .on(&[|case, _| {
-                if case.mask.is_square() {
-                    case.mask = case.mask.t().as_standard_layout().into_owned();
-                }
-            }]),
-        Fault::new("last-token-left-out", "the last token of each row does not count")
-            .seen("trl #2332 (7f2ccbe3a): one token lost where labels are shifted")
-            .on(&[|case, _| {
-                for mut row in case.mask.rows_mut() {
-                    let last = row.iter().rposition(|kept| *kept);
-                    last.into_iter().for_each(|last| row[last] = false);
-                }
-            }]),
-        Fault::new("first-token-left-out", "the first token of each row does not count")
-            .seen("plausible: mask[:, 1:], where the logits are shifted already")
-            .on(&[
-                |case, _| {
-                    for mut row in case.mask.rows_mut() {
-                        let first = row.iter().position(|kept| *kept);
-                        first.into_iter().for_each(|first| row[first] = false);
-                    }
-                },
-                |case, _| case.mask.column_mut(0).fill(false),
-            ]),
+        masking::mask_ignored("plausible: `entropy.mean()` over the padded batch"),
+        masking::last_token_left_out(
+            "trl #2332 (7f2ccbe3a): one token lost where labels are shifted",
+        ),
+        masking::first_token_left_out(
+            "plausible: mask[:, 1:], where the logits are shifted already",
+        ),
         Fault::new(
             "masked-after-the-arithmetic",
             "what stands under the mask is computed with, and masked afterwards",

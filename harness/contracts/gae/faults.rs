@@ -6,13 +6,18 @@ use super::oracle::EPSILON;
 use super::{Gae, GaeCase, GaeOutput, Options, reference};
 use crate::contract::fault::Variant;
 use crate::laws::faults::recursion::{self, Recursive, Step, steps};
+use crate::laws::faults::{masking, precision};
 use crate::numeric::conventions::MaskedTokens;
 
 type Fault = crate::contract::fault::Fault<Gae>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [places(), discounts(), ends_and_gaps(), whitening()].into_iter().flatten().collect()
+    let themes = [places(), discounts(), ends_and_gaps(), whitening()];
+    let rounded = precision::inputs_in_half_precision(
+        "plausible: autocast left on around the whole computation",
+    );
+    themes.into_iter().flatten().chain(masking::of_other_rows()).chain([rounded]).collect()
 }
 
 /// Values, rewards and masks of other places, and returns of other advantages.

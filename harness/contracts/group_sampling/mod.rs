@@ -18,6 +18,8 @@ mod invariants;
 mod oracle;
 mod reference;
 
+use std::collections::{HashMap, HashSet};
+
 use ndarray::{Array1, Ix0, Ix1};
 
 use crate::contract::blind::Blind;
@@ -184,6 +186,14 @@ impl Contract for GroupSampling {
         generate::simpler(case)
     }
 
+    fn in_common(
+        case: &GroupSamplingCase,
+        options: &Options,
+        output: &GroupSamplingOutput,
+    ) -> Option<GroupSamplingOutput> {
+        options.shuffle.then(|| renamed(case, output))
+    }
+
     fn cuts() -> Option<&'static dyn Cuts> {
         Some(along_axes::<Self>())
     }
@@ -191,6 +201,22 @@ impl Contract for GroupSampling {
     fn samples(_: &Options, _: Dtype) -> Vec<GroupSamplingCase> {
         generate::samples()
     }
+}
+
+/// The rows with prompts numbered in the order in which they come first: the same for every
+/// permutation. What is no prompt of the data is -1.
+fn renamed(case: &GroupSamplingCase, output: &GroupSamplingOutput) -> GroupSamplingOutput {
+    let mut numbers: HashMap<i64, usize> = HashMap::new();
+    let known: HashSet<i64> = case.prompts.iter().copied().collect();
+    let number = |row: &f64| {
+        let id = *row as i64;
+        if id as f64 != *row || !known.contains(&id) {
+            return -1.0;
+        }
+        let next = numbers.len();
+        *numbers.entry(id).or_insert(next) as f64
+    };
+    output.rows.iter().map(number).collect::<Array1<f64>>().into()
 }
 
 impl Rows for GroupSampling {

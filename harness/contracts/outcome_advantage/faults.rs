@@ -11,6 +11,7 @@ use super::{
 use crate::contract::Contract;
 use crate::contract::erased;
 use crate::contract::fault::{self, AnyFault, AnyFunction};
+use crate::laws::faults::{masking, precision};
 use crate::value::place::Dtype;
 
 type Fault = fault::Fault<OutcomeAdvantage>;
@@ -18,7 +19,11 @@ type Variant = fault::Variant<OutcomeAdvantage>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [rows(), sums(), tokens(), of_groups()].into_iter().flatten().collect()
+    let themes = [rows(), sums(), tokens(), of_groups()];
+    let rounded = precision::inputs_in_half_precision(
+        "plausible: autocast left on around the whole computation",
+    );
+    themes.into_iter().flatten().chain(masking::of_other_rows()).chain([rounded]).collect()
 }
 
 /// Outcomes of other rows, and of rewards that are masked.

@@ -3,16 +3,18 @@
 use ndarray::Array2;
 
 use super::{Options, Returns, ReturnsCase, ReturnsOutput, reference};
+use crate::laws::faults::{masking, precision};
 use crate::numeric::conventions::MaskedTokens;
 
 type Fault = crate::contract::fault::Fault<Returns>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [masked_rewards(), discount_and_order(), gaps_and_rows(), other_sums()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let themes = [masked_rewards(), discount_and_order(), gaps_and_rows(), other_sums()];
+    let rounded = precision::inputs_in_half_precision(
+        "plausible: autocast left on around the whole computation",
+    );
+    themes.into_iter().flatten().chain(masking::of_other_rows()).chain([rounded]).collect()
 }
 
 /// Rewards under the mask count, or end the return.

@@ -22,6 +22,7 @@ use ndarray::{Array1, Ix1};
 use crate::contract::cuts::Cuts;
 use crate::contract::definition::Definition;
 use crate::contract::options::options;
+use crate::contract::reading::Reader;
 use crate::contract::rows::{Rows, along_axes};
 use crate::contract::stage::Stage;
 use crate::contract::{Contract, Parts};
@@ -235,6 +236,14 @@ impl Contract for RewardFunction {
         same: &dyn Fn(&str, &str) -> bool,
     ) -> Option<RewardFunctionOutput> {
         (options.judges == Judges::Correctness).then(|| reference::judged(case, options, same))
+    }
+
+    fn reread(
+        case: &RewardFunctionCase,
+        options: &Options,
+        reader: &Reader<'_>,
+    ) -> Option<RewardFunctionOutput> {
+        reference::reread(case, options, reader)
     }
 
     fn cuts() -> Option<&'static dyn Cuts> {

@@ -1,6 +1,9 @@
 //! The reference implementation of `reward-function`: reads a completion as its template says.
 
 use super::template::{Template, is_tag};
+use crate::contract::reading::{Find, Marked, Otherwise, Reader};
+use crate::generate::completions::Markers;
+
 use super::{Judges, Options, RewardFunctionCase, RewardFunctionOutput};
 
 /// One row: what was asked, what was said, and what would have been right.
@@ -46,6 +49,55 @@ pub(super) fn rewards(case: &RewardFunctionCase, options: &Options) -> RewardFun
             length / (length + 10.0)
         }
     })
+}
+
+/// The scores of somebody who reads completions otherwise.
+pub(super) fn reread(
+    case: &RewardFunctionCase,
+    options: &Options,
+    reader: &Reader<'_>,
+) -> Option<RewardFunctionOutput> {
+    match (reader, options.judges) {
+        (Reader::Answer { find, otherwise }, Judges::Correctness) => {
+            Some(scored(case, options, |row, template| {
+                let answer = found(row.completion, template, *find, *otherwise);
+                let answer = answer.as_deref().map(str::trim);
+                share(answer.is_some_and(|answer| !answer.is_empty() && answer == row.gold.trim()))
+            }))
+        }
+        (Reader::Form(form), Judges::Format | Judges::IncrementalFormat) => {
+            let marks: Vec<String> =
+                Template::of(options).marks().into_iter().map(str::to_owned).collect();
+            Some(scored(case, options, |row, _| form(row.completion, &marks)))
+        }
+        _ => None,
+    }
+}
+
+/// The answer of somebody who reads otherwise.
+fn found(
+    text: &str,
+    template: &Template,
+    find: Option<Find<'_>>,
+    otherwise: Option<Otherwise<'_>>,
+) -> Option<String> {
+    let Markers { reasoning, answer: [open, close] } = template.markers();
+    let open = if open.is_empty() { &reasoning[1] } else { &open };
+    let answer = match find {
+        Some(find) => {
+            let parts = text.split(open.as_str()).skip(usize::from(!open.is_empty()));
+            let blocks = match close.is_empty() {
+                true => parts.collect(),
+                false => parts.filter_map(|part| Some(part.split_once(&*close)?.0)).collect(),
+            };
+            find(&Marked { text, open, close: &close, blocks, last: true })
+        }
+        None => template.answer_in(text).map(str::to_owned),
+    };
+    match (answer, otherwise) {
+        (None, Some(otherwise)) => otherwise(text),
+        (answer, _) => answer,
+    }
 }
 
 /// All or nothing.

@@ -3,13 +3,18 @@
 use ndarray::{Array2, Axis};
 
 use super::{DoneConvention, Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput, reference};
+use crate::laws::faults::precision;
 use crate::laws::faults::recursion::{self, Recursive, Step, steps};
 
 type Fault = crate::contract::fault::Fault<RolloutGae>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [episodes(), returns_and_discounts(), steps_and_environments()].into_iter().flatten().collect()
+    let themes = [episodes(), returns_and_discounts(), steps_and_environments()];
+    let rounded = precision::inputs_in_half_precision(
+        "plausible: autocast left on around the whole computation",
+    );
+    themes.into_iter().flatten().chain([rounded]).collect()
 }
 
 /// Episodes that end elsewhere, or not at all.

@@ -7,6 +7,7 @@ use super::{
     Unfinished, reference,
 };
 use crate::contract::fault;
+use crate::laws::faults::masking;
 use crate::numeric::conventions::{EmptyMask, EmptyRows, MaskedValues};
 use crate::value::place::Dtype;
 use crate::value::record::round;
@@ -17,7 +18,7 @@ type Variant = fault::Variant<TokenRewards>;
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
     let themes = [penalty(), estimators(), clamps(), masks(), places(), scores(), reports()];
-    themes.into_iter().flatten().collect()
+    themes.into_iter().flatten().chain(masking::of_other_rows()).collect()
 }
 
 /// What a token pays: nothing, too much, for another one, with the other sign.

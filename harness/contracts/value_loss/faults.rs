@@ -5,6 +5,7 @@ use ndarray::arr0;
 use super::reference::{self, Token, aggregated, error, made_of};
 use super::{Errors, Options, ValueLoss, ValueLossCase, ValueLossOutput, is_empty};
 use crate::contract::fault;
+use crate::laws::faults::{masking, precision};
 use crate::numeric::aggregate::Aggregate;
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
 use crate::numeric::tape::Var;
@@ -14,7 +15,15 @@ type Variant = fault::Variant<ValueLoss>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [clips(), other_errors(), masks(), sums(), fractions()].into_iter().flatten().collect()
+    let themes = [clips(), other_errors(), masks(), sums(), fractions()];
+    let shared = [
+        masking::last_token_left_out("trl #2332 (7f2ccbe3a), there of a policy loss"),
+        masking::first_token_left_out("verl #3287 (2d6c6dbb3), there of a policy loss"),
+        precision::inputs_in_half_precision(
+            "plausible: autocast left on around the whole computation",
+        ),
+    ];
+    themes.into_iter().flatten().chain(shared).chain(masking::of_other_rows()).collect()
 }
 
 /// The factor, and the clip of the value.

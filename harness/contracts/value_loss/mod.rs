@@ -154,7 +154,7 @@ impl Contract for ValueLoss {
 
     fn small(options: &Options, dtype: Dtype) -> Vec<ValueLossCase> {
         let palettes: [(&str, &[f64]); 3] = [
-            ("values", &[0.0, 1.0, 2.0]),
+            ("values", &[0.0, 1.0, 2.0, 0.1]),
             ("old_values", &[0.0, 1.0]),
             ("returns", &[0.0, 1.0, -1.0]),
         ];

@@ -1,9 +1,10 @@
 //! Other inputs: nothing, something else, moved, rounded, through a function.
 
 use super::{axes_of, flat};
-use crate::diagnosis::change::{Along, Change, End, Function, Text};
+use crate::diagnosis::change::{Along, Change, End, Function};
 use crate::diagnosis::hypothesis::Part;
 use crate::diagnosis::score::Bench;
+use crate::diagnosis::text::Text;
 use crate::value::place::Dtype;
 use crate::value::record::{Field, Kind};
 

@@ -5,6 +5,7 @@ mod faults;
 mod inputs;
 pub(super) mod options;
 pub(super) mod outputs;
+mod readings;
 mod relations;
 mod terms;
 
@@ -22,7 +23,7 @@ pub(super) type Family = fn(&Bench<'_>) -> Vec<Part>;
 /// have what does exactly the same.
 pub(super) const FAMILIES: [&[Family]; 3] = [
     &[faults::parts, options::parts],
-    &[relations::parts],
+    &[relations::parts, readings::parts],
     &[options::fitted_parts, terms::parts, inputs::parts, counts::parts, outputs::parts],
 ];
 

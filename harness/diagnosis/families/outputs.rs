@@ -1,10 +1,11 @@
 //! Right outputs that something was done to at the end: a sign, a factor, another order.
 
 use super::axes_of;
-use crate::diagnosis::change::{Change, Function, Text};
+use crate::diagnosis::change::{Change, Function};
 use crate::diagnosis::evidence::{Cell, Given, cells};
 use crate::diagnosis::hypothesis::{EVERY, Part, fields};
 use crate::diagnosis::score::Bench;
+use crate::diagnosis::text::Text;
 use crate::value::record::{Field, Kind};
 
 pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
@@ -20,7 +21,10 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
                 changes.extend(Function::ALL.map(Change::Through));
                 changes.extend(fitted(bench, field));
             }
-            Kind::Text => changes.extend(Text::ALL.map(Change::Texts)),
+            Kind::Text => {
+                changes.extend(Text::ALL.map(Change::Texts));
+                changes.extend(cut(bench, field).into_iter().map(Change::Texts));
+            }
             _ => continue,
         }
         for along in axes_of(contract.axes(), field) {
@@ -69,6 +73,23 @@ fn fitted(bench: &Bench<'_>, field: &Field) -> Vec<Change> {
     let both = least.zip(most).filter(|(least, most)| least <= most);
     changes.extend(both.map(|(least, most)| Change::Limited(least, most)));
     changes
+}
+
+/// The length that most of the longest wrong texts have: where somebody cuts.
+fn cut(bench: &Bench<'_>, field: &Field) -> Vec<Text> {
+    let mut lengths = Vec::new();
+    for observed in bench.chosen() {
+        let Some((expected, given)) = observed.answered() else { continue };
+        for ((cell, given), of) in cells(expected).zip(given).zip(fields(expected)) {
+            let (Cell::Text(_), Given::Text(Some(found))) = (&cell, given) else { continue };
+            if of == field.name && bench.evidence.wrong(given, &cell) {
+                lengths.push(found.chars().count());
+            }
+        }
+    }
+    let longest = lengths.iter().max().copied().unwrap_or(0);
+    let is_limit = lengths.iter().filter(|length| **length == longest).count() > 1;
+    if is_limit { vec![Text::First(longest), Text::Last(longest)] } else { Vec::new() }
 }
 
 fn median(mut numbers: Vec<f64>) -> Option<f64> {

@@ -11,6 +11,7 @@ pub(super) fn all() -> Vec<Invariant<AccumulatedLoss>> {
     let mut all = laws::universal();
     all.extend([
         laws::oracle::law().catching(&[
+            "inputs-in-half-precision",
             "sequence-nll-for-token-nll",
             "empty-rows-counted",
             "empty-rows-skipped",

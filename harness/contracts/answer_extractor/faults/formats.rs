@@ -62,7 +62,11 @@ pub(super) fn boxes() -> Vec<Fault> {
         Fault::new("box-needs-dollars", "a box counts only between dollars")
             .seen("plausible: `\\$\\\\boxed\\{…\\}\\$`")
             .under("{format: boxed}")
-            .gives(&[|case, options, _| only_if(case, options, |text| text.contains("$\\boxed{"))]),
+            .gives(&[|case, options, _| {
+                only_if(case, options, |text| {
+                    options.format != Format::Boxed || text.contains("$\\boxed{")
+                })
+            }]),
     ]
 }
 

@@ -48,7 +48,7 @@ pub(super) fn all() -> Vec<Invariant<EntropyBonus>> {
             "gradient-not-scaled",
             "gradient-of-the-sum",
         ]),
-        laws::row_permutation::law().catching(&["mask-transposed"]),
+        laws::row_permutation::law().catching(&["mask-transposed", "mask-of-the-first-row"]),
         laws::padding::law().catching(&[
             "norm-by-padded-width",
             "mean-over-padding",

@@ -9,6 +9,7 @@ pub(super) fn all() -> Vec<Invariant<Gae>> {
     let mut all = laws::universal_and(&[("finite", &["one-token-unbiased-deviation"])]);
     all.extend([
         laws::oracle::law().catching(&[
+            "inputs-in-half-precision",
             "gamma-not-applied",
             "epsilon-beside-the-root",
             "masked-output-not-zeroed",
@@ -16,8 +17,12 @@ pub(super) fn all() -> Vec<Invariant<Gae>> {
             "masked-tokens-skipped",
             "value-not-subtracted",
         ]),
-        laws::row_permutation::law()
-            .catching(&["carry-crosses-rows", "mask-applied-before-unsorting"]),
+        laws::row_permutation::law().catching(&[
+            "carry-crosses-rows",
+            "mask-applied-before-unsorting",
+            "mask-transposed",
+            "mask-of-the-first-row",
+        ]),
         laws::row_split::law().catching(&["carry-crosses-rows", "whitened-unasked"]),
         laws::padding::law().catching(&["pad-value-as-the-next", "whitened-over-padding"]),
         laws::masked_poison::law().catching(&["pad-value-as-the-next"]),

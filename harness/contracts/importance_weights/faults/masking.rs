@@ -64,12 +64,6 @@ pub(super) fn all() -> Vec<Fault> {
                 |case, _| mask_zeros(&mut case.mask, &case.log_probs),
                 |case, _| mask_zeros(&mut case.mask, &case.sampler_log_probs),
             ]),
-        Fault::new("mask-of-the-first-row", "the mask of the first row is that of every row")
-            .seen("mutation: `mask[0]`, and a broadcast that was not meant")
-            .on(&[|case, _| {
-                let first = case.mask.row(0).to_owned();
-                case.mask.rows_mut().into_iter().for_each(|mut row| row.assign(&first));
-            }]),
         Fault::new("dropped-for-masked-tokens", "what stands under the mask may drop a row")
             .seen("mutation: `any` and `mean` over the padded row")
             .under("{veto: 0.1, drift: 0.25}")

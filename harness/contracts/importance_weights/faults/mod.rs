@@ -13,6 +13,7 @@ use super::{
     ImportanceWeights, ImportanceWeightsCase, ImportanceWeightsOutput, Options, reference,
 };
 use crate::contract::fault;
+use crate::laws::faults::masking as shared;
 use crate::value::place::Dtype;
 
 type Fault = fault::Fault<ImportanceWeights>;
@@ -29,7 +30,7 @@ pub(super) fn all() -> Vec<Fault> {
         masking::all(),
         numbers::all(),
     ];
-    themes.into_iter().flatten().collect()
+    themes.into_iter().flatten().chain(shared::of_other_rows()).collect()
 }
 
 /// The reference with some of its steps replaced.

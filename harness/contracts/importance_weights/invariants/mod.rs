@@ -73,8 +73,11 @@ pub(super) fn all() -> Vec<Invariant<ImportanceWeights>> {
             "veto-reversed",
             "veto-of-the-probability",
         ]),
-        laws::row_permutation::law()
-            .catching(&["mismatch-of-the-first-row", "sampler-of-the-first-row"]),
+        laws::row_permutation::law().catching(&[
+            "mismatch-of-the-first-row",
+            "sampler-of-the-first-row",
+            "mask-transposed",
+        ]),
         laws::row_split::law().catching(&[
             "batch-for-the-row",
             "veto-of-the-batch",

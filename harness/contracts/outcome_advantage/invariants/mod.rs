@@ -32,12 +32,17 @@ pub(super) fn all() -> Vec<Invariant<OutcomeAdvantage>> {
     let mut all = laws::universal();
     all.extend([
         laws::oracle::law().catching(&[
+            "inputs-in-half-precision",
             "epsilon-clamped-for-added",
             "masked-output-not-zeroed",
             "divided-by-the-length",
             "outcome-is-the-mean",
         ]),
-        laws::row_permutation::law().catching(&["groups-assumed-contiguous"]),
+        laws::row_permutation::law().catching(&[
+            "groups-assumed-contiguous",
+            "mask-transposed",
+            "mask-of-the-first-row",
+        ]),
         laws::row_split::law().catching(&["group-stride-applied-twice", "groups-ignored"]),
         laws::padding::law().catching(&["outcome-is-the-mean"]),
         laws::masked_poison::law()

@@ -13,6 +13,7 @@ use ndarray::{Array0, Array2};
 
 use super::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput, reference};
 use crate::contract::fault;
+use crate::laws::faults::masking as shared;
 use crate::value::place::Dtype;
 
 type Fault = fault::Fault<PolicyLoss>;
@@ -37,6 +38,7 @@ pub(super) fn all() -> Vec<Fault> {
     ]
     .into_iter()
     .flatten()
+    .chain(shared::of_other_rows())
     .collect()
 }
 

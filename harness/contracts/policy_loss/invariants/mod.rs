@@ -54,8 +54,12 @@ pub(super) fn all() -> Vec<Invariant<PolicyLoss>> {
             "kl-gradient-of-k2",
             "kl-clamp-keeps-its-gradient",
         ]),
-        laws::row_permutation::law()
-            .catching(&["row-advantage-along-columns", "advantages-of-another-row"]),
+        laws::row_permutation::law().catching(&[
+            "row-advantage-along-columns",
+            "advantages-of-another-row",
+            "mask-transposed",
+            "mask-of-the-first-row",
+        ]),
         laws::padding::law().catching(&["norm-by-padded-width", "mean-over-padding"]),
         laws::masked_poison::law().catching(&["mask-ignored", "mask-one-position-early"]),
         laws::refuses::law::<PolicyLoss>(|options| options.empty_mask == EmptyMask::Refuse)

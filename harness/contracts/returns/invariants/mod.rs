@@ -8,8 +8,16 @@ use crate::laws;
 pub(super) fn all() -> Vec<Invariant<Returns>> {
     let mut all = laws::universal();
     all.extend([
-        laws::oracle::law().catching(&["gamma-not-applied", "masked-output-not-zeroed"]),
-        laws::row_permutation::law().catching(&["carry-crosses-rows"]),
+        laws::oracle::law().catching(&[
+            "inputs-in-half-precision",
+            "gamma-not-applied",
+            "masked-output-not-zeroed",
+        ]),
+        laws::row_permutation::law().catching(&[
+            "carry-crosses-rows",
+            "mask-transposed",
+            "mask-of-the-first-row",
+        ]),
         laws::row_split::law().catching(&["carry-crosses-rows"]),
         laws::padding::law().catching(&["pad-rewards-in-the-return"]),
         laws::masked_poison::law()

@@ -9,6 +9,7 @@ pub(super) fn all() -> Vec<Invariant<RolloutGae>> {
     let mut all = laws::universal();
     all.extend([
         laws::oracle::law().catching(&[
+            "inputs-in-half-precision",
             "done-flag-shifted",
             "gamma-not-applied",
             "lambda-not-applied",

@@ -20,7 +20,12 @@ pub(super) fn all() -> Vec<Invariant<TokenRewards>> {
             "mean-of-rows-for-tokens",
             "mean-for-the-sum",
         ]),
-        laws::row_permutation::law().catching(&["kl-of-another-row", "score-of-another-row"]),
+        laws::row_permutation::law().catching(&[
+            "kl-of-another-row",
+            "score-of-another-row",
+            "mask-transposed",
+            "mask-of-the-first-row",
+        ]),
         laws::row_split::law().catching(&["kl-of-another-row", "scores-centred"]),
         // A row that is full has room behind it once there is another column.
         laws::padding::law()

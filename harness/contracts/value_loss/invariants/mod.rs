@@ -10,6 +10,7 @@ pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
         laws::universal_and(&[("finite", &["masked-after-the-arithmetic", "no-token-gives-nan"])]);
     all.extend([
         laws::oracle::law().catching(&[
+            "inputs-in-half-precision",
             "half-factor-lost",
             "smaller-error",
             "clipped-error-only",
@@ -17,6 +18,8 @@ pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
             "clip-relative-to-the-old-value",
             "absolute-error",
             "mean-over-padding",
+            "last-token-left-out",
+            "first-token-left-out",
         ]),
         laws::gradient::law().catching(&[
             "half-factor-lost",
@@ -24,7 +27,11 @@ pub(super) fn all() -> Vec<Invariant<ValueLoss>> {
             "gradient-through-the-clip",
             "padding-in-the-loss",
         ]),
-        laws::row_permutation::law().catching(&["returns-left-in-sorted-order"]),
+        laws::row_permutation::law().catching(&[
+            "returns-left-in-sorted-order",
+            "mask-transposed",
+            "mask-of-the-first-row",
+        ]),
         laws::padding::law().catching(&["normalised-by-the-width", "mean-over-padding"]),
         laws::masked_poison::law().catching(&["padding-in-the-loss"]),
         laws::refuses::law(|options: &Options| options.empty_mask == EmptyMask::Refuse)
