@@ -3,7 +3,8 @@
 //!
 //! That references pass says that no bound is too narrow. This says that none is too wide without
 //! somebody having seen it: for the corners and the regressions of each contract, under its
-//! defaults, under each other word that an option takes, and under the options of each fault.
+//! defaults, under each other word that an option takes, and under the options of each fault;
+//! last, for cases under options that are both drawn. Only these change with what is drawn.
 
 #[path = "support/snapshot.rs"]
 mod snapshot;
@@ -12,10 +13,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arbitrary::Unstructured;
+use proptest::prelude::Rng;
 use shakedown::author::{Dtype, Tolerance};
 use shakedown::contract::erased::AnyContract;
 use shakedown::contract::options::AnyOptions;
 use shakedown::contracts;
+use shakedown::engine::stream;
 use shakedown::engine::subject::read_options;
 use shakedown::files::case_file::CaseFile;
 use shakedown::files::corpora::regressions_folder;
@@ -78,7 +82,7 @@ impl Allowed {
         let Allowed { numbers, open, .. } = self;
         let bounds = match self.bounds.is_empty() {
             true => String::new(),
-            false => format!(", ± {mean:.3e} in the mean, {most:.3e} at most"),
+            false => format!(", ± {mean:.5e} in the mean, {most:.3e} at most"),
         };
         format!("{field}: {numbers}, {open} open{bounds}")
     }
@@ -165,11 +169,29 @@ fn text(contract: Contract) -> String {
         .map(|file| (file.options, file.case.rounded(DTYPE)))
         .filter(|(options, case)| contract.valid(&**case, &**options, DTYPE).is_ok())
         .collect();
-    writeln!(text, "regressions").unwrap();
-    for line in allowances(contract, &kept) {
-        writeln!(text, "  {line}").unwrap();
+    for (name, cases) in [("regressions", kept), ("drawn", drawn(contract))] {
+        writeln!(text, "{name}").unwrap();
+        for line in allowances(contract, &cases) {
+            writeln!(text, "  {line}").unwrap();
+        }
     }
     text
+}
+
+/// Cases by chance, under options by chance.
+fn drawn(contract: Contract) -> Vec<(Arc<dyn AnyOptions>, Shared)> {
+    let mut cases = Vec::new();
+    for seed in 0..60 {
+        let mut rng = stream::rng(seed, contract.id());
+        let mut bytes = [0; 64];
+        rng.fill_bytes(&mut bytes);
+        let options = contract.draw_options(&mut Unstructured::new(&bytes)).unwrap();
+        for _ in 0..20 {
+            let case = stream::draw(contract, &mut rng, &*options, DTYPE);
+            cases.push((Arc::clone(&options), case));
+        }
+    }
+    cases
 }
 
 #[test]
