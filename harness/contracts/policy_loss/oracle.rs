@@ -445,6 +445,15 @@ mod tests {
     }
 
     #[test]
+    fn at_a_bound_a_token_counts_as_clipped_or_not() {
+        let share = |x: f64| outputs(&one(x, 1.0), &Options::default(), Dtype::F64)[1].numbers[[]];
+        let open = share(1.2_f64.ln());
+        assert_eq!(open.value, 0.5);
+        assert!((0.5..0.5 + 1e-8).contains(&open.slack), "{open:?}");
+        assert_eq!([share(1.0), share(0.0)].map(|number| number.value), [1.0, 0.0]);
+    }
+
+    #[test]
     fn reinforce_and_cispo_weigh_the_log_probability() {
         let reinforce = Options { objective: Objective::Reinforce, ..Options::default() };
         near(loss(&one(0.5, 3.0), &reinforce), 4.5);
