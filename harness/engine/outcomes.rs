@@ -151,20 +151,21 @@ mod tests {
         assert_eq!(likeness(&own, &own), 1.0);
         assert_eq!(likeness(&own, &[vec![false; 3], vec![false; 3]]), 0.0);
         assert_eq!(likeness(&[vec![false]], &[vec![false]]), 0.0);
+        assert_eq!(likeness(&[vec![true]], &[vec![true]]), 1.0);
     }
 
     #[test]
     fn a_fault_is_compared_where_it_breaks_something() {
-        let own = vec![vec![true, true], vec![true, false], vec![false, true], vec![false, false]];
-        let planted =
-            vec![vec![true, true], vec![true, true], vec![false, false], vec![false, false]];
+        let own = [[true, true], [true, false], [true, false], [false, true], [false, false]];
+        let planted = [[true, true], [true, false], [true, true], [false, false], [false, false]];
+        let [own, planted] = [own, planted].map(|cases| cases.map(|case| case.to_vec()).to_vec());
         let diagnosis = compare(&own, &planted, "fault", "what it does");
-        // It breaks something on two cases, the same as the component on the first of them.
-        assert_eq!((diagnosis.matches, diagnosis.of), (1, 2));
-        // Of the four that the component breaks the fault breaks three.
-        assert_eq!(diagnosis.explains, 0.75);
+        // It breaks something on three cases, the same as the component on the first two of them.
+        assert_eq!((diagnosis.matches, diagnosis.of), (2, 3));
+        // Of the five that the component breaks the fault breaks four.
+        assert_eq!(diagnosis.explains, 0.8);
         assert!(diagnosis.by_outcomes);
-        let right = compare(&vec![vec![false]], &planted, "fault", "what it does");
-        assert_eq!(right.explains, 0.0);
+        let one = |own: bool| compare(&vec![vec![own]], &vec![vec![true]], "fault", "").explains;
+        assert_eq!([one(true), one(false)], [1.0, 0.0]);
     }
 }

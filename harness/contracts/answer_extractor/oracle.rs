@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn readers_of_escapes_differ_where_braces_balance_for_each_of_them() {
         let boxed = of(Format::Boxed);
-        // Two backslashes escape nothing in LaTeX; a reader who looks one back takes it for escaped.
+        // Two backslashes escape nothing in LaTeX, and all for who looks one back.
         let both = [r"a\{b\\}", r"a\{b\\"];
         assert_eq!(shown(r"\boxed{a\{b\\}}", &boxed), both);
         assert_eq!(shown(r"\boxed{a\{b\\\}}", &boxed), [r"a\{b\\\}"]);
