@@ -71,6 +71,26 @@ fn no_case_is_called_fixed_by_another_component_than_that_it_was_found_on() {
 }
 
 #[test]
+fn a_journal_is_no_case_and_a_folder_without_cases_is_no_success() {
+    let folder = Folder::new();
+    let reference = "builtin:group-advantage/reference";
+    folder.write("manifest.yaml", manifest("ours", reference, "{}"));
+    let of_ours = case("component: ours\nplace: cpu/f64\n", "{}");
+    let journal = format!("{FOUND}/in-flight-ours.yaml");
+    folder.write(&journal, &of_ours);
+    folder.write(&format!("{FOUND}/one.yaml"), &of_ours);
+    let ran = replay(&folder, &[]);
+    assert!(ran.stdout.ends_with("1 fixed\n") && !ran.stdout.contains("in-flight"), "{ran:?}");
+    let ran = folder.run(&["replay", &journal]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("a journal is no case"), "{ran:?}");
+    fs::create_dir(folder.path("empty")).unwrap();
+    let ran = folder.run(&["replay", "empty"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("there is no case file in this folder"), "{ran:?}");
+}
+
+#[test]
 fn what_an_option_excuses_since_is_no_failure() {
     let folder = Folder::new();
     let wrong = "builtin:group-advantage/fault/singleton-keeps-its-reward";
@@ -87,6 +107,11 @@ fn what_an_option_excuses_since_is_no_failure() {
         format!("excused by singleton: avoid {FOUND}/one.yaml · ours · cpu/f64\n1 excused\n");
     assert_eq!((ran.code, &*ran.stdout), (0, &*line), "{}", ran.stderr);
     assert_eq!(cases(&folder), 1);
+    // Of two that have changed it names the one that does.
+    let two = "{singleton: avoid, scale: none, epsilon: 0.5}";
+    folder.write("manifest.yaml", manifest("ours", wrong, two));
+    let ran = replay(&folder, &[]);
+    assert_eq!((ran.code, &*ran.stdout), (0, &*line), "{}", ran.stderr);
 }
 
 #[test]

@@ -516,3 +516,60 @@ fn add_signature(diagnoser: &Diagnoser, made: &mut [(Finding, CaseFile)], held: 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contracts;
+    use crate::host::builtin::Builtin;
+
+    /// The reference of a contract whose defaults hide mistakes.
+    fn gae() -> Subject {
+        let contract = contracts::find("gae").expect("a contract of this name");
+        Subject::new(contract, "reference", Box::new(Builtin::reference(contract)))
+    }
+
+    fn report_of(cases: u64) -> ComponentReport {
+        let budget = Budget { cases, seed: 1, time: None };
+        run(&mut gae(), Place::CPU_F32, &budget, &|_| ()).expect("it is checked")
+    }
+
+    #[test]
+    fn what_is_looked_at_under_other_options_is_bounded_and_changes_no_declaration() {
+        let [few, more] = [10, 20].map(|cases| report_of(cases).planned);
+        assert!(more - few > 10, "other options have as many cases: {few}, {more}");
+        let [few, more] = [CASES_BEHIND, CASES_BEHIND + 30].map(|cases| report_of(cases).planned);
+        assert_eq!(more - few, 30, "no more than {CASES_BEHIND} of them");
+        let mut subject = gae();
+        let declared = format!("{:?}", subject.options);
+        subject.only = vec!["oracle".to_owned()];
+        let budget = Budget { cases: 2, seed: 1, time: None };
+        run(&mut subject, Place::CPU_F32, &budget, &|_| ()).expect("it is checked");
+        assert_eq!(format!("{:?}", subject.options), declared);
+        assert_eq!(subject.only, ["oracle"]);
+    }
+
+    #[test]
+    fn a_single_case_is_enough_to_pass() {
+        let mut subject = gae();
+        let corners = subject.contract.corners(&*subject.options, Dtype::F32);
+        let report = run_on(&mut subject, Place::CPU_F32, &corners[0]).expect("it is checked");
+        assert_eq!((report.status, report.cases, report.planned), (Status::Pass, 1, 1));
+    }
+
+    #[test]
+    fn three_reasons_are_said_and_the_others_counted() {
+        let invariant = |id: &str| InvariantReport {
+            id: id.to_owned(),
+            status: InvariantStatus::Skipped,
+            cases: 0,
+            reason: Some("is left out".to_owned()),
+        };
+        let said =
+            |ids: &[&str]| nothing_checked(&ids.iter().copied().map(invariant).collect::<Vec<_>>());
+        assert_eq!(said(&["a"]), "nothing was checked: a is left out");
+        let three = "nothing was checked: a is left out; b is left out; c is left out";
+        assert_eq!(said(&["a", "b", "c"]), three);
+        assert_eq!(said(&["a", "b", "c", "d", "e"]), format!("{three}; and 2 others"));
+    }
+}

@@ -128,3 +128,44 @@ fn compare(
         texts: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_cases_come_first_and_corners_are_spread_evenly() {
+        let corners: Vec<usize> = (100..200).collect();
+        let cases = spread(&[1, 2], &corners);
+        assert_eq!(cases[..5], [1, 2, 100, 103, 106]);
+        assert_eq!(cases.len(), 2 + 34, "no more than {CORNERS} corners");
+        assert_eq!(spread(&[1], &corners[..CORNERS]).len(), 1 + CORNERS);
+        assert_eq!(spread(&[1, 2], &[]), [1, 2]);
+    }
+
+    #[test]
+    fn likeness_is_the_share_of_what_breaks_in_either_that_breaks_in_both() {
+        let own = vec![vec![true, true, false], vec![true, false, false]];
+        let planted = vec![vec![true, false, true], vec![true, false, false]];
+        assert_eq!(likeness(&own, &planted), 0.5);
+        assert_eq!(likeness(&own, &own), 1.0);
+        assert_eq!(likeness(&own, &[vec![false; 3], vec![false; 3]]), 0.0);
+        assert_eq!(likeness(&[vec![false]], &[vec![false]]), 0.0);
+        assert_eq!(likeness(&[vec![true]], &[vec![true]]), 1.0);
+    }
+
+    #[test]
+    fn a_fault_is_compared_where_it_breaks_something() {
+        let own = [[true, true], [true, false], [true, false], [false, true], [false, false]];
+        let planted = [[true, true], [true, false], [true, true], [false, false], [false, false]];
+        let [own, planted] = [own, planted].map(|cases| cases.map(|case| case.to_vec()).to_vec());
+        let diagnosis = compare(&own, &planted, "fault", "what it does");
+        // It breaks something on three cases, the same as the component on the first two of them.
+        assert_eq!((diagnosis.matches, diagnosis.of), (2, 3));
+        // Of the five that the component breaks the fault breaks four.
+        assert_eq!(diagnosis.explains, 0.8);
+        assert!(diagnosis.by_outcomes);
+        let one = |own: bool| compare(&vec![vec![own]], &vec![vec![true]], "fault", "").explains;
+        assert_eq!([one(true), one(false)], [1.0, 0.0]);
+    }
+}

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 pub(crate) struct Folder(tempfile::TempDir);
 
 /// What a command left behind.
+#[derive(Debug)]
 pub(crate) struct Ran {
     /// The exit code; −1 where a signal ended it.
     pub(crate) code: i32,

@@ -383,6 +383,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_settled_is_the_answer_that_is_picked() {
+        let last = Options { format: Format::XmlTag, pick: Which::Last, ..Options::default() };
+        let two = "<answer> 1</answer><answer> 2</answer>";
+        assert_eq!(settled(two, &last), Some("2"));
+        let first = Options { pick: Which::First, trim: false, ..last };
+        assert_eq!(settled(two, &first), Some(" 1"));
+        assert_eq!(settled("<Answer>1</answer>", &first), None);
+    }
+
+    #[test]
+    fn readers_of_escapes_differ_where_braces_balance_for_each_of_them() {
+        let boxed = of(Format::Boxed);
+        // Two backslashes escape nothing in LaTeX, and all for who looks one back.
+        let both = [r"a\{b\\}", r"a\{b\\"];
+        assert_eq!(shown(r"\boxed{a\{b\\}}", &boxed), both);
+        assert_eq!(shown(r"\boxed{a\{b\\\}}", &boxed), [r"a\{b\\\}"]);
+    }
+
+    #[test]
+    fn readers_of_hashes_differ_in_what_can_be_an_answer() {
+        let hash = of(Format::Hash);
+        // All rests; those after a space; those that are not blank; those that are both.
+        assert_eq!(shown("#### 4\n####5\n#### ", &hash), ["", "5", "4"]);
+        assert_eq!(shown("#### 4\n####", &hash), ["", "4"]);
+    }
+
+    #[test]
     fn hashes_give_the_rest_of_the_line() {
         let hash = of(Format::Hash);
         assert_eq!(shown("so\n#### 42\nbye", &hash), ["42"]);

@@ -81,6 +81,14 @@ mod tests {
     }
 
     #[test]
+    fn two_neighbours_hold_more_than_a_part_and_what_is_too_long_stands_alone() {
+        let options = Options { mode: Mode::Capacity, capacity: 10, ..Options::default() };
+        // 28 tokens fill two parts: 2 · 2 + 1, and one more for the row of 25.
+        assert_eq!(most_parts(&case(&[25, 3]), &options), 6);
+        assert_eq!(most_parts(&case(&[9, 10, 9]), &options), 5);
+    }
+
+    #[test]
     fn rows_that_make_no_parts_are_refused() {
         let two = Options::default();
         assert!(refused(&case(&[5]), &two).is_some() && refused(&case(&[5, 5]), &two).is_none());

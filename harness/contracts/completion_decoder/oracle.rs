@@ -166,4 +166,13 @@ mod tests {
         assert_eq!(shown("<pad>a<e<eos>os><eos><pad>", Think::Keep).as_deref(), Some("a"));
         assert_eq!(shown("<p<p<pad>ad>ad>a", Think::Keep).as_deref(), Some("a"));
     }
+
+    #[test]
+    fn the_order_of_removal_matters_where_artefacts_overlap() {
+        let artefacts = ["ab", "bc"].map(str::to_owned).to_vec();
+        let options = Options { artefacts, ..Options::default() };
+        // From the left `ab` goes and `c` is left, from the right `bc` goes and `a` is.
+        assert_eq!(without_artefacts("abc", &options), None);
+        assert_eq!(without_artefacts("abxbc", &options).as_deref(), Some("x"));
+    }
 }

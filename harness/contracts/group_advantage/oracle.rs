@@ -99,7 +99,7 @@ pub(in crate::contracts) fn of(
         };
         let rewards = rewards_of(&rows);
         let group = statistics(&rewards, options.ddof);
-        let alone = rows.len() == 1 || (options.scale == Scale::BatchStd && everyone.len() == 1);
+        let alone = rows.len() == 1;
         for (place, row) in rows.iter().enumerate() {
             numbers[*row] = if alone && options.baseline != Baseline::None {
                 singleton(rewards[place], &batch, everyone.len(), options)
@@ -196,4 +196,48 @@ fn quotient(difference: f64, terms: f64, magnitude: f64, divisor: f64) -> Number
 /// Whether sums of a few dozen of these numbers and of their squares are exact even in f32.
 pub(in crate::contracts) fn sums_exactly(reward: f64) -> bool {
     reward.abs() <= 64.0 && (reward * 8.0).fract() == 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The advantages of one group of sums, each of these terms' magnitude.
+    fn of_sums(values: &[f64], magnitude: f64, exact: &[bool], options: &Options) -> Vec<Number> {
+        let sums = values.iter().zip(exact);
+        let sums: Vec<Reward> =
+            sums.map(|(value, exact)| Reward { value: *value, magnitude, exact: *exact }).collect();
+        of(&sums, &[(0..values.len()).collect()], options)
+    }
+
+    #[test]
+    fn a_reward_alone_may_be_divided_by_one_and_epsilon() {
+        let options = Options { singleton: Singleton::Reward, epsilon: 0.5, ..Options::default() };
+        for reward in [-2.0, 2.0] {
+            let number = of_sums(&[reward], 2.0, &[true], &options)[0];
+            assert_eq!(number, Number { value: reward, scale: 2.0, slack: 1.0 });
+        }
+    }
+
+    #[test]
+    fn it_is_open_whether_sums_deviate_that_rounding_may_make_equal() {
+        let options =
+            Options { baseline: Baseline::LeaveOneOut, scale: Scale::LooStd, ..Options::default() };
+        let first = |sums: &[f64], magnitude: f64, exact: &[bool]| {
+            of_sums(sums, magnitude, exact, &options)[0].scale
+        };
+        // The deviation of the last two is their distance over √2; what counts is 1e-5 of 100.
+        let near = [500.0, 100.0, 100.0007];
+        assert!(first(&near, 100.0, &[true, false, false]).is_infinite());
+        assert!(first(&near, 100.0, &[true, true, false]).is_infinite());
+        assert!(first(&near, 100.0, &[false, true, true]).is_finite());
+        let apart = [500.0, 100.0, 100.002];
+        assert!(first(&apart, 100.0, &[true, false, false]).is_finite());
+    }
+
+    #[test]
+    fn eighths_to_64_are_added_without_rounding() {
+        assert!([0.0, 0.125, -0.375, 64.0, -64.0].into_iter().all(sums_exactly));
+        assert!(![0.1, 64.125, -64.125, -65.0].into_iter().any(sums_exactly));
+    }
 }

@@ -445,6 +445,26 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_is_near_as_far_as_the_ratio_and_the_bound_are_rounded() {
+        let open = |ratio: f64| {
+            let case = one(ratio.ln(), 1.0);
+            gradient(&case, &Options::default(), Dtype::F32)[0].numbers[[0, 0]].scale.is_infinite()
+        };
+        // The ratio is off by 2.62 u, and it and the bound are 1.2 each: 12 · 5.02 u is 3.6e-6.
+        assert!(open(1.2 + 3.4e-6) && open(1.2 - 3.4e-6));
+        assert!(!open(1.2 + 3.8e-6) && !open(1.2 - 3.8e-6));
+    }
+
+    #[test]
+    fn at_a_bound_a_token_counts_as_clipped_or_not() {
+        let share = |x: f64| outputs(&one(x, 1.0), &Options::default(), Dtype::F64)[1].numbers[[]];
+        let open = share(1.2_f64.ln());
+        assert_eq!(open.value, 0.5);
+        assert!((0.5..0.5 + 1e-8).contains(&open.slack), "{open:?}");
+        assert_eq!([share(1.0), share(0.0)].map(|number| number.value), [1.0, 0.0]);
+    }
+
+    #[test]
     fn reinforce_and_cispo_weigh_the_log_probability() {
         let reinforce = Options { objective: Objective::Reinforce, ..Options::default() };
         near(loss(&one(0.5, 3.0), &reinforce), 4.5);

@@ -78,6 +78,7 @@ pub(super) fn most_rows(tokens: usize, options: &Options) -> usize {
 mod tests {
     use ndarray::{arr1, arr2};
 
+    use super::super::Cut;
     use super::*;
 
     fn pieces_of(options: &Options) -> Vec<(usize, Vec<i64>, Vec<i64>)> {
@@ -107,6 +108,10 @@ mod tests {
             (0, vec![4], vec![-1]),
         ];
         assert_eq!(pieces_of(&split), expected);
+        // Where it is open where they are cut.
+        let anywhere = Options { overlong: Overlong::Split, cut: Cut::Anywhere, ..options.clone() };
+        let expected = [(0, vec![5, 6, 7, 8, 9], vec![-1, 6, 7, 8, 9]), (0, vec![4], vec![4])];
+        assert_eq!(pieces_of(&anywhere), expected);
     }
 
     #[test]
@@ -114,5 +119,11 @@ mod tests {
         let options = Options { shift: Shift::Next, ..Options::default() };
         let expected = [(0, vec![5, 6, 7, 8, 9], vec![6, 7, 8, 9, -100]), (0, vec![4], vec![-100])];
         assert_eq!(pieces_of(&options), expected);
+    }
+
+    #[test]
+    fn two_neighbours_hold_more_than_one_row_does() {
+        let options = Options { capacity: 3, ..Options::default() };
+        assert_eq!([6, 7, 9].map(|tokens| most_rows(tokens, &options)), [4, 6, 6]);
     }
 }

@@ -179,7 +179,8 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<TokenRewardsCase> 
     let mut case = |scores: &[f64], gaps: Array2<f64>, mask: Array2<bool>, finished: &[bool]| {
         cases.push(TokenRewardsCase {
             scores: arr1(scores),
-            log_probs: gaps.mapv(|gap| gap.min(0.0)),
+            // The sign of the smaller of 0 and −0 is the compiler's; that of their sum is not.
+            log_probs: gaps.mapv(|gap| 0.0 + gap.min(0.0)),
             ref_log_probs: gaps.mapv(|gap| 0.0 - gap.max(0.0)),
             mask,
             finished: (options.unfinished != Unfinished::None).then(|| arr1(finished)),

@@ -129,6 +129,9 @@ mod tests {
         for case in [token(0.5, 0.0, 2.0), token(2.0, 0.0, 1.25)] {
             let slope = gradient(&case, &options, Dtype::F32);
             assert_eq!(slope[0].numbers.first(), Some(&Number::OPEN));
+            // It may count as clipped or not.
+            let share = loss(&case, &options, Dtype::F32)[1].numbers.first().copied();
+            assert_eq!(share, Some(Number { value: 0.5, scale: 1.0, slack: 0.5 }));
         }
     }
 
