@@ -520,8 +520,10 @@ fn add_signature(diagnoser: &Diagnoser, made: &mut [(Finding, CaseFile)], held: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::component::{Call, Component, Returned};
     use crate::contracts;
     use crate::host::builtin::Builtin;
+    use crate::value::record::same_bits;
 
     /// The reference of a contract whose defaults hide mistakes.
     fn gae() -> Subject {
@@ -547,6 +549,36 @@ mod tests {
         run(&mut subject, Place::CPU_F32, &budget, &|_| ()).expect("it is checked");
         assert_eq!(format!("{:?}", subject.options), declared);
         assert_eq!(subject.only, ["oracle"]);
+    }
+
+    /// Right on one case; it raises on every other.
+    struct Only(Shared);
+
+    impl Component for Only {
+        fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+            if !same_bits(&**call.case, &*self.0) {
+                let [message, traceback] = ["ValueError: unknown", ""].map(str::to_owned);
+                return Err(Failure::Raised { message, traceback });
+            }
+            let contract = contracts::find("gae").expect("a contract of this name");
+            let output = contract.reference(&**call.case, &**call.options, call.place.dtype);
+            Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
+        }
+
+        fn gradients(&self, _: Place) -> Gradients {
+            Gradients::None("there are none".to_owned())
+        }
+    }
+
+    #[test]
+    fn what_raises_where_another_invariant_asks_breaks_that_it_does_not_raise() {
+        let Subject { contract, options, .. } = gae();
+        let case = contract.corners(&*options, Dtype::F32).pop().expect("there are corners");
+        let mut subject = Subject::new(contract, "only", Box::new(Only(Shared::clone(&case))));
+        let report = run_on(&mut subject, Place::CPU_F32, &case).expect("it is checked");
+        let of_law = report.invariants.iter().find(|one| one.id == "does-not-raise");
+        assert_eq!(of_law.map(|one| one.status), Some(InvariantStatus::Fail));
+        assert_eq!(report.status, Status::Fail);
     }
 
     #[test]
