@@ -77,7 +77,7 @@ pub(crate) fn cut(value: &str) -> String {
 }
 
 /// Longer lists of known names are not printed.
-const NAMES_LISTED: usize = 14;
+const NAMES_LISTED: usize = 15;
 
 /// ``unknown KIND `NAME`, expected one of `A`, `B`; did you mean `A`?``
 pub(crate) fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
