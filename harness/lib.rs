@@ -49,8 +49,8 @@
 //!
 //! `cli` (default): the command. `snapshots` (default): `Suite::snapshots`, with insta. `init`:
 //! `shakedown init`. `fuzz`: `shakedown fuzz`, with libFuzzer inside, which takes a C++ compiler.
-//! `tch`: functions on tensors, with gradients by autograd; links libtorch. A test suite needs none
-//! of them: `default-features = false`.
+//! A test suite needs none of them: `default-features = false`. Functions on tensors, with gradients
+//! by autograd, are the crate `shakedown-tch`, which links libtorch.
 //!
 //! # What it does not do
 //!
@@ -100,9 +100,6 @@ pub use door::strategy::cases;
 pub use door::suite::Suite;
 #[doc(inline)]
 pub use files::batch;
-#[cfg(feature = "tch")]
-#[doc(inline)]
-pub use host::tensor;
 pub use value::error::Error;
 #[doc(inline)]
 pub use value::place;

@@ -2,7 +2,7 @@
 
 use shakedown::author::Component;
 use shakedown::contracts::accumulated_loss::{AccumulatedLoss, Options};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -4,7 +4,7 @@ use shakedown::author::Component;
 use shakedown::contracts::group_advantage::{
     Baseline, EpsilonMode, GroupAdvantage, Options, Scale, Singleton,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

@@ -4,7 +4,7 @@ use shakedown::author::Component;
 use shakedown::contracts::policy_update::{
     Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::{Tensors, tch};
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
@@ -36,7 +36,7 @@ pub struct Training {
 
 impl Training {
     /// As a case of `policy-update` asks for it.
-    pub(crate) fn of(case: &PolicyUpdateCase<Tensor>) -> Training {
+    pub(crate) fn of(case: &PolicyUpdateCase<Tensors>) -> Training {
         Training {
             steps: case.steps.int64_value(&[]) as usize,
             learning_rate: case.learning_rate.double_value(&[]),
@@ -105,7 +105,7 @@ pub fn grpo_component(options: Options) -> impl Component<PolicyUpdate> {
     })
 }
 
-pub(crate) fn updated(logits: Tensor) -> PolicyUpdateOutput<Tensor> {
+pub(crate) fn updated(logits: Tensor) -> PolicyUpdateOutput<Tensors> {
     PolicyUpdateOutput { logits, ref_logits: None }
 }
 

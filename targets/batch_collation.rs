@@ -5,7 +5,7 @@ use shakedown::contracts::batch_collation as contract;
 use shakedown::contracts::batch_collation::{
     BatchCollationOutput, Layout, Options, Shift, TrainOn, Truncate,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 /// The function below as a component.

@@ -3,7 +3,7 @@
 use shakedown::author::Component;
 use shakedown::contracts::batch_partition as contract;
 use shakedown::contracts::batch_partition::{BatchPartitionOutput, Mode, Options, Oversized};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 /// The functions below as a component.

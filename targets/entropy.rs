@@ -2,7 +2,7 @@
 
 use shakedown::author::Component;
 use shakedown::contracts::token_entropy::{NegInf, Options, TokenEntropy};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -4,7 +4,7 @@ use shakedown::author::Component;
 use shakedown::contracts::entropy_bonus as contract;
 use shakedown::contracts::entropy_bonus::{EntropyBonusOutput, NegInf, Options};
 use shakedown::contracts::token_entropy;
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::entropy;

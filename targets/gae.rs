@@ -4,7 +4,7 @@ use shakedown::author::Component;
 use shakedown::contracts::gae as contract;
 use shakedown::contracts::gae::{GaeOutput, Options};
 use shakedown::contracts::whiten;
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -4,7 +4,7 @@ use shakedown::author::Component;
 use shakedown::contracts::group_filter::{
     Criterion, GroupFilter, GroupFilterCase, GroupFilterOutput, Options, Singleton,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::{Tensors, tch};
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
@@ -30,9 +30,9 @@ pub fn component(options: Options) -> impl Component<GroupFilter> {
 /// Yu et al. 2025 (DAPO) for `spread`, which is exact here: a deviation about a rounded mean is not
 /// 0 for every constant. OpenRLHF's `dynamic_filtering` for `range`.
 pub fn group_filter(
-    case: &GroupFilterCase<Tensor>,
+    case: &GroupFilterCase<Tensors>,
     options: &Options,
-) -> GroupFilterOutput<Tensor> {
+) -> GroupFilterOutput<Tensors> {
     let metric = case.metric.to_kind(arithmetic(case.metric.kind()));
     let group = case.groups.unsqueeze(1).eq_tensor(&case.groups.unsqueeze(0));
     let stays = match options.criterion {

@@ -2,7 +2,7 @@
 
 use shakedown::author::Component;
 use shakedown::contracts::group_sampling::{GroupSampling, Layout, Options};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 use crate::chance::Chance;

@@ -6,7 +6,7 @@ use shakedown::contracts::importance_weights as contract;
 use shakedown::contracts::importance_weights::{
     ImportanceWeightsOutput, Level, Normalize, Options, Rejected, Select,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

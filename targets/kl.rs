@@ -2,7 +2,7 @@
 
 use shakedown::author::Component;
 use shakedown::contracts::kl_estimate::{Estimator, Gradient, KlEstimate, Options};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use shakedown::author::Component;
 use shakedown::contracts::length_penalty::{LengthPenalty, Options, Shape};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 /// The function below as a component.

@@ -82,9 +82,3 @@ fn arithmetic(kind: Kind) -> Kind {
         own => own,
     }
 }
-
-/// The example of `shakedown::tensor`, tried here: the tests of shakedown itself go without
-/// libtorch.
-#[cfg(doctest)]
-#[doc = include_str!("../harness/host/tensor/example.md")]
-mod example_of_tensors {}

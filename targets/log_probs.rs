@@ -2,7 +2,7 @@
 
 use shakedown::author::Component;
 use shakedown::contracts::token_log_probs::{Options, Shift, TokenLogProbs};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -5,7 +5,7 @@ use shakedown::author::conventions::EmptyMask;
 use shakedown::contracts::metric_reduction::{
     MetricReduction, MetricReductionOutput, One, Options, Shard, Unit, Unscored,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::{Tensors, tch};
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
@@ -37,7 +37,7 @@ pub fn component(options: Options) -> impl Component<MetricReduction> {
 /// # Source
 /// verl `compute_data_metrics` for the formulas; TRL #6380 and NeMo-RL #1818 for what is reduced
 /// how.
-pub fn metrics(shards: &[Shard<Tensor>], options: &Options) -> MetricReductionOutput<Tensor> {
+pub fn metrics(shards: &[Shard<Tensors>], options: &Options) -> MetricReductionOutput<Tensors> {
     let ranks: Vec<[Tensor; 2]> = shards.iter().map(|shard| numbers(shard, options)).collect();
     let all = |which: usize| {
         let of_ranks: Vec<&Tensor> = ranks.iter().map(|rank| &rank[which]).collect();
@@ -96,7 +96,7 @@ fn variance(numbers: &Tensor, ddof: u8) -> Tensor {
 }
 
 /// The numbers of a shard and their targets, each `[m]`.
-fn numbers(shard: &Shard<Tensor>, options: &Options) -> [Tensor; 2] {
+fn numbers(shard: &Shard<Tensors>, options: &Options) -> [Tensor; 2] {
     let kind = arithmetic(shard.values.kind());
     let (mut values, mut mask) = (shard.values.to_kind(kind), shard.mask.shallow_clone());
     let nan = values.isnan();

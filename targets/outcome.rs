@@ -3,7 +3,7 @@
 use shakedown::author::Component;
 use shakedown::contracts::group_advantage;
 use shakedown::contracts::outcome_advantage::{EmptyRows, Options, OutcomeAdvantage};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::advantage::group_advantage;

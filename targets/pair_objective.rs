@@ -3,7 +3,7 @@
 use shakedown::author::Component;
 use shakedown::contracts::pair_objective as contract;
 use shakedown::contracts::pair_objective::{Kind, Options, PairObjectiveOutput, Reduction};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -2,7 +2,7 @@
 
 use shakedown::author::Component;
 use shakedown::contracts::policy_update::PolicyUpdate;
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 use crate::bandit::{Step, Training, descend, start, step, updated};

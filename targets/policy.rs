@@ -7,7 +7,7 @@ use shakedown::contracts::policy_loss as contract;
 use shakedown::contracts::policy_loss::{
     ApproxKl, ClipBounds, KlEstimator, Objective, Options, PolicyLossOutput, Ratio,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

@@ -3,7 +3,7 @@
 use shakedown::author::Component;
 use shakedown::contracts::preference_loss as contract;
 use shakedown::contracts::preference_loss::{Kind, Options, PreferenceLossOutput, Reduction};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind as Dtype, Tensor};
 
 use crate::arithmetic;

@@ -3,7 +3,7 @@
 use shakedown::author::Component;
 use shakedown::author::conventions::MaskedTokens;
 use shakedown::contracts::returns::{Options, Returns};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

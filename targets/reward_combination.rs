@@ -5,7 +5,7 @@ use shakedown::contracts::reward_combination::{
     Final, Normalise, Nothing, Options, RewardCombination, RewardCombinationOutput, Singleton,
     WeightNorm,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

@@ -2,7 +2,7 @@
 
 use shakedown::author::Component;
 use shakedown::contracts::rollout_gae::{DoneConvention, Options, RolloutGae, RolloutGaeOutput};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

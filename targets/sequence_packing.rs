@@ -5,7 +5,7 @@ use shakedown::contracts::sequence_packing as contract;
 use shakedown::contracts::sequence_packing::{
     FirstLabel, Options, Overlong, SequencePackingOutput, Shift, SplitPositions, Width,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 /// The function below as a component.

@@ -6,7 +6,7 @@ use shakedown::contracts::token_rewards::{
     KlEstimator, Options, Place, Report, TokenRewards, TokenRewardsCase, TokenRewardsOutput,
     Unfinished,
 };
-use shakedown::tensor::tch;
+use shakedown_tch::{Tensors, tch};
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;
@@ -33,9 +33,9 @@ pub fn component(options: Options) -> impl Component<TokenRewards> {
 /// Stiennon et al. 2020; OpenRLHF `compute_reward`, verl `apply_kl_penalty`, and TRL PPO for
 /// `place: after-last`.
 pub fn token_rewards(
-    case: &TokenRewardsCase<Tensor>,
+    case: &TokenRewardsCase<Tensors>,
     options: &Options,
-) -> TokenRewardsOutput<Tensor> {
+) -> TokenRewardsOutput<Tensors> {
     let kind = arithmetic(case.log_probs.kind());
     let counted = |numbers: &Tensor| under(&case.mask, &numbers.to_kind(kind));
     let gap = counted(&case.log_probs) - counted(&case.ref_log_probs);

@@ -3,7 +3,7 @@
 use shakedown::author::Component;
 use shakedown::contracts::turn_mask as contract;
 use shakedown::contracts::turn_mask::{Options, Shift, Train, TurnMaskOutput};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 /// The role of the system's turns.

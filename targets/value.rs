@@ -3,7 +3,7 @@
 use shakedown::author::Component;
 use shakedown::contracts::value_loss as contract;
 use shakedown::contracts::value_loss::{Options, ValueLossOutput};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::Tensor;
 
 use crate::arithmetic;

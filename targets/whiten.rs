@@ -5,7 +5,7 @@ use shakedown::author::RowInfluence;
 use shakedown::author::conventions::EmptyMask;
 use shakedown::contracts::group_advantage::EpsilonMode;
 use shakedown::contracts::whiten::{Options, Whiten};
-use shakedown::tensor::tch;
+use shakedown_tch::tch;
 use tch::{Kind, Tensor};
 
 use crate::arithmetic;

@@ -296,7 +296,8 @@ fn modules() -> Vec<Module> {
         if path.last() == Some(&"mod") {
             path.pop();
         }
-        let in_a_folder = file.parent() != Some(&root().join("harness")) && path[0] != "benches";
+        let in_a_folder = file.parent() != Some(&root().join("harness"))
+            && !["benches", "tensor"].contains(&path[0]);
         in_a_folder.then(|| Module {
             path: path.iter().map(|part| (*part).to_owned()).collect(),
             names: paths::named(&fs::read_to_string(&file).unwrap(), &path),

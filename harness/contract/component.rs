@@ -45,7 +45,7 @@ pub(crate) fn no_gradients(leaves: &[String], inputs: &[(&str, Value)]) -> HashM
 }
 
 /// The numbers of an output: those that are `whole` may come as integers or booleans.
-pub(crate) fn numbers(whole: &[&str], name: &str, value: Value) -> Value {
+pub fn numbers(whole: &[&str], name: &str, value: Value) -> Value {
     match value {
         Value::Int(array) if whole.contains(&name) => Value::Float(array.mapv(|x| x as f64)),
         Value::Bool(array) if whole.contains(&name) => Value::Float(array.mapv(f64::from)),

@@ -91,8 +91,8 @@ const AFTER_OTHER_CALLS: &str = "only after other calls: as the first call of a 
                                  smallest case passes, so something is kept from call to call";
 
 /// How often the smallest case must fail here, and pass in fresh processes: what is random does
-/// both by chance.
-const REPEATS: usize = 3;
+/// both by chance, once in 4096 bugs at most.
+const REPEATS: usize = 6;
 
 /// Notes where a bug shows only after other calls: its smallest case fails here, and passes as the
 /// first of a fresh process. What has an exact name does not depend on them.

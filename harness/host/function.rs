@@ -42,7 +42,7 @@ impl<C: Contract, F: HostFunction<C>> Component<C> for HostFn<F> {
 }
 
 /// Runs `f`, turning a panic into a failure without a word on standard error.
-pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
+pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
     quiet_panics();
     GUARDED.set(true);
     let result = catch_unwind(AssertUnwindSafe(f));

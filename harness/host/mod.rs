@@ -1,7 +1,5 @@
-//! Where components run: functions on host arrays, builtin ones, processes, tensors.
+//! Where components run: functions on host arrays, builtin ones, processes.
 
 pub mod builtin;
 pub mod function;
 pub mod process;
-#[cfg(feature = "tch")]
-pub mod tensor;

@@ -4,6 +4,7 @@ use shakedown::contracts::batch_partition::{
     BatchPartition, BatchPartitionCase, BatchPartitionOutput, Options,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::{Kind, Tensor};
 
 use super::Bug;
@@ -21,7 +22,7 @@ pub(super) const BUG: Bug = Bug {
 
 const PARTS: i64 = 3;
 
-fn answer(case: &BatchPartitionCase<Tensor>) -> BatchPartitionOutput<Tensor> {
+fn answer(case: &BatchPartitionCase<Tensors>) -> BatchPartitionOutput<Tensors> {
     let rows = case.lengths.size()[0];
     assert!(rows >= PARTS, "{rows} rows for {PARTS} parts");
     let row = Tensor::arange(rows, (Kind::Int64, case.lengths.device()));

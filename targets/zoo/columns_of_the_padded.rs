@@ -5,6 +5,7 @@ use shakedown::contracts::batch_collation::{
     BatchCollation, BatchCollationCase, BatchCollationOutput, Options, Truncate,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::{Kind, Tensor};
 
 use super::Bug;
@@ -25,7 +26,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &BatchCollationCase<Tensor>) -> BatchCollationOutput<Tensor> {
+fn answer(case: &BatchCollationCase<Tensors>) -> BatchCollationOutput<Tensors> {
     let rows = |padded: &Tensor, lengths: &Tensor| -> Vec<Tensor> {
         let rows = 0..padded.size()[0];
         rows.map(|row| padded.get(row).narrow(0, 0, lengths.int64_value(&[row]))).collect()

@@ -2,6 +2,7 @@
 
 use shakedown::contracts::group_sampling::{GroupSampling, GroupSamplingCase, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -15,7 +16,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<GroupSampling>(answer, Options::default(), budget),
 };
 
-fn answer(case: &GroupSamplingCase<Tensor>) -> Tensor {
+fn answer(case: &GroupSamplingCase<Tensors>) -> Tensor {
     let rows = group_sampling(&case.prompts, case.seed.int64_value(&[]), &Options::default());
     // Mended: rows
     rows.repeat_interleave_self_int(2, 0, None)

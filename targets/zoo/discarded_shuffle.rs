@@ -2,6 +2,7 @@
 
 use shakedown::contracts::group_sampling::{GroupSampling, GroupSamplingCase, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -18,7 +19,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &GroupSamplingCase<Tensor>) -> Tensor {
+fn answer(case: &GroupSamplingCase<Tensors>) -> Tensor {
     // Mended: Options { shuffle: true, ..Options::default() }
     let options = Options::default();
     group_sampling(&case.prompts, case.seed.int64_value(&[]), &options)

@@ -4,6 +4,7 @@ use shakedown::contracts::importance_weights::{
     ImportanceWeights, ImportanceWeightsCase, ImportanceWeightsOutput, Options,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -23,7 +24,7 @@ pub(super) const BUG: Bug = Bug {
 /// The mean of sampler less policy from which on a row of negative advantage goes.
 const LIMIT: f64 = 0.25;
 
-fn answer(case: &ImportanceWeightsCase<Tensor>) -> ImportanceWeightsOutput<Tensor> {
+fn answer(case: &ImportanceWeightsCase<Tensors>) -> ImportanceWeightsOutput<Tensors> {
     let mask = &case.mask;
     let drift = under(mask, &(&case.sampler_log_probs - case.log_probs.detach()));
     let advantages = case.advantages.as_ref().expect("`drift` is declared").unsqueeze(1);

@@ -4,6 +4,7 @@ use shakedown::author::aggregate::Aggregate;
 use shakedown::author::conventions::{EmptyMask, EmptyRows};
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -34,7 +35,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &PolicyLossCase<Tensor>) -> Tensor {
+fn answer(case: &PolicyLossCase<Tensors>) -> Tensor {
     let mask = &case.mask;
     let counted = |numbers: &Tensor| under(mask, numbers);
     let ratio = counted(&(&case.log_probs - &case.old_log_probs)).exp();

@@ -6,6 +6,7 @@ use shakedown::contracts::outcome_advantage::{
     EmptyRows, Options, OutcomeAdvantage, OutcomeAdvantageCase,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -34,7 +35,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &OutcomeAdvantageCase<Tensor>) -> Tensor {
+fn answer(case: &OutcomeAdvantageCase<Tensors>) -> Tensor {
     let outcomes = under(&case.mask, &case.token_rewards).sum_dim_intlist(1, false, None);
     // Mended: outcomes.where_scalarother(&case.mask.any_dim(1, false), f64::NAN)
     let advantages = group_advantage(&outcomes, &case.groups, &group::Options::default());

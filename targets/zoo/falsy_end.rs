@@ -3,6 +3,7 @@
 
 use shakedown::contracts::turn_mask::{Options, TurnMask, TurnMaskCase, TurnMaskOutput};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::{Kind, Tensor};
 
 use super::Bug;
@@ -20,7 +21,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &TurnMaskCase<Tensor>) -> TurnMaskOutput<Tensor> {
+fn answer(case: &TurnMaskCase<Tensors>) -> TurnMaskOutput<Tensors> {
     let tokens: Vec<&Tensor> = case.turns.iter().map(|turn| &turn.tokens).collect();
     let tokens = Tensor::cat(&tokens, 0).to_kind(Kind::Double);
     let length = tokens.size()[0];

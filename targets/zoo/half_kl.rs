@@ -3,6 +3,7 @@
 
 use shakedown::contracts::kl_estimate::{KlEstimate, KlEstimateCase, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::{Kind, Tensor};
 
 use super::Bug;
@@ -15,7 +16,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<KlEstimate>(answer, Options::default(), budget),
 };
 
-fn answer(case: &KlEstimateCase<Tensor>) -> Tensor {
+fn answer(case: &KlEstimateCase<Tensors>) -> Tensor {
     // Mended: case.log_probs.to_kind(Kind::Float) - case.ref_log_probs.to_kind(Kind::Float)
     let log_ratio = (&case.log_probs - &case.ref_log_probs).to_kind(Kind::Float);
     (-&log_ratio).expm1() + log_ratio

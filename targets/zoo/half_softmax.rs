@@ -3,6 +3,7 @@
 
 use shakedown::contracts::token_log_probs::{Options, TokenLogProbs, TokenLogProbsCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -22,7 +23,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<TokenLogProbs>(log_probs, Options::default(), budget),
 };
 
-fn log_probs(case: &TokenLogProbsCase<Tensor>) -> Tensor {
+fn log_probs(case: &TokenLogProbsCase<Tensors>) -> Tensor {
     // Mended: case.logits.to_kind(Kind::Float)
     let logits = &case.logits;
     let picked = logits.gather(-1, &case.tokens.unsqueeze(-1), false).squeeze_dim(-1);

@@ -2,6 +2,7 @@
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -19,7 +20,7 @@ pub(super) const BUG: Bug = Bug {
 };
 
 /// The surrogate and the KL.
-fn answer(case: &PolicyLossCase<Tensor>) -> Tensor {
+fn answer(case: &PolicyLossCase<Tensors>) -> Tensor {
     let mask = &case.mask;
     let counted = |numbers: &Tensor| under(mask, numbers);
     let ratio = counted(&(&case.log_probs - &case.old_log_probs)).exp();

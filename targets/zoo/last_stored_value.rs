@@ -3,6 +3,7 @@
 
 use shakedown::contracts::rollout_gae::{Options, RolloutGae, RolloutGaeCase, RolloutGaeOutput};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -16,7 +17,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<RolloutGae>(answer, Options::default(), budget),
 };
 
-fn answer(case: &RolloutGaeCase<Tensor>) -> RolloutGaeOutput<Tensor> {
+fn answer(case: &RolloutGaeCase<Tensors>) -> RolloutGaeOutput<Tensors> {
     let (rewards, values) = (case.rewards.unbind(0), case.values.unbind(0));
     let dones = case.dones.unbind(0);
     let mut advantage = case.last_values.zeros_like();

@@ -4,6 +4,7 @@ use shakedown::contracts::reward_combination::{
     Options, RewardCombination, RewardCombinationCase, RewardCombinationOutput,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -21,7 +22,7 @@ fn options() -> Options {
     Options { weights: Some(vec![1.0, 0.5]), ..Options::default() }
 }
 
-fn answer(case: &RewardCombinationCase<Tensor>) -> RewardCombinationOutput<Tensor> {
+fn answer(case: &RewardCombinationCase<Tensors>) -> RewardCombinationOutput<Tensors> {
     let Combined { combined, function_means, .. } =
         reward_combination(&case.rewards, &case.groups, &options());
     // Mended: (&case.rewards * weights).nansum(…).mean(…)

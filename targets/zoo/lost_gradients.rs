@@ -5,6 +5,7 @@ use shakedown::contracts::accumulated_loss::{
     AccumulatedLoss, AccumulatedLossCase, MicroBatch, Options,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -18,7 +19,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<AccumulatedLoss>(answer, Options::default(), budget),
 };
 
-fn answer(case: &AccumulatedLossCase<Tensor>) -> Tensor {
+fn answer(case: &AccumulatedLossCase<Tensors>) -> Tensor {
     let parts: Vec<_> = case.micro_batches.iter().map(sum_and_count).collect();
     let count = parts.iter().map(|(_, count)| count).sum::<Tensor>().clamp_min(1.0);
     let last = parts.len() - 1;
@@ -30,7 +31,7 @@ fn answer(case: &AccumulatedLossCase<Tensor>) -> Tensor {
 }
 
 /// The sum of the losses of a micro-batch, and how many tokens it has.
-fn sum_and_count(part: &MicroBatch<Tensor>) -> (Tensor, Tensor) {
+fn sum_and_count(part: &MicroBatch<Tensors>) -> (Tensor, Tensor) {
     let count = part.mask.sum(part.token_losses.kind());
     (under(&part.mask, &part.token_losses).sum(None), count)
 }

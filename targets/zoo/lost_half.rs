@@ -2,6 +2,7 @@
 
 use shakedown::contracts::value_loss::{Options, ValueLoss, ValueLossCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -15,7 +16,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<ValueLoss>(answer, Options::default(), budget),
 };
 
-fn answer(case: &ValueLossCase<Tensor>) -> Tensor {
+fn answer(case: &ValueLossCase<Tensors>) -> Tensor {
     let errors = under(&case.mask, &(&case.values - &case.returns)).square();
     // Mended: (errors * 0.5)
     errors.sum(None) / case.mask.sum(errors.kind()).clamp_min(1.0)

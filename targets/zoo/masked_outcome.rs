@@ -3,6 +3,7 @@
 use shakedown::contracts::group_advantage as group;
 use shakedown::contracts::outcome_advantage::{Options, OutcomeAdvantage, OutcomeAdvantageCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -27,7 +28,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<OutcomeAdvantage>(answer, Options::default(), budget),
 };
 
-fn answer(case: &OutcomeAdvantageCase<Tensor>) -> Tensor {
+fn answer(case: &OutcomeAdvantageCase<Tensors>) -> Tensor {
     // Mended: under(&case.mask, &case.token_rewards).sum_dim_intlist(1, false, None)
     let outcomes = case.token_rewards.sum_dim_intlist(1, false, None);
     let advantages = group_advantage(&outcomes, &case.groups, &group::Options::default());

@@ -5,6 +5,7 @@ use shakedown::contracts::entropy_bonus::{
     EntropyBonus, EntropyBonusCase, EntropyBonusOutput, Options,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -18,7 +19,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<EntropyBonus>(answer, Options::default(), budget),
 };
 
-fn answer(case: &EntropyBonusCase<Tensor>) -> EntropyBonusOutput<Tensor> {
+fn answer(case: &EntropyBonusCase<Tensors>) -> EntropyBonusOutput<Tensors> {
     let logits = under(&case.mask.unsqueeze(-1), &case.logits);
     // Mended: logits.amax([-1], true)
     let largest = logits.amax([-1], true).clamp_min(0.0);

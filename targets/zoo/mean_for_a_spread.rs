@@ -2,6 +2,7 @@
 
 use shakedown::contracts::group_filter::{GroupFilter, GroupFilterCase, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -14,7 +15,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<GroupFilter>(answer, Options::default(), budget),
 };
 
-fn answer(case: &GroupFilterCase<Tensor>) -> Tensor {
+fn answer(case: &GroupFilterCase<Tensors>) -> Tensor {
     let group = case.groups.unsqueeze(1).eq_tensor(&case.groups.unsqueeze(0));
     let weights = group.to_kind(case.metric.kind());
     let mean = weights.mv(&case.metric) / weights.sum_dim_intlist(1, false, None);

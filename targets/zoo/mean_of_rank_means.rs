@@ -5,6 +5,7 @@ use shakedown::contracts::metric_reduction::{
     MetricReduction, MetricReductionCase, Options, Shard,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -18,7 +19,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<MetricReduction>(answer, Options::default(), budget),
 };
 
-fn answer(case: &MetricReductionCase<Tensor>) -> Tensor {
+fn answer(case: &MetricReductionCase<Tensors>) -> Tensor {
     let ranks: Vec<_> = case.shards.iter().map(sum_and_count).collect();
     let world_size = ranks.len() as f64;
     // Mended: the sum of the sums, over the sum of the counts
@@ -27,7 +28,7 @@ fn answer(case: &MetricReductionCase<Tensor>) -> Tensor {
 }
 
 /// The sum of the values of a rank, and how many tokens it has.
-fn sum_and_count(shard: &Shard<Tensor>) -> (Tensor, Tensor) {
+fn sum_and_count(shard: &Shard<Tensors>) -> (Tensor, Tensor) {
     let count = shard.mask.sum(shard.values.kind());
     (under(&shard.mask, &shard.values).sum(None), count)
 }

@@ -3,6 +3,7 @@
 
 use shakedown::contracts::policy_loss::{Options, PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -16,7 +17,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<PolicyLoss>(answer, Options::default(), budget),
 };
 
-fn answer(case: &PolicyLossCase<Tensor>) -> PolicyLossOutput<Tensor> {
+fn answer(case: &PolicyLossCase<Tensors>) -> PolicyLossOutput<Tensors> {
     let mask = &case.mask;
     let counted = |numbers: &Tensor| under(mask, numbers);
     let ratio = counted(&(&case.log_probs - &case.old_log_probs)).exp();

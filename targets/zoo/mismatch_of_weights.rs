@@ -4,6 +4,7 @@ use shakedown::contracts::importance_weights::{
     ImportanceWeights, ImportanceWeightsCase, ImportanceWeightsOutput, Options,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -17,7 +18,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<ImportanceWeights>(answer, Options::default(), budget),
 };
 
-fn answer(case: &ImportanceWeightsCase<Tensor>) -> ImportanceWeightsOutput<Tensor> {
+fn answer(case: &ImportanceWeightsCase<Tensors>) -> ImportanceWeightsOutput<Tensors> {
     let mask = &case.mask;
     let gaps = under(mask, &(case.log_probs.detach() - &case.sampler_log_probs));
     let weights = gaps.exp().clamp_max(2.0);

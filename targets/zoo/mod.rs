@@ -10,7 +10,7 @@ use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::place::Place;
 use shakedown::report::ComponentReport;
-use shakedown::tensor::{TensorFunction, tch};
+use shakedown_tch::{TensorFunction, tch};
 
 /// Declares the modules of the bugs, and the list of them.
 macro_rules! zoo {

@@ -4,6 +4,7 @@ use shakedown::contracts::policy_update::{
     Options, PolicyUpdate, PolicyUpdateCase, PolicyUpdateOutput,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -18,7 +19,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<PolicyUpdate>(answer, Options::default(), budget),
 };
 
-fn answer(case: &PolicyUpdateCase<Tensor>) -> PolicyUpdateOutput<Tensor> {
+fn answer(case: &PolicyUpdateCase<Tensors>) -> PolicyUpdateOutput<Tensors> {
     let training = Training::of(case);
     let logits = grpo(&case.logits, &case.rewards, &Grpo::default(), &training, &mut |_| ());
     // Mended: case.logits.copy()

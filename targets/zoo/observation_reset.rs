@@ -3,6 +3,7 @@
 use shakedown::author::conventions::MaskedOutput;
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -19,7 +20,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn returns(case: &ReturnsCase<Tensor>) -> Tensor {
+fn returns(case: &ReturnsCase<Tensors>) -> Tensor {
     let mask = case.mask.to_kind(case.rewards.kind());
     let rewards = &case.rewards * &mask;
     let mut running = rewards.select(1, 0).zeros_like();

@@ -3,6 +3,7 @@
 
 use shakedown::contracts::pair_objective::{Kind, Options, PairObjective, PairObjectiveCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -18,7 +19,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &PairObjectiveCase<Tensor>) -> Tensor {
+fn answer(case: &PairObjectiveCase<Tensors>) -> Tensor {
     let log_odds = |log_probs: &Tensor| log_probs - (-log_probs.exp()).log1p();
     // Mended: log_odds(&(&case.policy_chosen / &case.chosen_lengths)), and so for the other side.
     let ratio = log_odds(&case.policy_chosen) - log_odds(&case.policy_rejected);

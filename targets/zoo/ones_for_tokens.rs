@@ -3,6 +3,7 @@
 
 use shakedown::contracts::metric_reduction::{MetricReduction, MetricReductionCase, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -16,7 +17,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<MetricReduction>(answer, Options::default(), budget),
 };
 
-fn answer(case: &MetricReductionCase<Tensor>) -> Tensor {
+fn answer(case: &MetricReductionCase<Tensors>) -> Tensor {
     let sums = case.shards.iter().map(|shard| under(&shard.mask, &shard.values).sum(None));
     // Mended: shard.mask.sum(kind)
     let counts = case.shards.iter().map(|shard| shard.values.ones_like().sum(None));

@@ -3,6 +3,7 @@
 
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::{Kind, Tensor};
 
 use super::Bug;
@@ -25,7 +26,7 @@ pub(super) const BUG: Bug = Bug {
 /// What a label is where nothing is learnt.
 const IGNORED: i64 = -100;
 
-fn returns(case: &ReturnsCase<Tensor>) -> Tensor {
+fn returns(case: &ReturnsCase<Tensors>) -> Tensor {
     let ids = case.mask.to_kind(Kind::Int64); // a pad is token 0
     // Mended: labels.ne(IGNORED), where the labels are ids.masked_fill(&ids.eq(0), IGNORED)
     let mask = ids.ne(IGNORED);

@@ -6,6 +6,7 @@ use shakedown::contracts::entropy_bonus::{
 };
 use shakedown::contracts::token_entropy;
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -23,7 +24,7 @@ pub(super) const BUG: Bug = Bug {
 /// What stands where there is no token.
 const INVALID_LOGPROB: f64 = 1.0;
 
-fn answer(case: &EntropyBonusCase<Tensor>) -> EntropyBonusOutput<Tensor> {
+fn answer(case: &EntropyBonusCase<Tensors>) -> EntropyBonusOutput<Tensors> {
     let logits = under(&case.mask.unsqueeze(-1), &case.logits);
     let entropies = token_entropy(&logits, &token_entropy::Options::default());
     let entropies = entropies.where_scalarother(&case.mask, -INVALID_LOGPROB);

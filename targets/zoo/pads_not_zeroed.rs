@@ -3,6 +3,7 @@
 use shakedown::author::conventions::EmptyMask;
 use shakedown::contracts::whiten::{Options, Whiten, WhitenCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -19,7 +20,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &WhitenCase<Tensor>) -> Tensor {
+fn answer(case: &WhitenCase<Tensors>) -> Tensor {
     let values = under(&case.mask, &case.values);
     let counted = values.masked_select(&case.mask);
     // Mended: under(&case.mask, &(...))

@@ -4,6 +4,7 @@
 use shakedown::author::conventions::MaskedTokens;
 use shakedown::contracts::returns::{Options, Returns, ReturnsCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -20,7 +21,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn returns(case: &ReturnsCase<Tensor>) -> Tensor {
+fn returns(case: &ReturnsCase<Tensors>) -> Tensor {
     let mask = case.mask.to_kind(case.rewards.kind());
     // Mended: &case.rewards * &mask
     let rewards = case.rewards.shallow_clone();

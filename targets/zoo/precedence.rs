@@ -4,6 +4,7 @@ use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -31,7 +32,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn advantages(case: &GroupAdvantageCase<Tensor>) -> Tensor {
+fn advantages(case: &GroupAdvantageCase<Tensors>) -> Tensor {
     let size = case.groups.eq_tensor(&case.groups.get(0)).sum(None).int64_value(&[]);
     let groups = case.rewards.split(size, 0).into_iter().map(|rewards| {
         // Mended: (&rewards - rewards.mean(None)) / (rewards.std(true) + 1e-4)

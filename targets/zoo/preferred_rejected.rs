@@ -3,6 +3,7 @@
 
 use shakedown::contracts::preference_loss::{Options, PreferenceLoss, PreferenceLossCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -23,7 +24,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<PreferenceLoss>(answer, Options::default(), budget),
 };
 
-fn answer(case: &PreferenceLossCase<Tensor>) -> Tensor {
+fn answer(case: &PreferenceLossCase<Tensors>) -> Tensor {
     let chosen = &case.policy_chosen - &case.ref_chosen;
     let rejected = &case.policy_rejected - &case.ref_rejected;
     // Mended: -((chosen - rejected) * 0.1).log_sigmoid()

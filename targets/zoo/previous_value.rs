@@ -2,6 +2,7 @@
 
 use shakedown::contracts::gae::{Gae, GaeCase, GaeOutput, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -24,7 +25,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<Gae>(answer, Options::default(), budget),
 };
 
-fn answer(case: &GaeCase<Tensor>) -> GaeOutput<Tensor> {
+fn answer(case: &GaeCase<Tensors>) -> GaeOutput<Tensors> {
     let values = under(&case.mask, &case.values);
     // Mended: without this line
     let values = values.constant_pad_nd([1, -1]);

@@ -5,6 +5,7 @@ use shakedown::contracts::token_rewards::{
     Options, TokenRewards, TokenRewardsCase, TokenRewardsOutput,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -18,7 +19,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<TokenRewards>(answer, Options::default(), budget),
 };
 
-fn answer(case: &TokenRewardsCase<Tensor>) -> TokenRewardsOutput<Tensor> {
+fn answer(case: &TokenRewardsCase<Tensors>) -> TokenRewardsOutput<Tensors> {
     let Options { beta, empty_mask, .. } = Options::default();
     // Mended: a second tensor for the rewards.
     let mut kl = under(&case.mask, &(&case.log_probs - &case.ref_log_probs));

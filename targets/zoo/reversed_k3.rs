@@ -2,6 +2,7 @@
 
 use shakedown::contracts::kl_estimate::{KlEstimate, KlEstimateCase, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -14,7 +15,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<KlEstimate>(answer, Options::default(), budget),
 };
 
-fn answer(case: &KlEstimateCase<Tensor>) -> Tensor {
+fn answer(case: &KlEstimateCase<Tensors>) -> Tensor {
     let log_ratio = &case.log_probs - &case.ref_log_probs;
     // Mended: (-&log_ratio).expm1() + log_ratio
     log_ratio.expm1() - log_ratio

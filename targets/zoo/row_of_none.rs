@@ -4,6 +4,7 @@ use shakedown::contracts::reward_combination::{
     Options, RewardCombination, RewardCombinationCase, Unscored,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -19,7 +20,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &RewardCombinationCase<Tensor>) -> Tensor {
+fn answer(case: &RewardCombinationCase<Tensors>) -> Tensor {
     // Mended: where no function scored a row it is NaN again.
     case.rewards.nansum(1, false, None)
 }

@@ -4,6 +4,7 @@ use shakedown::contracts::sequence_packing::{
     Options, SequencePacking, SequencePackingCase, SequencePackingOutput, Shift,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -20,7 +21,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn answer(case: &SequencePackingCase<Tensor>) -> SequencePackingOutput<Tensor> {
+fn answer(case: &SequencePackingCase<Tensors>) -> SequencePackingOutput<Tensors> {
     let options = Options::default();
     // Mended: each document shifted before it is packed, as `Shift::Next` does
     let Packed { packed, segments, positions, labels } =

@@ -2,6 +2,7 @@
 
 use shakedown::contracts::token_entropy::{Options, TokenEntropy, TokenEntropyCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -22,7 +23,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<TokenEntropy>(answer, Options::default(), budget),
 };
 
-fn answer(case: &TokenEntropyCase<Tensor>) -> Tensor {
+fn answer(case: &TokenEntropyCase<Tensors>) -> Tensor {
     let sorted = case.logits.flip([0]); // the last row is the longest here
     // Mended: token_entropy(&sorted, &Options::default()).flip([0])
     token_entropy(&sorted, &Options::default())

@@ -3,6 +3,7 @@
 
 use shakedown::contracts::length_penalty::{LengthPenalty, LengthPenaltyCase, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -16,7 +17,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<LengthPenalty>(answer, Options::default(), budget),
 };
 
-fn answer(case: &LengthPenaltyCase<Tensor>) -> Tensor {
+fn answer(case: &LengthPenaltyCase<Tensors>) -> Tensor {
     let between = case.lengths.divide_scalar_mode(3, "floor"); // a tool wrote a third as much
     // Mended: case.lengths.shallow_clone()
     let lengths = &case.lengths + between;

@@ -2,6 +2,7 @@
 
 use shakedown::contracts::whiten::{Options, Whiten, WhitenCase};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -22,7 +23,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<Whiten>(answer, Options::default(), budget),
 };
 
-fn answer(case: &WhitenCase<Tensor>) -> Tensor {
+fn answer(case: &WhitenCase<Tensors>) -> Tensor {
     let values = under(&case.mask, &case.values);
     // Mended: values.masked_select(&case.mask)
     let counted = &values;

@@ -5,6 +5,7 @@ use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, Layout, Options, Singleton,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::{Kind, Tensor};
 
 use super::Bug;
@@ -34,7 +35,7 @@ pub(super) const BUG: Bug = Bug {
     },
 };
 
-fn advantages(case: &GroupAdvantageCase<Tensor>) -> Tensor {
+fn advantages(case: &GroupAdvantageCase<Tensors>) -> Tensor {
     let count = case.rewards.size()[0];
     let size = case.groups.eq_tensor(&case.groups.get(0)).sum(Kind::Int64).int64_value(&[]);
     let advantages = case.rewards.copy();

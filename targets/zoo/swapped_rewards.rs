@@ -5,6 +5,7 @@ use shakedown::contracts::preference_loss::{
     Options, PreferenceLoss, PreferenceLossCase, PreferenceLossOutput,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -17,7 +18,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<PreferenceLoss>(answer, Options::default(), budget),
 };
 
-fn answer(case: &PreferenceLossCase<Tensor>) -> PreferenceLossOutput<Tensor> {
+fn answer(case: &PreferenceLossCase<Tensors>) -> PreferenceLossOutput<Tensors> {
     let chosen = (&case.policy_chosen - &case.ref_chosen) * 0.1;
     let rejected = (&case.policy_rejected - &case.ref_rejected) * 0.1;
     PreferenceLossOutput {

@@ -4,6 +4,7 @@ use shakedown::contracts::group_filter::{
     GroupFilter, GroupFilterCase, GroupFilterOutput, Options,
 };
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::Tensor;
 
 use super::Bug;
@@ -17,7 +18,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<GroupFilter>(answer, Options::default(), budget),
 };
 
-fn answer(case: &GroupFilterCase<Tensor>) -> GroupFilterOutput<Tensor> {
+fn answer(case: &GroupFilterCase<Tensors>) -> GroupFilterOutput<Tensors> {
     let filtered = group_filter(case, &Options::default());
     let kept = filtered.keep.sum(tch::Kind::Int64).int64_value(&[]);
     // Mended: case.rewards.masked_select(&filtered.keep)

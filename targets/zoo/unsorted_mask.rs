@@ -3,6 +3,7 @@
 
 use shakedown::contracts::gae::{Gae, GaeCase, GaeOutput, Options};
 use shakedown::place::Place;
+use shakedown_tch::Tensors;
 use tch::{Kind, Tensor};
 
 use super::Bug;
@@ -25,7 +26,7 @@ pub(super) const BUG: Bug = Bug {
     check: |bug, budget| bug.check_on::<Gae>(answer, Options::default(), budget),
 };
 
-fn answer(case: &GaeCase<Tensor>) -> GaeOutput<Tensor> {
+fn answer(case: &GaeCase<Tensors>) -> GaeOutput<Tensors> {
     let lengths = case.mask.sum_dim_intlist(1, false, Kind::Int64);
     let order = lengths.argsort_stable(true, 0, true);
     let back = order.argsort(0, false);

@@ -10,8 +10,8 @@ use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::place::Place;
 use shakedown::report::{ComponentReport, Status};
-use shakedown::tensor::{TensorFunction, tch};
 use shakedown_targets::{advantage, log_probs};
+use shakedown_tch::{TensorFunction, Tensors, tch};
 use tch::{Device, Kind, Tensor};
 
 /// Floats in main memory.
@@ -36,11 +36,11 @@ fn findings<C: Contract>(
     (broken, found)
 }
 
-fn grpo(case: &GroupAdvantageCase<Tensor>) -> Tensor {
+fn grpo(case: &GroupAdvantageCase<Tensors>) -> Tensor {
     advantage::group_advantage(&case.rewards, &case.groups, &Default::default())
 }
 
-fn selective(case: &TokenLogProbsCase<Tensor>) -> Tensor {
+fn selective(case: &TokenLogProbsCase<Tensors>) -> Tensor {
     log_probs::token_log_probs(&case.logits, &case.tokens, &Default::default())
 }
 
@@ -52,7 +52,7 @@ fn right_functions_have_no_findings() {
 
 #[test]
 fn a_function_may_return_the_record_of_its_outputs() {
-    let (broken, found) = findings::<TokenLogProbs>(|case| TokenLogProbsOutput::<Tensor> {
+    let (broken, found) = findings::<TokenLogProbs>(|case| TokenLogProbsOutput::<Tensors> {
         log_probs: selective(case),
         grad_logits: Some(case.logits.zeros_like()), // not its to give: autograd has it
     });

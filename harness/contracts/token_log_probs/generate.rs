@@ -92,7 +92,7 @@ pub(super) fn draw(
         logits: Array3::from_shape_vec((rows, length, size), logits).expect("N·T·V logits"),
         tokens: Array2::from_shape_vec((rows, length), tokens).expect("N·T tokens"),
     };
-    debug_assert_eq!(valid(&case, options, dtype), Ok(()));
+    assert_eq!(valid(&case, options, dtype), Ok(()));
     Ok(case)
 }
 

@@ -46,7 +46,7 @@ fn check(probe: &mut Probe<'_, ImportanceWeights>) -> Outcome {
     let output = probe.call(&case)?;
     let Some(keep) = &output.keep else { return Err(Stop::Vacuous) };
     let row = unlikely.0;
-    debug_assert!(filled_rows(&case.mask).contains(&row));
+    assert!(filled_rows(&case.mask).contains(&row));
     let kept = (0..case.mask.ncols()).filter(|column| case.mask[[row, *column]]);
     for column in kept {
         if keep[[row, column]] != 0.0 {

@@ -41,7 +41,7 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
         let (slope, advantage) = (slopes[at], advantages.at(at.0, at.1));
         let sign = if advantage == 0.0 { 0.0 } else { advantage.signum() };
         let wrong = if sign == 0.0 { slope.abs() } else { slope * sign };
-        debug_assert!(*kept);
+        assert!(*kept);
         if wrong > bounds[[at.0, at.1]] {
             broken!(
                 "grad_log_probs[{}, {}] is {} at an advantage of {advantage}",

@@ -47,7 +47,7 @@ fn check(probe: &mut Probe<'_, PolicyLoss>) -> Outcome {
     let advantages = Advantages::of(&case);
     let kept = weights.indexed_iter().filter(|(_, weight)| **weight > 0.0);
     let expected: f64 = kept.map(|(at, weight)| -weight * advantages.at(at.0, at.1)).sum::<f64>();
-    debug_assert!(lo <= 1.0 && hi >= 1.0);
+    assert!(lo <= 1.0 && hi >= 1.0);
     let allowed = loss_bound(probe, &probe.expected_of(&case));
     if apart(output.loss[()], expected, allowed) {
         let [found, expected] = pair(output.loss[()], expected);

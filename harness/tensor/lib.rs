@@ -1,4 +1,6 @@
-//! Components on `tch` tensors, with gradients by autograd. Behind the feature `tch`.
+//! Functions on `tch` tensors as components of shakedown, with gradients by autograd.
+//!
+//! A crate of its own: shakedown itself, and its command, link no libtorch.
 #![doc = ""]
 #![doc = include_str!("example.md")]
 
@@ -8,18 +10,25 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Once;
 
-use ::tch::{Kind, TchError, Tensor};
 use ndarray::{ArrayD, Dimension};
+use tch::{Kind, TchError, Tensor};
 
-use crate::contract::Contract;
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned, numbers};
-use crate::contract::erased;
-use crate::host::function::guarded;
-use crate::value::error::Error;
-use crate::value::place::{Device, Dtype, Place};
-use crate::value::record::{self, Arrays, Misfit, Record, Slot, Source, Value, Values, is_named};
+use shakedown::Error;
+use shakedown::author::{
+    Arrays, Call, Component, Contract, Failure, Gradients, Misfit, Record, Returned, Slot, Source,
+    Value, Values,
+};
+use shakedown::contract::component::numbers;
+use shakedown::contract::erased;
+use shakedown::host::function::guarded;
+use shakedown::place::{Device, Dtype, Place};
+use shakedown::value::record::{self, is_named};
 
-impl Arrays for Tensor {
+/// The family of arrays whose members are tensors: `GroupAdvantageCase<Tensors>` is a case on them.
+#[derive(Debug)]
+pub enum Tensors {}
+
+impl Arrays for Tensors {
     type Float<D: Dimension> = Tensor;
     type Int<D: Dimension> = Tensor;
     type Bool<D: Dimension> = Tensor;
@@ -32,7 +41,7 @@ impl Arrays for Tensor {
 #[derive(Debug)]
 pub enum NoText {}
 
-impl Slot<Tensor> for NoText {
+impl Slot<Tensors> for NoText {
     fn get(&self, _: &'static str, _: &mut Values<Tensor>) {
         match *self {}
     }
@@ -42,7 +51,7 @@ impl Slot<Tensor> for NoText {
     }
 }
 
-impl Slot<Tensor> for Tensor {
+impl Slot<Tensors> for Tensor {
     fn get(&self, name: &'static str, values: &mut Values<Tensor>) {
         values.push((name, Some(self.shallow_clone())));
     }
@@ -52,8 +61,8 @@ impl Slot<Tensor> for Tensor {
     }
 }
 
-/// A record of the host, over tensors: `GroupAdvantageCase<Tensor>`.
-pub type OnTensors<R> = <R as Record>::Over<Tensor>;
+/// A record of the host, over tensors: `GroupAdvantageCase<Tensors>`.
+pub type OnTensors<R> = <R as Record>::Over<Tensors>;
 
 /// What a function on tensors may return: the record of the outputs, or the tensor of the only
 /// output that is required. Gradients are not returned but taken by autograd.
@@ -62,13 +71,13 @@ pub trait IntoOutput<O> {
     fn into_output(self, first: &str) -> Result<O, String>;
 }
 
-impl<O: Record<Tensor>> IntoOutput<O> for O {
+impl<O: Record<Tensors>> IntoOutput<O> for O {
     fn into_output(self, _: &str) -> Result<O, String> {
         Ok(self)
     }
 }
 
-impl<O: Record<Tensor>> IntoOutput<O> for Tensor {
+impl<O: Record<Tensors>> IntoOutput<O> for Tensor {
     fn into_output(self, first: &str) -> Result<O, String> {
         let mut only = Some(self);
         O::from_values(&mut |name| if name == first { only.take() } else { None })
@@ -100,7 +109,7 @@ pub fn tch<C: Contract>(function: impl TensorFunction<C>) -> Tch<C, impl TensorF
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
         cuda::load_if_wanted();
-        ::tch::set_num_threads(1);
+        tch::set_num_threads(1);
     });
     Tch { function, contract: PhantomData }
 }
@@ -168,7 +177,7 @@ impl Inputs {
         self.0.iter().find(|(known, ..)| *known == name).map(|(.., tensor)| tensor)
     }
 
-    fn record<R: Record<Tensor>>(&self) -> R {
+    fn record<R: Record<Tensors>>(&self) -> R {
         R::from_values(&mut |name| self.get(name).map(Tensor::shallow_clone))
             .unwrap_or_else(|(name, why)| panic!("the input `{name}` is {why}"))
     }
@@ -243,8 +252,8 @@ fn backward(output: Option<&Tensor>) -> Result<(), TchError> {
 
 fn on_device(value: &Value, place: Place) -> Tensor {
     let device = match place.device {
-        Device::Cpu => ::tch::Device::Cpu,
-        Device::Cuda(index) => ::tch::Device::Cuda(index),
+        Device::Cpu => tch::Device::Cpu,
+        Device::Cuda(index) => tch::Device::Cuda(index),
     };
     let shape: Vec<i64> = value.shape().iter().map(|length| *length as i64).collect();
     let flat = match value {
@@ -256,7 +265,7 @@ fn on_device(value: &Value, place: Place) -> Tensor {
     flat.view(&*shape).to_device(device)
 }
 
-fn from_array<T: ::tch::kind::Element + Copy>(array: &ArrayD<T>) -> Tensor {
+fn from_array<T: tch::kind::Element + Copy>(array: &ArrayD<T>) -> Tensor {
     match array.as_slice() {
         Some(slice) => Tensor::from_slice(slice),
         None => Tensor::from_slice(&array.iter().copied().collect::<Vec<T>>()),
@@ -266,7 +275,7 @@ fn from_array<T: ::tch::kind::Element + Copy>(array: &ArrayD<T>) -> Tensor {
 /// The numbers of a tensor, floats of any format as f64.
 fn on_host(name: &str, tensor: &Tensor) -> Result<Value, Failure> {
     let value = || -> Result<Value, TchError> {
-        let tensor = tensor.detach().f_to_device(::tch::Device::Cpu)?;
+        let tensor = tensor.detach().f_to_device(tch::Device::Cpu)?;
         Ok(match tensor.f_kind()? {
             Kind::Int64 => Value::Int(to_array(&tensor)?),
             Kind::Bool => Value::Bool(to_array(&tensor)?),
@@ -276,7 +285,7 @@ fn on_host(name: &str, tensor: &Tensor) -> Result<Value, Failure> {
     value().map_err(|error| malformed(format!("`{name}` cannot be read: {}", first_line(&error))))
 }
 
-fn to_array<T: ::tch::kind::Element + Copy + Default>(
+fn to_array<T: tch::kind::Element + Copy + Default>(
     tensor: &Tensor,
 ) -> Result<ArrayD<T>, TchError> {
     let shape: Vec<usize> = tensor.size().iter().map(|length| *length as usize).collect();

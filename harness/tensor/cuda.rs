@@ -10,22 +10,22 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::value::place::{Device, Place};
+use shakedown::place::{Device, Place};
 
 /// What one of these files tells: a machine has an NVIDIA driver, or is Linux inside Windows.
 const DRIVER_FILES: [&str; 3] = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"];
 
 /// Loads the CUDA half if a GPU may be wanted.
-pub(super) fn load_if_wanted() {
+pub(crate) fn load_if_wanted() {
     if wanted(Place::from_env().ok().flatten().as_deref(), has_driver()) {
         let _ = load(); // said by `lacks`, when a CUDA place comes up
     }
 }
 
 /// Why there is no such CUDA device here; `None` where there is.
-pub(super) fn lacks(index: usize) -> Option<String> {
+pub(crate) fn lacks(index: usize) -> Option<String> {
     let loaded = load().as_ref().err().map(String::as_str); // before libtorch is asked
-    why_not(index, ::tch::Cuda::device_count(), loaded, has_driver())
+    why_not(index, tch::Cuda::device_count(), loaded, has_driver())
 }
 
 fn has_driver() -> bool {
