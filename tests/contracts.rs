@@ -2,7 +2,7 @@
 //!
 //! One listed test for each contract and property, and two for each fault:
 //! `cargo test --test contracts -- returns`. With `SHAKEDOWN_NIGHT=1` the references are checked
-//! on many more cases.
+//! on many more cases, and faults shrunk from more seeds.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ fn is_caught_and_named(contract: Contract, fault: &'static AnyFault) {
     assert_eq!(prove::wrong_with(contract, fault), [""; 0]);
 }
 
-fn shrinks_to_one_case_from_twenty_seeds(contract: Contract, fault: &'static AnyFault) {
+fn shrinks_to_one_case_from_every_seed(contract: Contract, fault: &'static AnyFault) {
     let planted = Box::new(Builtin::fault(contract, fault, 0));
     let mut subject = Subject::new(contract, fault.id, planted);
     let options = read_options(contract, fault.options).expect(fault.id);
@@ -57,7 +57,7 @@ fn shrinks_to_one_case_from_twenty_seeds(contract: Contract, fault: &'static Any
         matches!(outcome, Err(Stop::Broken(_)))
     };
     let mut minima: Vec<Shared> = Vec::new();
-    for seed in 0..20 {
+    for seed in 0..by_day_or_night(6, 20) {
         // Random cases only: from the corners every walk would begin alike.
         let mut rng = stream::rng(seed, contract.id());
         let failing = (0..2000)
@@ -73,8 +73,10 @@ fn shrinks_to_one_case_from_twenty_seeds(contract: Contract, fault: &'static Any
     assert!(minima.len() < 2, "{minima:?}");
 }
 
-fn is_night() -> bool {
-    std::env::var_os("SHAKEDOWN_NIGHT").is_some_and(|set| set == "1")
+/// How much is done by day, and how much in the nights.
+fn by_day_or_night(day: u64, night: u64) -> u64 {
+    let is_night = std::env::var_os("SHAKEDOWN_NIGHT").is_some_and(|set| set == "1");
+    if is_night { night } else { day }
 }
 
 fn assert_reference_passes(
@@ -125,8 +127,7 @@ fn places(contract: Contract) -> &'static [Place] {
 fn the_reference_passes_thousands_of_cases_at_every_place(contract: Contract) {
     for place in places(contract).iter().copied() {
         let first = place == Place::CPU_F32 || places(contract).len() == 1;
-        let by_day = if first { 10_000 } else { 1_000 };
-        let cases = if is_night() { 20_000 } else { by_day };
+        let cases = by_day_or_night(if first { 4_000 } else { 1_000 }, 20_000);
         let budget = Budget { cases, seed: 1, time: None };
         assert_reference_passes(contract, contract.default_options(), place, &budget);
     }
@@ -218,9 +219,9 @@ fn options(contract: Contract, seed: u64) -> Arc<dyn AnyOptions> {
 }
 
 fn the_reference_passes_under_any_options(contract: Contract) {
-    for seed in 0..200 {
+    for seed in 0..by_day_or_night(120, 200) {
         let place = PLACES[seed as usize % PLACES.len()];
-        let cases = if is_night() { 1_000 } else { 50 };
+        let cases = by_day_or_night(50, 1_000);
         let budget = Budget { cases, seed, time: None };
         assert_reference_passes(contract, options(contract, seed), place, &budget);
     }
@@ -716,7 +717,7 @@ properties! {
         what_used_to_show_late_is_among_the_first_cases,
         users_can_put_cases_into_proptest;
     faults: is_caught_and_named;
-    planted: shrinks_to_one_case_from_twenty_seeds;
+    planted: shrinks_to_one_case_from_every_seed;
 }
 
 fn main() -> ExitCode {
