@@ -116,6 +116,11 @@ impl Hypothesis {
         Hypothesis { only: Some(fields), ..self.clone() }
     }
 
+    /// The same for all outputs.
+    pub(crate) fn everywhere(&self) -> Hypothesis {
+        Hypothesis { only: None, ..self.clone() }
+    }
+
     /// The fault among its parts.
     pub(crate) fn fault(&self) -> Option<(&'static AnyFault, usize)> {
         self.parts.iter().find_map(|part| match part {

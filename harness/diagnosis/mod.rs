@@ -30,6 +30,7 @@ use crate::contract::erased::AnyContract;
 use crate::diagnosis::change::Change;
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Observed, cells, places};
 use crate::diagnosis::families::Family;
+pub(crate) use crate::diagnosis::families::options::{OtherOption, other_words};
 use crate::diagnosis::hypothesis::{EVERY, Hypothesis, Part, fields};
 use crate::diagnosis::region::Feature;
 use crate::diagnosis::score::{Bench, First, Fit, Half};
@@ -198,9 +199,10 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     while explanations.len() < TOLD && open.contains(&true) {
         if !candidates.iter().any(|candidate| candidate.is_exact(&bench, &open)) {
             let features = features.get_or_insert_with(|| region::features(&bench));
-            narrow(&bench, features, &mut candidates, &open);
+            narrow(&bench, features, &mut candidates, &open, &explanations);
         }
-        let Some((best, half)) = best(&bench, &candidates, &open, total) else { break };
+        let found = best(&bench, &candidates, &open, total, &explanations);
+        let Some((best, half)) = found else { break };
         let diagnosis = told(&bench, &candidates, (best, half), &open, total);
         let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
         let Candidate { hypothesis, region, fit } = candidates.remove(best);
@@ -311,11 +313,20 @@ fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>,
     }
 }
 
-/// Adds the hypotheses that do best, each in the region in which it is right about everything.
-fn narrow(bench: &Bench<'_>, features: &[Feature], candidates: &mut Vec<Candidate>, open: &[bool]) {
+/// Adds the hypotheses that do best, and those that explain something already, each in the region in
+/// which it is right about everything.
+fn narrow(
+    bench: &Bench<'_>,
+    features: &[Feature],
+    candidates: &mut Vec<Candidate>,
+    open: &[bool],
+    told: &[Explanation],
+) {
     sort(bench, candidates, open);
     let mut more = Vec::new();
-    for candidate in candidates.iter().filter(|one| one.region.is_none()).take(NARROWED) {
+    let everywhere = candidates.iter().filter(|one| one.region.is_none()).enumerate();
+    let tried = everywhere.filter(|(at, one)| *at < NARROWED || is_told(&one.hypothesis, told));
+    for (_, candidate) in tried {
         let whole = bench.tally(&candidate.fit, open, Half::Chosen).score();
         let narrowed = features.iter().map(|feature| {
             let fit = region::within(&candidate.fit, feature);
@@ -364,6 +375,7 @@ fn best(
     all: &[Candidate],
     open: &[bool],
     total: usize,
+    told: &[Explanation],
 ) -> Option<(usize, Half)> {
     let says_enough = |candidate: &Candidate| {
         let tally = bench.tally(&candidate.fit, open, Half::Both);
@@ -395,11 +407,18 @@ fn best(
     let others: Vec<f64> = tied().map(|at| score(at, Half::Counted)).collect();
     let most_of_others = others.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let best = tied().zip(&others).filter(|(_, score)| **score == most_of_others);
-    let (best, _) = best.min_by_key(|(at, _)| all[*at].assumes())?;
+    // What is wrong with one output is likely what is wrong with the next.
+    let (best, _) =
+        best.min_by_key(|(at, _)| (!is_told(&all[*at].hypothesis, told), all[*at].assumes()))?;
     let rival = |at: &usize| scores[*at] >= most && all[*at].assumes() <= all[best].assumes();
     let same = |at: usize| score(at, Half::Counted) == most_of_others;
     let is_settled = (0..all.len()).filter(rival).all(same);
     Some((best, if is_settled { Half::Counted } else { Half::Chosen }))
+}
+
+/// Whether an explanation has the same parts, of whatever outputs.
+fn is_told(hypothesis: &Hypothesis, told: &[Explanation]) -> bool {
+    told.iter().any(|one| one.hypothesis.everywhere().id() == hypothesis.everywhere().id())
 }
 
 /// What is told of a candidate.

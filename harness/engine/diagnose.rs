@@ -31,7 +31,7 @@ use crate::value::record::Shared;
 /// How many cases a component and the hypotheses are compared on.
 const CASES: usize = 160;
 
-/// Faults that are told where only what breaks is compared.
+/// Names that are told where only what breaks is compared.
 const FAULTS: usize = 3;
 
 /// A finding that no explanation breaks is of one that explains this share of what is wrong.
@@ -50,7 +50,7 @@ pub(crate) enum Besides {
 pub(crate) struct Diagnoser {
     evidence: Evidence,
     explanations: Vec<Explanation>,
-    /// By what breaks: a fault in one of its variants.
+    /// By what breaks.
     alike: Vec<outcomes::Like>,
 }
 
@@ -256,7 +256,7 @@ impl Diagnoser {
         Diagnoser { evidence, explanations, alike: Vec::new() }
     }
 
-    /// Fills in the faults that break the same invariants on the minimal cases and the corners.
+    /// Fills in what is known to break the same invariants on the minimal cases and the corners.
     fn explain_by_outcomes(&mut self, subject: &mut Subject, minimal: usize, calls: &mut u64) {
         let Evidence { contract, options, place, .. } = &self.evidence;
         let corners = contract.corners(&**options, place.dtype).len();
@@ -319,10 +319,7 @@ impl Diagnoser {
         found.sort_by(|a, b| b.explains.total_cmp(&a.explains));
         let Evidence { contract, options, place, .. } = &self.evidence;
         found.extend(self.alike.iter().filter_map(|like| {
-            let fault = contract.fault(like.fault).expect("they are of this contract");
-            let planted = Builtin::fault(*contract, fault, like.variant);
-            let mut subject = Subject::new(*contract, like.fault, Box::new(planted));
-            subject.options = Arc::clone(options);
+            let mut subject = like.known.subject(*contract, options);
             let (outcome, _) = subject.try_case(finding.invariant, &finding.case, *place, &mut 0);
             matches!(outcome, Err(Stop::Broken(_))).then(|| like.diagnosis.clone())
         }));

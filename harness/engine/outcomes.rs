@@ -3,8 +3,12 @@
 
 use std::sync::Arc;
 
+use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
+use crate::contract::erased::AnyContract;
 use crate::contract::fault::AnyFault;
+use crate::contract::options::AnyOptions;
 use crate::contract::outcome::Stop;
+use crate::diagnosis::{OtherOption, other_words};
 use crate::engine::subject::Subject;
 use crate::host::builtin::Builtin;
 use crate::report::{Diagnosis, Strength};
@@ -20,18 +24,74 @@ const BESIDE_THE_BEST: f64 = 0.1;
 /// Corners on which components and faults are compared, at the most.
 const CORNERS: usize = 48;
 
-/// A fault, in its variant of a number, that breaks what a component breaks.
+/// Something known that breaks what a component breaks.
 pub(crate) struct Like {
-    pub(crate) fault: &'static str,
-    pub(crate) variant: usize,
+    pub(crate) known: Known,
     pub(crate) diagnosis: Diagnosis,
     alike: f64,
+}
+
+/// Something known to be wrong.
+pub(crate) enum Known {
+    /// A fault, in its variant of a number.
+    Fault(&'static AnyFault, usize),
+    /// The reference under another word for an option.
+    Option(OtherOption),
+}
+
+impl Known {
+    /// A component that is this where others options are declared.
+    pub(crate) fn subject(
+        &self,
+        contract: &'static dyn AnyContract,
+        declared: &Arc<dyn AnyOptions>,
+    ) -> Subject {
+        let (name, planted): (&str, Box<dyn Component>) = match self {
+            Known::Fault(fault, variant) => {
+                (fault.id, Box::new(Builtin::fault(contract, fault, *variant)))
+            }
+            Known::Option(OtherOption { name, options, .. }) => {
+                let options = Arc::clone(options);
+                (name, Box::new(Under { reference: Builtin::reference(contract), options }))
+            }
+        };
+        let mut subject = Subject::new(contract, name, planted);
+        subject.options = Arc::clone(declared);
+        subject
+    }
+
+    fn told(&self) -> (String, String, String) {
+        match self {
+            Known::Fault(AnyFault { id, summary, .. }, _) => {
+                ((*id).to_owned(), (*summary).to_owned(), String::new())
+            }
+            Known::Option(OtherOption { name, told, .. }) => {
+                (name.clone(), String::new(), told.clone())
+            }
+        }
+    }
+}
+
+/// A reference that goes by its own options, whatever is declared.
+struct Under {
+    reference: Builtin,
+    options: Arc<dyn AnyOptions>,
+}
+
+impl Component for Under {
+    fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
+        self.reference.call(&Call { options: &self.options, ..*call })
+    }
+
+    fn gradients(&self, place: Place) -> Gradients {
+        self.reference.gradients(place)
+    }
 }
 
 /// For each case, whether each invariant is broken on it.
 type Outcomes = Vec<Vec<bool>>;
 
-/// The faults that are like a component on some cases, the most alike first, `most` at most.
+/// What is like a component on some cases, the most alike first, `most` at most.
 pub(crate) fn alike(
     subject: &mut Subject,
     minimal: &[Shared],
@@ -42,27 +102,27 @@ pub(crate) fn alike(
 ) -> Vec<Like> {
     let cases = &spread(minimal, corners);
     let own = outcomes(subject, cases, place, calls);
+    let (contract, options) = (subject.contract, Arc::clone(&subject.options));
+    let like = |known: Known| {
+        let mut planted = known.subject(contract, &options);
+        // What breaks nothing where the component does is not asked any further.
+        let few = cases.len().min(minimal.len());
+        let mut outcomes = outcomes(&mut planted, &cases[..few], place, &mut 0);
+        if likeness(&own[..few], &outcomes) == 0.0 {
+            return None;
+        }
+        outcomes.extend(self::outcomes(&mut planted, &cases[few..], place, &mut 0));
+        let alike = likeness(&own, &outcomes);
+        let diagnosis = compare(&own, &outcomes, known.told());
+        (alike >= ALIKE).then_some(Like { known, diagnosis, alike })
+    };
     let mut found: Vec<Like> = Vec::new();
-    let contract = subject.contract;
     for fault in contract.faults() {
-        let of_fault = (0..fault.variants().len()).filter_map(|variant| {
-            let AnyFault { id, summary, .. } = *fault;
-            let planted = Box::new(Builtin::fault(contract, fault, variant));
-            let mut planted = Subject::new(contract, id, planted);
-            planted.options = Arc::clone(&subject.options);
-            // A fault that breaks nothing where the component does is not asked any further.
-            let few = cases.len().min(minimal.len());
-            let mut outcomes = outcomes(&mut planted, &cases[..few], place, &mut 0);
-            if likeness(&own[..few], &outcomes) == 0.0 {
-                return None;
-            }
-            outcomes.extend(self::outcomes(&mut planted, &cases[few..], place, &mut 0));
-            let diagnosis = compare(&own, &outcomes, id, summary);
-            let alike = likeness(&own, &outcomes);
-            (alike >= ALIKE).then_some(Like { fault: id, variant, diagnosis, alike })
-        });
+        let variants = 0..fault.variants().len();
+        let of_fault = variants.filter_map(|variant| like(Known::Fault(fault, variant)));
         found.extend(of_fault.max_by(|a, b| a.alike.total_cmp(&b.alike)));
     }
+    found.extend(other_words(contract, &options).into_iter().map(Known::Option).filter_map(like));
     found.sort_by(|a, b| b.alike.total_cmp(&a.alike));
     let best = found.first().map_or(0.0, |best| best.alike);
     found.retain(|like| like.alike >= best - BESIDE_THE_BEST);
@@ -108,19 +168,18 @@ fn likeness(own: &[Vec<bool>], planted: &[Vec<bool>]) -> f64 {
 fn compare(
     own: &Outcomes,
     planted: &Outcomes,
-    fault: &'static str,
-    summary: &'static str,
+    (name, summary, told): (String, String, String),
 ) -> Diagnosis {
     let pairs = || own.iter().zip(planted).filter(|(_, planted)| planted.contains(&true));
     let cells = || own.iter().flatten().zip(planted.iter().flatten()).filter(|(own, _)| **own);
     let explained = cells().filter(|(_, planted)| **planted).count();
     Diagnosis {
-        fault: fault.to_owned(),
+        fault: name,
         matches: pairs().filter(|(own, planted)| own == planted).count() as u64,
         of: pairs().count() as u64,
         explains: explained as f64 / cells().count().max(1) as f64,
-        summary: summary.to_owned(),
-        told: String::new(),
+        summary,
+        told,
         strength: Strength::Partly,
         alike: Vec::new(),
         by_outcomes: true,
@@ -159,13 +218,14 @@ mod tests {
         let own = [[true, true], [true, false], [true, false], [false, true], [false, false]];
         let planted = [[true, true], [true, false], [true, true], [false, false], [false, false]];
         let [own, planted] = [own, planted].map(|cases| cases.map(|case| case.to_vec()).to_vec());
-        let diagnosis = compare(&own, &planted, "fault", "what it does");
+        let told = || ("fault".to_owned(), "what it does".to_owned(), String::new());
+        let diagnosis = compare(&own, &planted, told());
         // It breaks something on three cases, the same as the component on the first two of them.
         assert_eq!((diagnosis.matches, diagnosis.of), (2, 3));
         // Of the five that the component breaks the fault breaks four.
         assert_eq!(diagnosis.explains, 0.8);
         assert!(diagnosis.by_outcomes);
-        let one = |own: bool| compare(&vec![vec![own]], &vec![vec![true]], "fault", "").explains;
+        let one = |own: bool| compare(&vec![vec![own]], &vec![vec![true]], told()).explains;
         assert_eq!([one(true), one(false)], [1.0, 0.0]);
     }
 }

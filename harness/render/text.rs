@@ -280,8 +280,11 @@ pub(super) fn diagnosis_text(diagnosis: &Diagnosis) -> String {
         summary => format!(": the bug `{fault}`, {summary}"),
     };
     if diagnosis.by_outcomes {
-        let summary = &diagnosis.summary;
-        return format!("breaks what `{fault}` breaks on {matches} of {of} cases: {summary}");
+        let cases = format!("{matches} of {of} cases");
+        return match &*diagnosis.summary {
+            "" => format!("breaks what it would if {told}, on {cases}"),
+            summary => format!("breaks what `{fault}` breaks on {cases}: {summary}"),
+        };
     }
     let told = if told.is_empty() { format!("it had the bug `{fault}`") } else { told.clone() };
     let cases = format!("{matches} of {of} cases");

@@ -13,7 +13,9 @@ pub(crate) fn of(report: &ComponentReport) -> String {
         let found = found.lines().next().unwrap_or("");
         write!(text, "\n  {invariant}: {found}\n    case {case}").unwrap();
         for diagnosis in diagnosis {
-            write!(text, "\n    as `{}`: {}", diagnosis.fault, diagnosis.summary).unwrap();
+            let told =
+                if diagnosis.summary.is_empty() { &diagnosis.told } else { &diagnosis.summary };
+            write!(text, "\n    as `{}`: {told}", diagnosis.fault).unwrap();
         }
     }
     for warning in &report.warnings {

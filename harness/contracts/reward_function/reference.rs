@@ -66,9 +66,7 @@ pub(super) fn reread(
             }))
         }
         (Reader::Form(form), Judges::Format | Judges::IncrementalFormat) => {
-            let marks: Vec<String> =
-                Template::of(options).marks().into_iter().map(str::to_owned).collect();
-            Some(scored(case, options, |row, _| form(row.completion, &marks)))
+            Some(scored(case, options, |row, _| form(row.completion)))
         }
         _ => None,
     }

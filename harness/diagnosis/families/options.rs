@@ -1,10 +1,14 @@
 //! Other values of the options: another word, null, the default, and for numbers a grid and the
 //! value that fits best.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
-use crate::contract::options::OptionDoc;
-use crate::diagnosis::hypothesis::{Hypothesis, Part};
+use crate::contract::erased::AnyContract;
+use crate::contract::options::{AnyOptions, OptionDoc};
+use crate::diagnosis::evidence::Evidence;
+use crate::diagnosis::hypothesis::{Hypothesis, Part, option_told};
 use crate::diagnosis::score::Bench;
 use crate::value::yaml;
 
@@ -27,20 +31,53 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
 pub(super) fn fitted_parts(bench: &Bench<'_>) -> Vec<Part> {
     let of = |(doc, now): (OptionDoc, Json)| {
         let part = part(&doc, &now);
-        fitted(bench, now.as_f64()?, |x| part(format!("{x}")))
+        fitted(bench, &now, |x| part(format!("{x}")))
     };
     declared(bench).into_iter().filter_map(of).collect()
 }
 
 /// The options that say something about outputs, with their values.
 fn declared(bench: &Bench<'_>) -> Vec<(OptionDoc, Json)> {
-    let declared = bench.evidence.options.json();
-    let docs = bench.evidence.contract.option_docs().into_iter();
-    let docs = docs.filter(|doc| !["rows", "deterministic"].contains(&doc.name));
-    let declared = docs.filter_map(|doc| Some((declared.get(doc.name)?.clone(), doc)));
+    let Evidence { contract, options, .. } = bench.evidence;
     // Without an oracle numbers are how much to do, steps and samples, which may take long.
-    let declared = declared.filter(|(now, _)| !(bench.evidence.is_open() && now.is_number()));
-    declared.map(|(now, doc)| (doc, now)).collect()
+    let is_cheap = |now: &Json| !(bench.evidence.is_open() && now.is_number());
+    of_outputs(*contract, &**options).into_iter().filter(|(_, now)| is_cheap(now)).collect()
+}
+
+fn of_outputs(contract: &dyn AnyContract, options: &dyn AnyOptions) -> Vec<(OptionDoc, Json)> {
+    let declared = options.json();
+    let docs = contract.option_docs().into_iter();
+    let docs = docs.filter(|doc| !["rows", "deterministic"].contains(&doc.name));
+    docs.filter_map(|doc| Some((declared.get(doc.name)?.clone(), doc)))
+        .map(|(now, doc)| (doc, now))
+        .collect()
+}
+
+/// Options of which one is otherwise: its name and value, and what is said of it.
+pub(crate) struct OtherOption {
+    pub(crate) name: String,
+    pub(crate) told: String,
+    pub(crate) options: Arc<dyn AnyOptions>,
+}
+
+/// All with another word, or another truth value.
+pub(crate) fn other_words(
+    contract: &dyn AnyContract,
+    options: &Arc<dyn AnyOptions>,
+) -> Vec<OtherOption> {
+    let mut others = Vec::new();
+    for (doc, now) in of_outputs(contract, &**options) {
+        let words = values(&doc, &now).into_iter().filter(|value| value.parse::<f64>().is_err());
+        for value in words {
+            let Ok(other) = options.with(doc.name, &value) else { continue };
+            if other.check().is_ok() {
+                let told = option_told(doc.name, &value, &yaml::inline(&now));
+                let name = format!("{}: {value}", doc.name);
+                others.push(OtherOption { name, told, options: other });
+            }
+        }
+    }
+    others
 }
 
 fn part(doc: &OptionDoc, now: &Json) -> impl Fn(String) -> Part {
@@ -99,11 +136,18 @@ pub(crate) fn fitted_in(bench: &Bench<'_>, pair: &Hypothesis) -> Option<Hypothes
         let (value, declared) = (format!("{x}"), declared.clone());
         first.and(Part::Option { name, value, declared })
     };
+    let with = |x: f64| with(of_kind(&now, x));
     with(closest(bench, around(now.as_f64()?), with)?)
 }
 
-fn fitted(bench: &Bench<'_>, now: f64, part: impl Fn(f64) -> Part) -> Option<Part> {
-    closest(bench, around(now), |x| Hypothesis::of(bench.evidence, part(x))).map(&part)
+fn fitted(bench: &Bench<'_>, now: &Json, part: impl Fn(f64) -> Part) -> Option<Part> {
+    let part = |x: f64| part(of_kind(now, x));
+    closest(bench, around(now.as_f64()?), |x| Hypothesis::of(bench.evidence, part(x))).map(part)
+}
+
+/// A whole number where the declared one is one.
+fn of_kind(now: &Json, x: f64) -> f64 {
+    if now.is_f64() { x } else { x.round() + 0.0 }
 }
 
 /// Numbers between which the best one may lie.

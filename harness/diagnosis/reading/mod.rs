@@ -143,7 +143,7 @@ impl Reading {
             let one = step(at);
             one.map(|one| move |text: &str, words: &[String]| change(text, words, Some(one)))
         });
-        let form = |text: &str, marks: &[String]| step(5).map_or(0.0, |one| one.share(text, marks));
+        let form = |text: &str| step(5).map_or(0.0, |one| one.share(text));
         let reader = match all.first()?.step() {
             0 | 1 => Reader::Answer {
                 find: find.map(|_| &find_it as _),
@@ -174,7 +174,7 @@ impl Reading {
     }
 
     /// The share of the full score that a text gets.
-    fn share(&self, text: &str, _: &[String]) -> f64 {
+    fn share(&self, text: &str) -> f64 {
         match self {
             Reading::Form { marks, how, all } => {
                 let holds = match (how, all) {
