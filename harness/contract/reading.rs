@@ -41,6 +41,7 @@ pub enum Reader<'s> {
         /// What becomes of the text around the markers that are to stay.
         kept: Option<Change<'s>>,
     },
-    /// The form is scored: which share of the full score a text gets.
-    Form(&'s dyn Fn(&str) -> f64),
+    /// The form is scored: which share of the full score a text gets, given the marks that it
+    /// should have, in their order.
+    Form(&'s dyn Fn(&str, &[String]) -> f64),
 }

@@ -66,7 +66,9 @@ pub(super) fn reread(
             }))
         }
         (Reader::Form(form), Judges::Format | Judges::IncrementalFormat) => {
-            Some(scored(case, options, |row, _| form(row.completion)))
+            let marks: Vec<String> =
+                Template::of(options).marks().into_iter().map(str::to_owned).collect();
+            Some(scored(case, options, |row, _| form(row.completion, &marks)))
         }
         _ => None,
     }

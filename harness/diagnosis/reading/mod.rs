@@ -143,7 +143,7 @@ impl Reading {
             let one = step(at);
             one.map(|one| move |text: &str, words: &[String]| change(text, words, Some(one)))
         });
-        let form = |text: &str| step(5).map_or(0.0, |one| one.share(text));
+        let form = |text: &str, _: &[String]| step(5).map_or(0.0, |one| one.share(text));
         let reader = match all.first()?.step() {
             0 | 1 => Reader::Answer {
                 find: find.map(|_| &find_it as _),
