@@ -16,7 +16,7 @@ use crate::contract::options::AnyOptions;
 use crate::contract::outcome::Stop;
 use crate::contract::probe::{AnyProbe, Memo};
 use crate::diagnosis::evidence::{Evidence, Observed};
-use crate::diagnosis::{Explanation, explain};
+use crate::diagnosis::{Explanation, OtherOption, explain, other_words};
 use crate::engine::patience::Patience;
 use crate::engine::shrink::{Shrunk, shrink_among};
 use crate::engine::subject::{Broken, Budget, Subject};
@@ -24,7 +24,7 @@ use crate::engine::{outcomes, stream};
 use crate::host::builtin::Builtin;
 use crate::laws::NOT_OF_OUTPUTS;
 use crate::numeric::tolerance::Tolerance;
-use crate::report::{Classes, Diagnosis};
+use crate::report::{Classes, Diagnosis, Strength};
 use crate::value::place::Place;
 use crate::value::record::Shared;
 
@@ -323,7 +323,38 @@ impl Diagnoser {
             let (outcome, _) = subject.try_case(finding.invariant, &finding.case, *place, &mut 0);
             matches!(outcome, Err(Stop::Broken(_))).then(|| like.diagnosis.clone())
         }));
+        if found.is_empty() && finding.invariant.id == "does-not-raise" {
+            found.extend(self.refusing());
+        }
         found
+    }
+
+    /// The word of an option under which all is refused on which the component raises, and nothing
+    /// else.
+    fn refusing(&self) -> Option<Diagnosis> {
+        let Evidence { contract, options, observed, .. } = &self.evidence;
+        let raises = |one: &Observed| matches!(one.failure, Some(Failure::Raised { .. }));
+        let refuses =
+            |one: &Observed, other: &OtherOption| contract.refuses(&*one.case, &*other.options);
+        let raised = observed.iter().filter(|one| raises(one)).count() as u64;
+        let mut others = other_words(*contract, options).into_iter();
+        let is_same =
+            |other: &OtherOption| observed.iter().all(|one| refuses(one, other) == raises(one));
+        let OtherOption { name, told, .. } = others.find(is_same).filter(|_| raised > 1)?;
+        let is_all = !self.evidence.is_wrong_anywhere();
+        Some(Diagnosis {
+            fault: name,
+            matches: raised,
+            of: raised,
+            explains: 1.0,
+            summary: String::new(),
+            told,
+            strength: if is_all { Strength::Exactly } else { Strength::Partly },
+            alike: Vec::new(),
+            by_outcomes: false,
+            points: Vec::new(),
+            texts: Vec::new(),
+        })
     }
 
     /// What is wrong with the component besides what some findings are about: for each explanation
