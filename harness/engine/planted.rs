@@ -7,7 +7,7 @@ use ndarray::{Array1, arr1};
 use crate::contract::Contract as _;
 use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
 use crate::contract::erased::{self, AnyContract};
-use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Options, Scale};
 use crate::engine::subject::Subject;
 use crate::value::place::Place;
 use crate::value::record::Shared;
@@ -23,7 +23,8 @@ pub(crate) struct Ours(pub(crate) Wrong);
 
 impl Component<GroupAdvantage> for Ours {
     fn call(&mut self, call: &Asked<'_>) -> Result<Returned<GroupAdvantage>, Failure> {
-        let Call { case, options, place, .. } = call;
+        let Call { case, options, place, gradient } = call;
+        assert!(!gradient, "an advantage has none");
         let mut output = (GroupAdvantage::PARTS.reference)(case, options, place.dtype);
         (self.0)(call, &mut output.advantages)?;
         Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
@@ -57,6 +58,12 @@ pub(crate) const LARGE: f64 = 8.6875;
 /// Whether a reward is in the case.
 pub(crate) fn has(call: &Asked<'_>, reward: f64) -> bool {
     call.case.rewards.iter().any(|one| *one == reward)
+}
+
+/// What the fault `not-divided` gives.
+pub(crate) fn not_divided(call: &Asked<'_>) -> Array1<f64> {
+    let options = Options { scale: Scale::None, ..call.options.clone() };
+    (GroupAdvantage::PARTS.reference)(call.case, &options, call.place.dtype).advantages
 }
 
 /// What no fault explains.

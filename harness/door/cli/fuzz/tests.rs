@@ -428,8 +428,8 @@ fn what_jobs_say_of_a_place_is_added_up() {
         };
         AtOnePlace { report, met: vec![5, 6], behaves: Some(format!("as {at}")) }
     };
-    let first = vec![job(0, Place::CPU_F64, 8, &["a"]), job(0, Place::CPU_F32, 9, &["b"])];
-    let second = vec![job(1, Place::CPU_F64, 7, &["a", "c"])];
+    let first = vec![job(0, Place::CPU_F64, 7, &["a"]), job(0, Place::CPU_F32, 9, &["b"])];
+    let second = vec![job(1, Place::CPU_F64, 8, &["a", "c"])];
     let (reports, met) = merge_jobs(vec![first, second]);
     let [both, alone] = &reports[..] else { panic!("two places") };
     assert_eq!((both.place, both.cases, both.calls), (Place::CPU_F64, 7, 21));
@@ -570,15 +570,19 @@ fn an_invariant_that_fails_for_a_reason_is_said_to() {
     let task = task(&arguments, &folder);
     let mut fails = report(Place::CPU_F32, &[("oracle", InvariantStatus::Fail)]);
     fails.invariants[0].reason = Some("holds".to_owned());
+    fails.invariants.push(InvariantReport { id: "odd".to_owned(), ..fails.invariants[0].clone() });
+    let new = occurrence(Place::CPU_F32, 1, finding("odd", Some("new"), None));
     let mut errs = report(Place::CPU_F64, &[("oracle", InvariantStatus::Pass)]);
     errs.status = Status::Error;
     let known = BTreeSet::new();
-    let (reports, _) = deduplicate((vec![fails, errs], Vec::new()), &known, &task).unwrap();
+    let (reports, _) = deduplicate((vec![fails, errs], vec![new]), &known, &task).unwrap();
     assert_eq!(
         (&reports[0].warnings[..], reports[0].status),
         (&["oracle holds".to_owned()][..], Status::Fail)
     );
-    assert_eq!(said(&reports[0]), [("oracle", InvariantStatus::Fail, Some("holds"))]);
+    let (fail, holds) = (InvariantStatus::Fail, Some("holds"));
+    // That of which a finding stands there needs no reason.
+    assert_eq!(said(&reports[0]), [("oracle", fail, holds), ("odd", fail, None)]);
     assert_eq!((reports[1].warnings.len(), reports[1].status), (0, Status::Error));
 }
 
@@ -615,6 +619,27 @@ fn of_a_bug_at_a_place_the_smallest_case_is_left_and_names_what_breaks_besides()
     for (one, name) in [(e, "e.yaml"), (f, "f.yaml")] {
         assert_eq!(*one, (name.to_owned(), vec![], false));
     }
+}
+
+#[test]
+fn a_file_that_is_left_says_what_the_others_said_and_no_more() {
+    let left_file = |first: CaseFile, second: CaseFile| {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder, &[("1.yaml", first), ("2.yaml", second)]);
+        let arguments = arguments(&[]);
+        remove_larger(&task(&arguments, &folder)).unwrap();
+        let [(name, file)] = &left(&folder)[..] else { panic!("one is left") };
+        (name.clone(), file.also.clone(), file.reported)
+    };
+    let [small, large] =
+        [&[1.0][..], &[1.0, 2.0]].map(|rewards| file("oracle", Some("bug"), rewards));
+    let reported = |file: &CaseFile| CaseFile { reported: true, ..file.clone() };
+    let name = || "1.yaml".to_owned();
+    let other = file("zero-sum", Some("bug"), &[1.0]);
+    assert_eq!(left_file(small.clone(), other), (name(), vec!["zero-sum".to_owned()], false));
+    assert_eq!(left_file(small.clone(), reported(&large)), (name(), vec![], true));
+    assert_eq!(left_file(reported(&small), large.clone()), (name(), vec![], true));
+    assert_eq!(left_file(small, large), (name(), vec![], false));
 }
 
 /// Which of two files are left, of which the first has the smaller case.
