@@ -16,56 +16,109 @@ const COUNTERS: usize = 1 << 14;
 #[repr(align(64))]
 struct Counters([AtomicU8; COUNTERS]);
 
-#[expect(unsafe_code, reason = "the section is libFuzzer's, and holds bytes only")]
-#[cfg_attr(target_os = "linux", unsafe(link_section = "__libfuzzer_extra_counters"))]
-#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__libfuzzer_extra_counters"))]
-static HAPPENED: Counters = Counters([const { AtomicU8::new(0) }; COUNTERS]);
+impl Counters {
+    const fn new() -> Counters {
+        Counters([const { AtomicU8::new(0) }; COUNTERS])
+    }
+}
 
-/// Off outside fuzzing, where threads would fight over the counters.
-static COUNTING: AtomicBool = AtomicBool::new(false);
+/// Whether something is counted, and what is asked for.
+struct Switches {
+    /// Off outside fuzzing, where threads would fight over the counters.
+    counting: AtomicBool,
+    /// While a finding is looked into: what the shrinker does says nothing about the input.
+    paused: AtomicBool,
+    /// Whether the next call of a component in another process is to say what ran. Only the first
+    /// one for a case does: relations call with other inputs, and following a program slows it
+    /// down.
+    following: AtomicBool,
+}
 
-/// While a finding is looked into: what the shrinker does says nothing about the input.
-static PAUSED: AtomicBool = AtomicBool::new(false);
+impl Switches {
+    const fn new() -> Switches {
+        let [counting, paused, following] = [const { AtomicBool::new(false) }; 3];
+        Switches { counting, paused, following }
+    }
+}
+
+#[cfg(not(test))]
+mod held {
+    use super::{Counters, Switches};
+
+    #[expect(unsafe_code, reason = "the section is libFuzzer's, and holds bytes only")]
+    #[cfg_attr(target_os = "linux", unsafe(link_section = "__libfuzzer_extra_counters"))]
+    #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__libfuzzer_extra_counters"))]
+    static HAPPENED: Counters = Counters::new();
+
+    static SWITCHES: Switches = Switches::new();
+
+    #[inline]
+    pub(super) fn happened() -> &'static Counters {
+        &HAPPENED
+    }
+
+    #[inline]
+    pub(super) fn switches() -> &'static Switches {
+        &SWITCHES
+    }
+}
+
+/// Tests run side by side: each thread has its own.
+#[cfg(test)]
+mod held {
+    use super::{Counters, Switches};
+
+    thread_local! {
+        static HAPPENED: &'static Counters = Box::leak(Box::new(Counters::new()));
+        static SWITCHES: &'static Switches = Box::leak(Box::new(Switches::new()));
+    }
+
+    pub(super) fn happened() -> &'static Counters {
+        HAPPENED.with(|own| *own)
+    }
+
+    pub(super) fn switches() -> &'static Switches {
+        SWITCHES.with(|own| *own)
+    }
+}
+
+use held::{happened, switches};
 
 /// Begins to count.
 pub(crate) fn start() {
-    COUNTING.store(true, Relaxed);
+    switches().counting.store(true, Relaxed);
 }
-
-/// Whether the next call of a component in another process is to say what ran. Only the first one
-/// for a case does: relations call with other inputs, and following a program slows it down.
-static FOLLOWING: AtomicBool = AtomicBool::new(false);
 
 /// Asks for what runs in the next call.
 #[cfg(feature = "fuzz")]
 pub(crate) fn follow_next() {
-    FOLLOWING.store(true, Relaxed);
+    switches().following.store(true, Relaxed);
 }
 
 /// Whether what runs in this call is asked for.
 pub(crate) fn is_followed() -> bool {
-    FOLLOWING.swap(false, Relaxed)
+    switches().following.swap(false, Relaxed)
 }
 
 /// Counts nothing while `work` is done.
 #[cfg(feature = "fuzz")]
 pub(crate) fn paused<T>(work: impl FnOnce() -> T) -> T {
-    PAUSED.store(true, Relaxed);
+    switches().paused.store(true, Relaxed);
     let done = work();
-    PAUSED.store(false, Relaxed);
+    switches().paused.store(false, Relaxed);
     done
 }
 
 /// Whether it counts.
 pub(crate) fn is_counting() -> bool {
-    COUNTING.load(Relaxed)
+    switches().counting.load(Relaxed)
 }
 
 /// Notes something that happened, in one or more words: which side was clipped, which branch of
 /// the oracle was taken.
 #[inline]
 pub fn event(words: &[&str]) {
-    if COUNTING.load(Relaxed) {
+    if switches().counting.load(Relaxed) {
         // A word ends with a byte that no text has.
         let bytes = words.iter().flat_map(|word| word.bytes().chain([0xff]));
         raise(fnv1a(bytes) as usize);
@@ -74,29 +127,29 @@ pub fn event(words: &[&str]) {
 
 /// Notes that a place in a Python module ran.
 pub(crate) fn ran(place: usize) {
-    if COUNTING.load(Relaxed) {
+    if switches().counting.load(Relaxed) {
         raise(place);
     }
 }
 
 fn raise(index: usize) {
-    if PAUSED.load(Relaxed) {
+    if switches().paused.load(Relaxed) {
         return;
     }
-    let counter = &HAPPENED.0[index % COUNTERS];
+    let counter = &happened().0[index % COUNTERS];
     counter.store(counter.load(Relaxed).saturating_add(1), Relaxed);
 }
 
 /// Sets all counters to 0, as libFuzzer does before each input.
 #[cfg(feature = "fuzz")]
 pub(crate) fn clear() {
-    HAPPENED.0.iter().for_each(|counter| counter.store(0, Relaxed));
+    happened().0.iter().for_each(|counter| counter.store(0, Relaxed));
 }
 
 /// What happened since the last [`clear`]: counters with the range in which each is.
 #[cfg(feature = "fuzz")]
 pub(crate) fn features() -> impl Iterator<Item = (usize, u8)> {
-    let counts = HAPPENED.0.iter().map(|counter| counter.load(Relaxed)).enumerate();
+    let counts = happened().0.iter().map(|counter| counter.load(Relaxed)).enumerate();
     counts.filter(|(_, count)| *count > 0).map(|(index, count)| (index, range(count)))
 }
 

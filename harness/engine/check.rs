@@ -163,7 +163,7 @@ fn run_over(
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
     let started = Instant::now();
-    let (mut report, mut checked) = begin(subject, place);
+    let (mut report, mut checked) = begin(subject, place, false);
     report.times.load_ms = milliseconds(started);
     if report.reason.is_some() {
         report.elapsed_ms = milliseconds(started);
@@ -248,8 +248,13 @@ fn run_over(
 }
 
 /// Prepares a component for a place: an empty report and the invariants to check, or a report that
-/// says why there is nothing to check.
-pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Vec<Progress>) {
+/// says why there is nothing to check. With `any_options` each case brings its own, and an invariant
+/// that does not apply under those in force is one to check.
+pub(crate) fn begin(
+    subject: &mut Subject,
+    place: Place,
+    any_options: bool,
+) -> (ComponentReport, Vec<Progress>) {
     let mut report = blank_report(subject.contract, &subject.name, place);
     report.warnings.extend(subject.outdated.iter().cloned());
     if subject.tolerance != 1.0 {
@@ -261,7 +266,7 @@ pub(crate) fn begin(subject: &mut Subject, place: Place) -> (ComponentReport, Ve
             report.warnings.extend(subject.component.notes());
             let source = subject.component.source();
             report.source = source.map(|(file, line)| Location::of_source(&file, line));
-            let checked = select(subject, place, &mut report);
+            let checked = select(subject, place, any_options, &mut report);
             return (report, checked);
         }
         Ok(Some(why)) => {
@@ -288,7 +293,12 @@ pub(crate) fn nothing_checked(invariants: &[InvariantReport]) -> String {
 }
 
 /// The invariants to check; those that are not are reported as skipped, with the reason.
-fn select(subject: &Subject, place: Place, report: &mut ComponentReport) -> Vec<Progress> {
+fn select(
+    subject: &Subject,
+    place: Place,
+    any_options: bool,
+    report: &mut ComponentReport,
+) -> Vec<Progress> {
     let mut checked = Vec::new();
     for invariant in subject.contract.invariants() {
         let skipped =
@@ -296,7 +306,7 @@ fn select(subject: &Subject, place: Place, report: &mut ComponentReport) -> Vec<
                 continue;
             } else if let Some(why) = subject.skip.get(invariant.id) {
                 Some(why.clone())
-            } else if !invariant.applies(&*subject.options, place) {
+            } else if !any_options && !invariant.applies(&*subject.options, place) {
                 Some("does not apply under these options at this place".to_owned())
             } else if invariant.needs_gradient {
                 match subject.component.gradients(place) {
@@ -518,90 +528,4 @@ fn add_signature(diagnoser: &Diagnoser, made: &mut [(Finding, CaseFile)], held: 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::contract::component::{Call, Component, Returned};
-    use crate::contracts;
-    use crate::host::builtin::Builtin;
-    use crate::value::record::same_bits;
-
-    /// The reference of a contract whose defaults hide mistakes.
-    fn gae() -> Subject {
-        let contract = contracts::find("gae").expect("a contract of this name");
-        Subject::new(contract, "reference", Box::new(Builtin::reference(contract)))
-    }
-
-    fn report_of(cases: u64) -> ComponentReport {
-        let budget = Budget { cases, seed: 1, time: None };
-        run(&mut gae(), Place::CPU_F32, &budget, &|_| ()).expect("it is checked")
-    }
-
-    #[test]
-    fn what_is_looked_at_under_other_options_is_bounded_and_changes_no_declaration() {
-        let [few, more] = [10, 20].map(|cases| report_of(cases).planned);
-        assert!(more - few > 10, "other options have as many cases: {few}, {more}");
-        let [few, more] = [CASES_BEHIND, CASES_BEHIND + 30].map(|cases| report_of(cases).planned);
-        assert_eq!(more - few, 30, "no more than {CASES_BEHIND} of them");
-        let mut subject = gae();
-        let declared = format!("{:?}", subject.options);
-        subject.only = vec!["oracle".to_owned()];
-        let budget = Budget { cases: 2, seed: 1, time: None };
-        run(&mut subject, Place::CPU_F32, &budget, &|_| ()).expect("it is checked");
-        assert_eq!(format!("{:?}", subject.options), declared);
-        assert_eq!(subject.only, ["oracle"]);
-    }
-
-    /// Right on one case; it raises on every other.
-    struct Only(Shared);
-
-    impl Component for Only {
-        fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
-            if !same_bits(&**call.case, &*self.0) {
-                let [message, traceback] = ["ValueError: unknown", ""].map(str::to_owned);
-                return Err(Failure::Raised { message, traceback });
-            }
-            let contract = contracts::find("gae").expect("a contract of this name");
-            let output = contract.reference(&**call.case, &**call.options, call.place.dtype);
-            Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
-        }
-
-        fn gradients(&self, _: Place) -> Gradients {
-            Gradients::None("there are none".to_owned())
-        }
-    }
-
-    #[test]
-    fn what_raises_where_another_invariant_asks_breaks_that_it_does_not_raise() {
-        let Subject { contract, options, .. } = gae();
-        let case = contract.corners(&*options, Dtype::F32).pop().expect("there are corners");
-        let mut subject = Subject::new(contract, "only", Box::new(Only(Shared::clone(&case))));
-        let report = run_on(&mut subject, Place::CPU_F32, &case).expect("it is checked");
-        let of_law = report.invariants.iter().find(|one| one.id == "does-not-raise");
-        assert_eq!(of_law.map(|one| one.status), Some(InvariantStatus::Fail));
-        assert_eq!(report.status, Status::Fail);
-    }
-
-    #[test]
-    fn a_single_case_is_enough_to_pass() {
-        let mut subject = gae();
-        let corners = subject.contract.corners(&*subject.options, Dtype::F32);
-        let report = run_on(&mut subject, Place::CPU_F32, &corners[0]).expect("it is checked");
-        assert_eq!((report.status, report.cases, report.planned), (Status::Pass, 1, 1));
-    }
-
-    #[test]
-    fn three_reasons_are_said_and_the_others_counted() {
-        let invariant = |id: &str| InvariantReport {
-            id: id.to_owned(),
-            status: InvariantStatus::Skipped,
-            cases: 0,
-            reason: Some("is left out".to_owned()),
-        };
-        let said =
-            |ids: &[&str]| nothing_checked(&ids.iter().copied().map(invariant).collect::<Vec<_>>());
-        assert_eq!(said(&["a"]), "nothing was checked: a is left out");
-        let three = "nothing was checked: a is left out; b is left out; c is left out";
-        assert_eq!(said(&["a", "b", "c"]), three);
-        assert_eq!(said(&["a", "b", "c", "d", "e"]), format!("{three}; and 2 others"));
-    }
-}
+mod tests;

@@ -7,6 +7,8 @@ pub(crate) mod finding;
 pub mod interrupt;
 pub(crate) mod outcomes;
 pub(crate) mod patience;
+#[cfg(test)]
+pub(crate) mod planted;
 pub mod recorded;
 pub mod shrink;
 pub mod stream;

@@ -323,3 +323,27 @@ pub(crate) fn head(
     let _ = writeln!(text, "options: {}\ncase:", options.yaml());
     text
 }
+
+#[cfg(test)]
+impl CaseFile {
+    /// A case of which nothing is known.
+    pub(crate) fn blank(contract: &'static dyn AnyContract, case: Shared) -> Self {
+        CaseFile {
+            contract,
+            invariant: None,
+            also: Vec::new(),
+            component: None,
+            recorded: None,
+            place: None,
+            why: None,
+            link: None,
+            diagnosis: Vec::new(),
+            behaves: None,
+            stateful: false,
+            reported: false,
+            options: contract.default_options(),
+            case,
+            outdated: None,
+        }
+    }
+}

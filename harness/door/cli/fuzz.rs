@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &FuzzArguments) -> Done {
         }
         return Ok(ExitCode::AllHold);
     }
-    remove_left_behind();
+    remove_left_behind(&std::env::temp_dir());
     let mut components = Vec::new();
     let mut said = Vec::new();
     stop_when_asked(end_jobs);
@@ -352,18 +352,7 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
         }
     }
     let (mut reports, keys) = deduplicate(merge_jobs(done), &known, task)?;
-    let missed = |(path, file): &&(PathBuf, CaseFile)| {
-        let of_file = Key::all_of_file(file);
-        let is_of_file = |key: &Key| of_file.iter().any(|other| other.anywhere() == key.anywhere());
-        let met = keys.iter().any(is_of_file);
-        let here = file.place.is_some_and(|place| task.places.contains(&place));
-        !file.reported && !met && here && path.is_file()
-    };
-    for (path, _) in before.iter().filter(missed) {
-        let path = path.display();
-        let warning = format!("{path} was found by an earlier run and is not met again: replay it");
-        reports.iter_mut().take(1).for_each(|report| report.warnings.push(warning.clone()));
-    }
+    warn_of_missed(task, &before, &keys, &mut reports);
     if let Some(error) = failed {
         could_not_run(task, &error, &mut reports);
     }
@@ -373,6 +362,27 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
         }
     }
     Ok((reports, keys))
+}
+
+/// Says in the first report what an earlier run found, no report has, and was not met again.
+fn warn_of_missed(
+    task: &Task<'_>,
+    before: &[(PathBuf, CaseFile)],
+    keys: &BTreeSet<Key>,
+    reports: &mut [ComponentReport],
+) {
+    let missed = |(path, file): &&(PathBuf, CaseFile)| {
+        let of_file = Key::all_of_file(file);
+        let is_of_file = |key: &Key| of_file.iter().any(|other| other.anywhere() == key.anywhere());
+        let met = keys.iter().any(is_of_file);
+        let here = file.place.is_some_and(|place| task.places.contains(&place));
+        !file.reported && !met && here && path.is_file()
+    };
+    let Some(report) = reports.first_mut() else { return };
+    report.warnings.extend(before.iter().filter(missed).map(|(path, _)| {
+        let path = path.display();
+        format!("{path} was found by an earlier run and is not met again: replay it")
+    }));
 }
 
 /// Says in a report that a job ended before its time; what the others found stays there.
@@ -402,9 +412,9 @@ const JOB_FOLDER: &str = "shakedown-fuzz-";
 /// The file that is locked for as long as the run of a job's folder lives.
 const LOCK: &str = "lock";
 
-/// A temporary folder for a job.
-fn job_folder() -> std::io::Result<(TempDir, File)> {
-    let folder = tempfile::Builder::new().prefix(JOB_FOLDER).tempdir()?;
+/// A folder for a job in that of temporary files.
+fn job_folder(temporary: &Path) -> std::io::Result<(TempDir, File)> {
+    let folder = tempfile::Builder::new().prefix(JOB_FOLDER).tempdir_in(temporary)?;
     let new = folder.path().join("new");
     let lock = File::create_new(&new)?;
     lock.lock()?;
@@ -413,9 +423,9 @@ fn job_folder() -> std::io::Result<(TempDir, File)> {
     Ok((folder, lock))
 }
 
-/// Takes away the folders of runs that were killed.
-fn remove_left_behind() {
-    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+/// Takes away what runs that were killed left in the folder of temporary files.
+fn remove_left_behind(temporary: &Path) {
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(JOB_FOLDER);
         if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
@@ -444,14 +454,9 @@ impl Drop for Listed {
     }
 }
 
-/// Runs one job and gives what it says.
-fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobResult, Error> {
-    let wrong = |why: String| Error::new(why).within(task.name().to_owned());
-    let io = |error: std::io::Error| wrong(format!("cannot run a job of the fuzzer: {error}"));
-    let (folder, _lock) = job_folder().map_err(io)?;
-    let result = folder.path().join("results.json");
-    let mut stderr = tempfile::tempfile().map_err(io)?;
-    let mut command = Command::new(std::env::current_exe().map_err(io)?);
+/// The command of one job, which leaves what it says in a file.
+fn command_of_job(task: &Task<'_>, job: usize, result: &Path) -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
     command.arg("fuzz");
     if let Target::Declared(manifest, _) = task.target {
         command.arg("--manifest").arg(manifest.path());
@@ -465,7 +470,18 @@ fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobRe
         command.arg("--runs").arg(runs.to_string());
     }
     command.arg("--").arg(task.name());
-    command.env(RESULT, &result).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.env(RESULT, result).stdin(Stdio::piped()).stdout(Stdio::piped());
+    Ok(command)
+}
+
+/// Runs one job and gives what it says.
+fn run_job(task: &Task<'_>, job: usize, tell: &dyn Fn([u64; 3])) -> Result<JobResult, Error> {
+    let wrong = |why: String| Error::new(why).within(task.name().to_owned());
+    let io = |error: std::io::Error| wrong(format!("cannot run a job of the fuzzer: {error}"));
+    let (folder, _lock) = job_folder(&std::env::temp_dir()).map_err(io)?;
+    let result = folder.path().join("results.json");
+    let mut stderr = tempfile::tempfile().map_err(io)?;
+    let mut command = command_of_job(task, job, &result).map_err(io)?;
     command.stderr(stderr.try_clone().map_err(io)?);
     let mut child = command.spawn().map_err(io)?;
     let _listed = Listed::new(child.id());
@@ -520,8 +536,10 @@ fn merge_jobs(results: Vec<JobResult>) -> (Vec<ComponentReport>, Vec<Occurrence>
         one.warnings.dedup();
         for (same, invariant) in one.invariants.iter_mut().zip(report.invariants) {
             same.cases += invariant.cases;
-            // What is known to fail and held in one job may have failed in another.
-            if same.status == InvariantStatus::Vacuous || invariant.status == InvariantStatus::Known
+            // What held in one job may have failed in another, also what is known to fail.
+            if let (InvariantStatus::Vacuous, _)
+            | (_, InvariantStatus::Known)
+            | (InvariantStatus::Pass, InvariantStatus::Fail) = (same.status, invariant.status)
             {
                 (same.status, same.reason) = (invariant.status, invariant.reason);
             }
@@ -683,7 +701,7 @@ fn deduplicate(
         let new = |id: &str| report.findings.iter().any(|finding| finding.invariant == id);
         for invariant in &mut report.invariants {
             if new(&invariant.id) {
-                invariant.status = InvariantStatus::Fail;
+                (invariant.status, invariant.reason) = (InvariantStatus::Fail, None);
             } else if let (InvariantStatus::Fail, Some(reason)) =
                 (invariant.status, &invariant.reason)
             {
@@ -822,3 +840,6 @@ fn minimise(task: &Task<'_>) -> Result<String, Error> {
     let from = count(inputs.len() as u64, "input");
     Ok(format!("{folder}: {kept} of {from} kept ({before} were there), {} events", happened.len()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -93,7 +93,7 @@ impl Session {
         let mut at = Vec::new();
         let mut first = Vec::new();
         for place in places {
-            let (report, checked) = begin(&mut subject, *place);
+            let (report, checked) = begin(&mut subject, *place, any_options);
             let mut journal = None;
             if report.reason.is_none() {
                 for case in first_cases(&subject, *place)? {
@@ -402,6 +402,9 @@ impl Session {
                         None if bugs.iter().any(|bug| bug.invariant == id) => {
                             (InvariantStatus::Fail, None)
                         }
+                        None if broken.contains(id) => {
+                            (InvariantStatus::Fail, Some(NO_TIME.to_owned()))
+                        }
                         None => (InvariantStatus::Pass, None),
                     };
                     let id = id.to_owned();
@@ -476,6 +479,9 @@ pub(crate) fn reason(diagnosis: &[Diagnosis], way: &Cause) -> Option<String> {
     fault.or_else(|| way.exception().map(str::to_owned))
 }
 
+/// What is said of an invariant that broke when it was too late to look into that.
+const NO_TIME: &str = "was broken, and there was no time to look into it";
+
 /// What is said of an invariant that is declared to fail, and holds.
 fn known_holds(why: &str) -> String {
     format!("holds, but is declared to fail (known: {why})")
@@ -524,3 +530,6 @@ fn kind(x: f64) -> &'static str {
         _ => "positive",
     }
 }
+
+#[cfg(test)]
+mod tests;
