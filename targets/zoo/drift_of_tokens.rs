@@ -5,7 +5,6 @@ use shakedown::contracts::importance_weights::{
 };
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 use crate::masked::under;

@@ -5,7 +5,6 @@ use shakedown::contracts::reward_combination::{
 };
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 use crate::reward_combination::{Combined, reward_combination};

@@ -6,7 +6,6 @@ use shakedown::contracts::entropy_bonus::{
 };
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 use crate::masked::{mean, under};

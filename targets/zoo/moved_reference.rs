@@ -5,7 +5,6 @@ use shakedown::contracts::policy_update::{
 };
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 use crate::bandit::{Training, grpo};

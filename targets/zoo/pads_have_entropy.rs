@@ -7,7 +7,6 @@ use shakedown::contracts::entropy_bonus::{
 use shakedown::contracts::token_entropy;
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 use crate::entropy::token_entropy;

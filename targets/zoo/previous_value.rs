@@ -3,7 +3,6 @@
 use shakedown::contracts::gae::{Gae, GaeCase, GaeOutput, Options};
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 use crate::gae::gae;

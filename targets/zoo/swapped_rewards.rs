@@ -6,7 +6,6 @@ use shakedown::contracts::preference_loss::{
 };
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 

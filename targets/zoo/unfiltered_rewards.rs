@@ -5,7 +5,6 @@ use shakedown::contracts::group_filter::{
 };
 use shakedown::place::Place;
 use shakedown_tch::Tensors;
-use tch::Tensor;
 
 use super::Bug;
 use crate::group_filter::group_filter;
