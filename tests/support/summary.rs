@@ -13,9 +13,10 @@ pub(crate) fn of(report: &ComponentReport) -> String {
         let found = found.lines().next().unwrap_or("");
         write!(text, "\n  {invariant}: {found}\n    case {case}").unwrap();
         for diagnosis in diagnosis {
-            let told =
-                if diagnosis.summary.is_empty() { &diagnosis.told } else { &diagnosis.summary };
-            write!(text, "\n    as `{}`: {told}", diagnosis.fault).unwrap();
+            write!(text, "\n    as `{}`", diagnosis.fault).unwrap();
+            if !diagnosis.summary.is_empty() {
+                write!(text, ": {}", diagnosis.summary).unwrap();
+            }
         }
     }
     for warning in &report.warnings {
