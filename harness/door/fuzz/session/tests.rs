@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::contract::component::{Component, Gradients, Returned};
 use crate::contract::erased;
-use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageOutput, Options, Scale};
+use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageOutput, Scale};
 use crate::engine::planted::{
     Asked, HANGS, LARGE, Ours, SMALL, Wrong, case, contract, has, nameless, not_divided, ours,
     raised, rewards, subject,
