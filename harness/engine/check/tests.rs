@@ -152,13 +152,17 @@ fn every_case_is_given_and_told_as_it_begins() {
 }
 
 #[test]
-fn cases_under_other_options_are_told_after_those_before() {
+fn what_holds_is_given_more_cases_under_other_options_and_they_are_told_after_those_before() {
     let told = RefCell::new(Vec::new());
     let budget = Budget { cases: 2, seed: 1, time: None };
     let tell = |case| told.borrow_mut().push(case);
-    let report = run(&mut gae(), Place::CPU_F32, &budget, &tell).unwrap();
+    let mut subject = gae();
+    subject.only = vec!["oracle".to_owned()];
+    let (_, fixed) = kept_and_fixed(&subject);
+    let report = run(&mut subject, Place::CPU_F64, &budget, &tell).unwrap();
+    assert!(report.planned > fixed + 2);
     assert_eq!(told.into_inner(), (1..=report.cases).collect::<Vec<_>>());
-    assert!(report.invariants.iter().any(|one| one.cases == report.cases));
+    assert_eq!(said(&report), [("oracle", InvariantStatus::Pass, report.cases, None)]);
 }
 
 #[test]
