@@ -248,8 +248,8 @@ fn run_over(
 }
 
 /// Prepares a component for a place: an empty report and the invariants to check, or a report that
-/// says why there is nothing to check. With `any_options` each case brings its own, and an invariant
-/// that does not apply under those in force is one to check.
+/// says why there is nothing to check. With `any_options` each case brings its own, so that an
+/// invariant that does not apply under those in force is one to check.
 pub(crate) fn begin(
     subject: &mut Subject,
     place: Place,

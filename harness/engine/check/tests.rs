@@ -209,16 +209,16 @@ fn once_everything_is_broken_no_case_is_given() {
 
 #[test]
 fn what_is_kept_is_given_whatever_the_time_and_else_one_case() {
-    let mut ours_ = subject(ours(right), &["oracle"]);
-    let (kept, fixed) = kept_and_fixed(&ours_);
-    let report = checked(&mut ours_, 5, NO_TIME);
+    let mut timed = subject(ours(right), &["oracle"]);
+    let (kept, fixed) = kept_and_fixed(&timed);
+    let report = checked(&mut timed, 5, NO_TIME);
     assert_eq!((report.cases, report.cut), (kept, Some(Cut::Time)));
     let over = format!("checked on {kept} of {} cases: the time was over", fixed + 5);
     assert_eq!(report.warnings, [over]);
     assert_eq!(said(&report), [("oracle", InvariantStatus::Pass, kept, None)]);
-    ours_.options = ours_.options.with("reward_range", "[2000, 3000]").unwrap();
-    assert_eq!(kept_and_fixed(&ours_).0, 0);
-    assert_eq!(checked(&mut ours_, 5, NO_TIME).cases, 1);
+    timed.options = timed.options.with("reward_range", "[2000, 3000]").unwrap();
+    assert_eq!(kept_and_fixed(&timed).0, 0);
+    assert_eq!(checked(&mut timed, 5, NO_TIME).cases, 1);
 }
 
 #[test]
@@ -315,11 +315,11 @@ fn cases_beyond_f64_are_none() {
 fn each_invariant_gets_its_status_in_the_order_of_the_contract() {
     use InvariantStatus::{Fail, Known, Skipped, Vacuous};
     let ids = ["does-not-raise", "finite", "inputs-unchanged", "oracle", "zero-sum", "relabelling"];
-    let mut ours_ = subject(ours(raises), &ids);
+    let mut failing = subject(ours(raises), &ids);
     let text = str::to_owned;
-    ours_.known = ["does-not-raise", "finite"].map(|id| (text(id), format!("#{id}"))).into();
-    ours_.skip = [(text("relabelling"), text("later"))].into();
-    let report = checked(&mut ours_, 0, None);
+    failing.known = ["does-not-raise", "finite"].map(|id| (text(id), format!("#{id}"))).into();
+    failing.skip = [(text("relabelling"), text("later"))].into();
+    let report = checked(&mut failing, 0, None);
     let expected = [
         ("does-not-raise", Known, 1, Some("#does-not-raise")),
         ("finite", Vacuous, 0, None),
