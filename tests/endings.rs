@@ -121,7 +121,7 @@ fn a_wider_tolerance_is_said() {
 fn a_reward_range_beyond_f64_is_no_bug_of_a_component_and_its_cases_are_none() {
     let huge = "- name: huge\n  contract: group-advantage\n  \
                 target: builtin:group-advantage/reference\n  \
-                options: {reward_range: [-1e308, 1e308]}\n";
+                options: {reward_range: [-1e308, 1e308]}\n  places: [cpu/f64]\n";
     let folder = folder_with(&[huge, RIGHT]);
     let (ran, report) = check_here(&folder, &["--cases", "256"]);
     assert_eq!(ran.code, 0, "{}", ran.stdout);

@@ -47,7 +47,9 @@ fn statistics(rewards: &[Reward], ddof: u8) -> Statistics {
     };
     let squares: f64 = rewards.iter().map(|r| (r.value - mean) * (r.value - mean)).sum();
     let degrees = count - f64::from(ddof);
-    let deviation = (degrees > 0.0).then(|| (squares / degrees).sqrt());
+    // Beyond f64 there is no definition: neither has what is divided by it.
+    let held = if squares.is_finite() { squares } else { f64::NAN };
+    let deviation = (degrees > 0.0).then(|| (held / degrees).sqrt());
     Statistics { mean, deviation, magnitude }
 }
 
@@ -233,6 +235,13 @@ mod tests {
         assert!(first(&near, 100.0, &[false, true, true]).is_finite());
         let apart = [500.0, 100.0, 100.002];
         assert!(first(&apart, 100.0, &[true, false, false]).is_finite());
+    }
+
+    #[test]
+    fn a_deviation_beyond_f64_leaves_nothing_defined() {
+        let first = |x: f64| of_sums(&[-x, x], x, &[true, true], &Options::default())[0].value;
+        assert!(first(1e308).is_nan());
+        assert!((first(1e150) + 0.5_f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]
