@@ -49,8 +49,8 @@
 //!
 //! `cli` (default): the command. `snapshots` (default): `Suite::snapshots`, with insta. `init`:
 //! `shakedown init`. `fuzz`: `shakedown fuzz`, with libFuzzer inside, which takes a C++ compiler.
-//! A test suite needs none of them: `default-features = false`. Functions on tensors, with gradients
-//! by autograd, are the crate `shakedown-tch`, which links libtorch.
+//! A test suite needs none of them: `default-features = false`. Functions on tensors, with
+//! gradients by autograd, are the crate `shakedown-tch`, which links libtorch.
 //!
 //! # What it does not do
 //!

@@ -1,10 +1,12 @@
 //! How often a bug is named rightly: composed bugs, of which the truth is known, in families.
 //!
 //! `cargo bench --bench diagnosis [-- CONTRACT… FAMILY…]` prints, for each family, how many
-//! were found, named rightly (exactly, in a region, partly), by another name that gives the same on
-//! all that was compared (`other=`), by a wrong one, and by none, how many findings a bug makes, how
-//! large its smallest case is and how long the diagnosis takes. `-v` lists the bugs. Altered terms are made as the hypotheses make them: their rate says how
-//! often one is chosen among all others, not how many bugs of trainers are one.
+//! were found, named rightly (exactly, in a region, partly), by another name that gives the same
+//! on all that was compared (`other=`), by a wrong one, and by none, how many findings a bug
+//! makes, how large its smallest case is and how long the diagnosis takes. `-v` lists the bugs.
+//!
+//! Altered terms are made as the hypotheses make them: their rate says how often one is chosen
+//! among all others, not how many bugs of trainers are one.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -542,7 +544,8 @@ fn main() {
     let share = |count: u64| 100.0 * count as f64 / all.found.max(1) as f64;
     let right = all.exactly + all.region + all.partly;
     println!(
-        "named rightly {:.1} %, by what gives the same {:.1} %, half {:.1} %, wrongly {:.1} %; in {:.0} s",
+        "named rightly {:.1} %, by what gives the same {:.1} %, half {:.1} %, wrongly {:.1} %; \
+         in {:.0} s",
         share(right),
         share(all.other_exactly),
         share(all.half),

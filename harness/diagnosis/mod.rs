@@ -313,8 +313,8 @@ fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>,
     }
 }
 
-/// Adds the hypotheses that do best, and those that explain something already, each in the region in
-/// which it is right about everything.
+/// Adds the hypotheses that do best, and those that explain something already, each in the region
+/// in which it is right about everything.
 fn narrow(
     bench: &Bench<'_>,
     features: &[Feature],
