@@ -41,47 +41,6 @@ impl Switches {
     }
 }
 
-#[cfg(not(test))]
-mod held {
-    use super::{Counters, Switches};
-
-    #[expect(unsafe_code, reason = "the section is libFuzzer's, and holds bytes only")]
-    #[cfg_attr(target_os = "linux", unsafe(link_section = "__libfuzzer_extra_counters"))]
-    #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__libfuzzer_extra_counters"))]
-    static HAPPENED: Counters = Counters::new();
-
-    static SWITCHES: Switches = Switches::new();
-
-    #[inline]
-    pub(super) fn happened() -> &'static Counters {
-        &HAPPENED
-    }
-
-    #[inline]
-    pub(super) fn switches() -> &'static Switches {
-        &SWITCHES
-    }
-}
-
-/// Tests run side by side: each thread has its own.
-#[cfg(test)]
-mod held {
-    use super::{Counters, Switches};
-
-    thread_local! {
-        static HAPPENED: &'static Counters = Box::leak(Box::new(Counters::new()));
-        static SWITCHES: &'static Switches = Box::leak(Box::new(Switches::new()));
-    }
-
-    pub(super) fn happened() -> &'static Counters {
-        HAPPENED.with(|own| *own)
-    }
-
-    pub(super) fn switches() -> &'static Switches {
-        SWITCHES.with(|own| *own)
-    }
-}
-
 use held::{happened, switches};
 
 /// Begins to count.
@@ -163,5 +122,46 @@ fn range(count: u8) -> u8 {
         16..=31 => 6,
         32..=127 => 7,
         128.. => 8,
+    }
+}
+
+#[cfg(not(test))]
+mod held {
+    use super::{Counters, Switches};
+
+    #[expect(unsafe_code, reason = "the section is libFuzzer's, and holds bytes only")]
+    #[cfg_attr(target_os = "linux", unsafe(link_section = "__libfuzzer_extra_counters"))]
+    #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__libfuzzer_extra_counters"))]
+    static HAPPENED: Counters = Counters::new();
+
+    static SWITCHES: Switches = Switches::new();
+
+    #[inline]
+    pub(super) fn happened() -> &'static Counters {
+        &HAPPENED
+    }
+
+    #[inline]
+    pub(super) fn switches() -> &'static Switches {
+        &SWITCHES
+    }
+}
+
+/// Tests run side by side: each thread has its own.
+#[cfg(test)]
+mod held {
+    use super::{Counters, Switches};
+
+    thread_local! {
+        static HAPPENED: &'static Counters = Box::leak(Box::new(Counters::new()));
+        static SWITCHES: &'static Switches = Box::leak(Box::new(Switches::new()));
+    }
+
+    pub(super) fn happened() -> &'static Counters {
+        HAPPENED.with(|own| *own)
+    }
+
+    pub(super) fn switches() -> &'static Switches {
+        SWITCHES.with(|own| *own)
     }
 }

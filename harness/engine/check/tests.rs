@@ -485,7 +485,7 @@ fn a_run_begins_with_what_was_in_flight_then_what_is_handed_in_then_what_is_kept
     // The journal of a run that was killed: a copy, which nobody has locked.
     let mut report = blank_report(contract(), "ours", place);
     open_journal(&mut subject, place, &mut report);
-    subject.call(&case(&[SMALL]), place, false).ok().expect("it is right");
+    subject.call(&case(&[SMALL]), place, false).expect("it is right");
     let found = corpora::found_folder(folder.path(), "group-advantage");
     let journals = || {
         let entries = fs::read_dir(&found).unwrap().map(|entry| entry.unwrap().path());
