@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 use crate::value::text::fnv1a;
 
+use held::{happened, switches};
+
 /// How many counters there are; what happens is mapped to one of them by a hash.
 const COUNTERS: usize = 1 << 14;
 
@@ -40,8 +42,6 @@ impl Switches {
         Switches { counting, paused, following }
     }
 }
-
-use held::{happened, switches};
 
 /// Begins to count.
 pub(crate) fn start() {
