@@ -47,9 +47,10 @@ fn statistics(rewards: &[Reward], ddof: u8) -> Statistics {
     };
     let squares: f64 = rewards.iter().map(|r| (r.value - mean) * (r.value - mean)).sum();
     let degrees = count - f64::from(ddof);
-    // Beyond f64 there is no definition: neither has what is divided by it.
-    let held = if squares.is_finite() { squares } else { f64::NAN };
-    let deviation = (degrees > 0.0).then(|| (held / degrees).sqrt());
+    let deviation = (degrees > 0.0).then(|| (squares / degrees).sqrt());
+    // Sums beyond f64 have no scale: what is made of them is left out.
+    let sum: f64 = rewards.iter().map(|r| r.value.abs()).sum();
+    let magnitude = if (sum + squares).is_finite() { magnitude } else { f64::NAN };
     Statistics { mean, deviation, magnitude }
 }
 
@@ -238,10 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn a_deviation_beyond_f64_leaves_nothing_defined() {
-        let first = |x: f64| of_sums(&[-x, x], x, &[true, true], &Options::default())[0].value;
-        assert!(first(1e308).is_nan());
-        assert!((first(1e150) + 0.5_f64.sqrt()).abs() < 1e-12);
+    fn sums_beyond_f64_leave_nothing_defined() {
+        let first = |of: [f64; 2]| of_sums(&of, of[1], &[true, true], &Options::default())[0];
+        assert!(first([-1e308, 1e308]).scale.is_nan());
+        assert!(first([1e308, 1e308]).scale.is_nan());
+        let Number { value, scale, .. } = first([-1e150, 1e150]);
+        assert!(scale.is_finite() && (value + 0.5_f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]
