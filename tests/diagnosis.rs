@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ndarray::Array1;
-use shakedown::author::{Call, Component, Contract, Place};
+use shakedown::author::{Call, Component, Contract, Dtype, Place};
 use shakedown::contract::component::{Failure, Gradients, Returned};
 use shakedown::contract::erased::{self, AnyContract};
 use shakedown::contracts::answer_extractor::{
@@ -25,9 +25,12 @@ use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
 use shakedown::contracts::reward_function::{
     RewardFunction, RewardFunctionCase, RewardFunctionOutput,
 };
+use shakedown::contracts::turn_mask::TurnMask;
+use shakedown::contracts::whiten::Whiten;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject, read_options};
 use shakedown::files::case_file::CaseFile;
+use shakedown::host::function::guarded;
 use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::Shared;
 
@@ -42,7 +45,7 @@ struct Made {
 impl Component for Made {
     fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
         let right = self.contract.reference(&**call.case, &**call.options, call.place.dtype);
-        let output = (self.of)(call.case, right).rounded(call.place.dtype);
+        let output = guarded(|| (self.of)(call.case, right))?.rounded(call.place.dtype);
         Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
     }
 
@@ -101,6 +104,24 @@ fn another_value_of_an_option_is_told_with_the_value() {
     let (strength, told) = told(&under(&[("epsilon", "0.05")]));
     assert_eq!(strength, Strength::Exactly);
     assert_eq!(told, "`epsilon` were 0.05 (declared: 0.0001)");
+}
+
+/// A component that goes by another value of an option than the declared one.
+fn with(contract: &'static dyn AnyContract, name: &'static str, value: &'static str) -> Subject {
+    let options = contract.default_options().with(name, value).unwrap();
+    made(contract, move |case, _| contract.reference(&**case, &*options, Dtype::F32))
+}
+
+#[test]
+fn a_whole_number_is_told_as_one() {
+    let ignore = with(erased::of::<TurnMask>(), "ignore", "-170");
+    is_told_exactly(ignore, "`ignore` were -170 (declared: -100)");
+}
+
+#[test]
+fn where_it_raises_only_the_option_that_refuses_the_same_is_told() {
+    let refuses = with(erased::of::<Whiten>(), "empty_mask", "refuse");
+    is_told_exactly(refuses, "`empty_mask` were refuse (declared: zero)");
 }
 
 #[test]
