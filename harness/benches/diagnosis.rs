@@ -371,8 +371,16 @@ fn bugs(contract: &'static dyn AnyContract) -> Vec<Bug> {
             _ => {
                 let other = faults[(index + 5) % faults.len()];
                 let same = read_options(contract, other.options).is_ok_and(|other| *other == *own);
-                if same && other.id != fault.id {
-                    let second = Box::new(Wrong::Fault(other, 0, Arc::clone(&own)));
+                let second = Box::new(Wrong::Fault(other, 0, Arc::clone(&own)));
+                // Where the one is, and where the other is, both must show.
+                let none = || Box::new(Wrong::Options(Arc::clone(&own)));
+                let first_alone = Wrong::Either(2, wrong(), none());
+                let second_alone = Wrong::Either(2, none(), second.clone());
+                let both_show = || {
+                    let each = [first_alone, second_alone];
+                    each.iter().all(|one| shows(contract, &own, one) >= 6)
+                };
+                if same && other.id != fault.id && both_show() {
                     let what = format!("{} or {}", fault.id, other.id);
                     add(
                         "two faults",

@@ -53,12 +53,37 @@ pub(crate) enum Part {
     Read(Reading),
 }
 
+impl Part {
+    /// Whether it is another number of an option.
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(self, Part::Option { value, .. } if value.parse::<f64>().is_ok())
+    }
+
+    /// What it changes, whatever becomes of it.
+    pub(crate) fn changes(&self) -> &'static str {
+        match self {
+            Part::Fault { fault, .. } => fault.id,
+            Part::Option { name, .. } => name,
+            Part::Input { field, .. }
+            | Part::Output { field, .. }
+            | Part::Divided { field, .. } => field,
+            Part::Term { term, .. } => term,
+            Part::Compared(_) | Part::Read(_) => "",
+        }
+    }
+}
+
 impl Hypothesis {
     /// One part by itself; `None` where the options do not go together.
     pub(crate) fn of(evidence: &Evidence, part: Part) -> Option<Hypothesis> {
-        let hypothesis =
-            Hypothesis { parts: Vec::new(), only: None, options: Arc::clone(&evidence.options) };
-        hypothesis.and(part)
+        Hypothesis::of_all(evidence, vec![part])
+    }
+
+    /// Some parts; `None` where they do not go together.
+    pub(crate) fn of_all(evidence: &Evidence, parts: Vec<Part>) -> Option<Hypothesis> {
+        let options = Arc::clone(&evidence.options);
+        let none = Hypothesis { parts: Vec::new(), only: None, options };
+        parts.into_iter().try_fold(none, |some, part| some.and(part))
     }
 
     /// With one part more; `None` where it does not go with the others.

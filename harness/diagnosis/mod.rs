@@ -179,9 +179,8 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     let total = count(&open);
     let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
     let (mut singles, mut candidates): (Vec<Tried>, Vec<Candidate>) = Default::default();
-    for (asked, families) in families::FAMILIES.into_iter().enumerate() {
-        let is_asked = asked < families::WITHOUT_AN_ORACLE || !evidence.is_open();
-        if is_asked && !candidates.iter().any(is_exact) {
+    for families in families::asked_about(evidence) {
+        if !candidates.iter().any(is_exact) {
             let tried = tried(&bench, families);
             let compared = tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED);
             candidates.extend(compared.map(|(_, one)| Candidate::of(&bench, one.clone(), None)));
@@ -191,11 +190,12 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     if !evidence.is_open() && !candidates.iter().any(is_exact) {
         scaled(&bench, &singles, &mut candidates);
     }
-    if !evidence.is_open() && !candidates.iter().any(is_exact) {
+    if !candidates.iter().any(is_exact) {
         refine(&bench, &singles, &mut candidates, &open);
     }
     let mut features = None;
     let mut explanations: Vec<Explanation> = Vec::new();
+    let mut contradicted = false;
     while explanations.len() < TOLD && open.contains(&true) {
         if !candidates.iter().any(|candidate| candidate.is_exact(&bench, &open)) {
             let features = features.get_or_insert_with(|| region::features(&bench));
@@ -205,6 +205,7 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
         let Some((best, half)) = found else { break };
         let diagnosis = told(&bench, &candidates, (best, half), &open, total);
         let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
+        contradicted |= bench.tally(&candidates[best].fit, &open, Half::Both).agreement() < 1.0;
         let Candidate { hypothesis, region, fit } = candidates.remove(best);
         let explained =
             fit.agrees.iter().zip(&bench.wrong).map(|(agrees, wrong)| *agrees && *wrong);
@@ -212,6 +213,10 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
         // What is told beside it is not told again.
         candidates.retain(|other| !diagnosis.alike.contains(&other.name()));
         explanations.push(Explanation { hypothesis, region, diagnosis, is_exact });
+    }
+    if evidence.is_open() && (contradicted || open.contains(&true)) {
+        // What is not as the reference may be right, unless all of it is as something known.
+        explanations.clear();
     }
     explanations
 }
@@ -250,12 +255,16 @@ type Tried = (First, Hypothesis);
 fn tried(bench: &Bench<'_>, families: &[Family]) -> Vec<Tried> {
     let parts = families.iter().flat_map(|family| family(bench));
     let made = parts.filter_map(|part| Hypothesis::of(bench.evidence, part));
-    best_first(bench, made)
+    best_first(bench, bench.first(), made)
 }
 
-/// Of equal ones those that assume less come first.
-fn best_first(bench: &Bench<'_>, made: impl Iterator<Item = Hypothesis>) -> Vec<Tried> {
-    let mut tried: Vec<Tried> = made.map(|one| (bench.first_score(&one), one)).collect();
+/// Those that do best on some cases come first, of equal ones those that assume less.
+fn best_first(
+    bench: &Bench<'_>,
+    cases: &[usize],
+    made: impl Iterator<Item = Hypothesis>,
+) -> Vec<Tried> {
+    let mut tried: Vec<Tried> = made.map(|one| (bench.score_on(cases, &one), one)).collect();
     tried.sort_by(|(a, one), (b, other)| {
         b.score.total_cmp(&a.score).then_with(|| one.assumes().cmp(&other.assumes()))
     });
@@ -288,29 +297,62 @@ fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>,
         candidates.extend(narrowed.into_iter().map(|one| Candidate::of(bench, one, None)));
         sort(bench, candidates, open);
     }
-    // The first part explains something by itself, or comes closer than the definition.
-    let single = |hypothesis: &Hypothesis| hypothesis.parts.len() == 1;
-    let best = candidates.iter().map(|candidate| candidate.hypothesis.clone());
-    let mut begun: Vec<Hypothesis> = best.filter(single).take(PAIRED).collect();
-    let mut near: Vec<&Tried> = singles.iter().filter(|(first, _)| first.loss < NEARER).collect();
-    near.sort_by(|(a, _), (b, _)| a.loss.total_cmp(&b.loss));
-    begun.extend(near.into_iter().take(NEAR).map(|(_, one)| one.clone()));
+    let single = |one: &&Candidate| one.hypothesis.parts.len() == 1;
+    let best = candidates.iter().filter(single).take(PAIRED);
+    let begun: Vec<Hypothesis> = best.map(|one| one.hypothesis.clone()).collect();
     let second = |one: &Hypothesis| one.parts.first().cloned();
     let second: Vec<Part> = singles.iter().filter_map(|(_, one)| second(one)).collect();
-    for first in begun {
-        let alone = bench.first_score(&first).score;
+    for first in begun.into_iter().chain(nearest(singles)) {
         let pairs = second.iter().filter_map(|part| first.and(part.clone()));
-        let tried = best_first(bench, pairs).into_iter();
-        let better = tried.take_while(|(pair, _)| pair.score > alone + 0.05).take(PAIRED);
-        let better: Vec<Hypothesis> = better.map(|(_, pair)| pair).collect();
-        let fitted: Vec<Hypothesis> =
-            better.iter().filter_map(|pair| families::options::fitted_in(bench, pair)).collect();
-        let both = better.into_iter().chain(fitted);
-        candidates.extend(both.map(|pair| Candidate::of(bench, pair, None)));
+        let both = better(bench, &Candidate::of(bench, first.clone(), None), pairs);
+        candidates.extend(both.into_iter().map(|pair| Candidate::of(bench, pair, None)));
         if candidates.iter().any(|candidate| candidate.is_exact(bench, open)) {
             return;
         }
     }
+}
+
+/// Hypotheses that explain nothing by themselves, but come nearer than the definition: the nearest
+/// of each thing that they change.
+fn nearest(singles: &[Tried]) -> Vec<Hypothesis> {
+    let mut near: Vec<&Tried> = singles.iter().filter(|(first, _)| first.loss < NEARER).collect();
+    near.sort_by(|(a, _), (b, _)| a.loss.total_cmp(&b.loss));
+    let mut nearest: Vec<Hypothesis> = Vec::new();
+    for (_, one) in near {
+        let changes = |one: &Hypothesis| one.parts[0].changes();
+        if nearest.len() < NEAR && !nearest.iter().any(|other| changes(other) == changes(one)) {
+            nearest.push(one.clone());
+        }
+    }
+    nearest
+}
+
+/// The pairs that do better than their first part alone where that is not as the component is, with
+/// the numbers that fit best.
+fn better(
+    bench: &Bench<'_>,
+    first: &Candidate,
+    pairs: impl Iterator<Item = Hypothesis>,
+) -> Vec<Hypothesis> {
+    let cases = bench.unlike(&first.fit);
+    let alone = bench.score_on(&cases, &first.hypothesis);
+    let mut tried = best_first(bench, &cases, pairs);
+    let score = |(one, _): &&Tried| one.score > alone.score + 0.05;
+    let mut better: Vec<Hypothesis> =
+        tried.iter().take_while(score).take(PAIRED).map(|(_, pair)| pair.clone()).collect();
+    tried.retain(|(one, pair)| {
+        one.loss < NEARER * alone.loss && pair.parts.iter().any(Part::is_number)
+    });
+    tried.sort_by(|(a, _), (b, _)| a.loss.total_cmp(&b.loss));
+    let mut changed: Vec<[&str; 2]> = Vec::new();
+    for (_, pair) in &tried {
+        let changes = [&pair.parts[0], &pair.parts[1]].map(Part::changes);
+        if changed.len() < PAIRED && !changed.contains(&changes) {
+            changed.push(changes);
+            better.extend(families::options::fitted_in(bench, pair));
+        }
+    }
+    better
 }
 
 /// Adds the hypotheses that do best, and those that explain something already, each in the region

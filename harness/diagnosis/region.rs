@@ -1,5 +1,7 @@
 //! Regions: on which cases, rows or places a component is wrong, in features that anybody can see.
 
+use std::collections::BTreeMap;
+
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, places};
 use crate::diagnosis::score::{Bench, Fit};
 use crate::generate::axes::Axes;
@@ -121,7 +123,7 @@ fn each(
 
 /// How long the axes of a case are.
 fn sizes(case: &dyn AnyRecord, axes: &Axes) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
+    let mut told: Vec<String> = lists(case);
     case.each(&mut |field, value| {
         let Some(value) = value else {
             told.push(format!("`{field}` is absent"));
@@ -159,6 +161,30 @@ fn sizes(case: &dyn AnyRecord, axes: &Axes) -> Vec<String> {
         }
     });
     told
+}
+
+/// How many items the lists of a case have, and how long the arrays of an item are at the most.
+fn lists(case: &dyn AnyRecord) -> Vec<String> {
+    let mut lengths: BTreeMap<String, usize> = BTreeMap::new();
+    case.each(&mut |name, value| {
+        let Some((list, rest)) = name.split_once('.') else { return };
+        let Some((item, field)) = rest.split_once('.') else { return };
+        let Ok(item) = item.parse::<usize>() else { return };
+        let mut longest = |what: String, length: usize| {
+            let known = lengths.entry(what).or_default();
+            *known = length.max(*known);
+        };
+        longest(format!("`{list}`"), item + 1);
+        if let Some(length) = value.and_then(|value| value.shape().first().copied()) {
+            longest(format!("the longest `{list}.*.{field}`"), length);
+        }
+    });
+    let lengths = lengths.iter();
+    let told = lengths.flat_map(|(what, length)| {
+        let reached = [2, 3, 4, 8].into_iter().filter(move |least| length >= least);
+        reached.map(move |least| format!("{what} has {least} or more"))
+    });
+    told.collect()
 }
 
 /// What stands where an output stands: in each input that shares its axes.

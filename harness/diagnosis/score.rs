@@ -128,13 +128,19 @@ impl<'a> Bench<'a> {
         let is_wrong = |at: &usize| wrong[ranges[*at].clone()].contains(&true);
         let wrong_cases: Vec<usize> = (0..answered.len()).filter(is_wrong).collect();
         let halves = wrong_cases.len() >= FEW;
-        let mut first: Vec<usize> =
-            wrong_cases.into_iter().filter(|at| !halves || at.is_multiple_of(2)).collect();
-        first.sort_by_key(|at| (ranges[*at].len() > 64, ranges[*at].len() < 3, *at));
-        // The simplest cases say least: a few of them, and a few of the others.
-        let step = first.len().div_ceil(FIRST).max(1);
-        let first = first.into_iter().step_by(step).collect();
-        Bench { evidence, answered, cells: ranges, wrong, first, halves }
+        let first = wrong_cases.into_iter().filter(|at| !halves || at.is_multiple_of(2)).collect();
+        let mut bench =
+            Bench { evidence, answered, cells: ranges, wrong, first: Vec::new(), halves };
+        bench.first = bench.spread(first);
+        bench
+    }
+
+    /// A few of some cases. The simplest say least: a few of them, and a few of the others.
+    fn spread(&self, mut cases: Vec<usize>) -> Vec<usize> {
+        let cells = |at: &usize| self.cells[*at].len();
+        cases.sort_by_key(|at| (cells(at) > 64, cells(at) < 3, *at));
+        let step = cases.len().div_ceil(FIRST).max(1);
+        cases.into_iter().step_by(step).collect()
     }
 
     /// The cases on which hypotheses are chosen.
@@ -185,13 +191,25 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How it does on the first wrong cases. One of many pairs is left after a few cases on which
-    /// it is nothing; what is single may be right in a region.
-    pub(crate) fn first_score(&self, hypothesis: &Hypothesis) -> First {
+    /// The cases on which every hypothesis is tried first.
+    pub(crate) fn first(&self) -> &[usize] {
+        &self.first
+    }
+
+    /// The first cases on which a component is not as a hypothesis.
+    pub(crate) fn unlike(&self, fit: &Fit) -> Vec<usize> {
+        let differs = |at: usize| (self.wrong[at] || fit.acts[at]) && !fit.agrees[at];
+        let cases = (0..self.answered.len()).filter(|case| self.is_in(*case, Half::Chosen));
+        self.spread(cases.filter(|case| self.cells[*case].clone().any(differs)).collect())
+    }
+
+    /// How it does on some cases. One of many pairs is left after a few on which it is nothing;
+    /// what is single may be right in a region.
+    pub(crate) fn score_on(&self, cases: &[usize], hypothesis: &Hypothesis) -> First {
         let is_pair = hypothesis.parts.len() > 1;
         let mut tally = Tally::default();
         let (mut loss, mut compared) = (0.0, 0);
-        for (tried, case) in self.first.iter().enumerate() {
+        for (tried, case) in cases.iter().enumerate() {
             let observed = self.answered[*case];
             let Some(given) = &observed.given else { continue };
             let planted = hypothesis.cells(self.evidence, observed);
@@ -218,7 +236,7 @@ impl<'a> Bench<'a> {
     /// How far from the component a hypothesis is on the first wrong cases: 0 where it is the same,
     /// 1 where the definition is as close.
     pub(crate) fn loss(&self, hypothesis: &Hypothesis) -> f64 {
-        self.first_score(hypothesis).loss
+        self.score_on(&self.first, hypothesis).loss
     }
 
     /// The factor that all that a hypothesis gives on the first wrong cases must be multiplied by
@@ -250,7 +268,8 @@ impl<'a> Bench<'a> {
         (factors.len() >= 4 && agree * 10 >= 9 * factors.len() && !is_one).then_some(median)
     }
 
-    /// A fit in numbers: of the cells of one half, those that are open to be explained.
+    /// A fit in numbers: of the cells of one half, those that are open to be explained. What is
+    /// wrong there and explained already says nothing against it.
     pub(crate) fn tally(&self, fit: &Fit, open: &[bool], half: Half) -> Tally {
         let mut tally = Tally::default();
         for (case, range) in self.cells.iter().enumerate() {
@@ -260,6 +279,9 @@ impl<'a> Bench<'a> {
             let (mut acts, mut agrees) = (false, true);
             let before = (tally.open, tally.explained);
             for at in range.clone() {
+                if self.wrong[at] && !open[at] && !fit.agrees[at] {
+                    continue;
+                }
                 let explained = fit.agrees[at] && self.wrong[at];
                 tally.open += usize::from(open[at]);
                 tally.explained += usize::from(explained && open[at]);

@@ -72,7 +72,7 @@ fn wrong_on_first_cases(subject: &mut Subject, place: Place, calls: &mut u64) ->
     use std::fmt::Write as _;
 
     use crate::diagnosis::evidence::{Given, cells};
-    let evidence = observing(subject, Vec::new(), place, 0, calls);
+    let evidence = observing(subject, Vec::new(), place, 0, false, calls);
     let mut text = String::new();
     for (index, observed) in evidence.observed.iter().enumerate() {
         if let Some(failure) = &observed.failure {
@@ -99,6 +99,7 @@ fn observing(
     first: Vec<Shared>,
     place: Place,
     seed: u64,
+    by_reference: bool,
     calls: &mut u64,
 ) -> Evidence {
     let (contract, options) = (subject.contract, Arc::clone(&subject.options));
@@ -108,6 +109,7 @@ fn observing(
     let stream = stream::cases(contract, first, seed, &options, place.dtype);
     let tolerance = subject.tolerance_at(place);
     let mut evidence = Evidence::new(contract, &options, place, tolerance);
+    evidence.by_reference |= by_reference;
     for (_, case) in stream.take(CASES) {
         if patience.is_over() {
             break;
@@ -215,21 +217,24 @@ impl Diagnoser {
         budget: &Budget,
         calls: &mut u64,
     ) -> Self {
-        let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
-        let evidence = observing(subject, minimal, place, budget.seed, calls);
         let contract = subject.contract;
-        let mut explanations = explain(&evidence);
-        if evidence.is_open() {
-            // Without an oracle, what is not as the reference may be right.
-            explanations.retain(|explanation| explanation.is_exact);
+        let mut observed = |by_reference: bool| {
+            let minimal = findings.iter().map(|finding| finding.case.clone()).collect();
+            let evidence = observing(subject, minimal, place, budget.seed, by_reference, calls);
+            let explanations = explain(&evidence);
+            Diagnoser { evidence, explanations, alike: Vec::new() }
+        };
+        let mut diagnoser = observed(false);
+        // Each number may be right, but not all of them together.
+        let is_together = !diagnoser.evidence.is_wrong_anywhere()
+            && findings.iter().any(|one| may_be_a_fault(contract, one.invariant));
+        if is_together && !diagnoser.evidence.by_reference {
+            let by_reference = observed(true);
+            if !by_reference.explanations.is_empty() {
+                return by_reference;
+            }
         }
-        let mut diagnoser = Diagnoser { evidence, explanations, alike: Vec::new() };
-        if diagnoser.explanations.is_empty()
-            && (diagnoser.evidence.is_open()
-                || !diagnoser.evidence.is_wrong_anywhere()
-                    && findings.iter().any(|one| may_be_a_fault(contract, one.invariant)))
-        {
-            // Without an oracle, or where each number may be right but not all of them together.
+        if diagnoser.explanations.is_empty() && (is_together || diagnoser.evidence.is_open()) {
             diagnoser.explain_by_outcomes(subject, findings.len(), calls);
         }
         diagnoser

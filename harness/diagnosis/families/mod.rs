@@ -21,14 +21,19 @@ pub(super) type Family = fn(&Bench<'_>) -> Vec<Part>;
 
 /// All families, in the order in which they are asked: those behind are not, where those before
 /// have what does exactly the same.
-pub(super) const FAMILIES: [&[Family]; 3] = [
+const FAMILIES: [&[Family]; 3] = [
     &[faults::parts, options::parts],
     &[relations::parts, readings::parts],
     &[options::fitted_parts, terms::parts, inputs::parts, counts::parts, outputs::parts],
 ];
 
-/// So many of them are asked where there is no oracle, so that other numbers may be right too.
-pub(super) const WITHOUT_AN_ORACLE: usize = 2;
+/// Those that are asked where there is no oracle, so that other numbers may be right too.
+const WITHOUT_AN_ORACLE: [&[Family]; 3] = [FAMILIES[0], FAMILIES[1], &[options::fitted_parts]];
+
+/// The families that are asked about some evidence.
+pub(super) fn asked_about(evidence: &Evidence) -> [&'static [Family]; 3] {
+    if evidence.is_open() { WITHOUT_AN_ORACLE } else { FAMILIES }
+}
 
 /// The axes of a field.
 fn axes_of(axes: &Axes, field: &Field) -> Vec<Along> {

@@ -39,8 +39,9 @@ pub(super) fn fitted_parts(bench: &Bench<'_>) -> Vec<Part> {
 /// The options that say something about outputs, with their values.
 fn declared(bench: &Bench<'_>) -> Vec<(OptionDoc, Json)> {
     let Evidence { contract, options, .. } = bench.evidence;
-    // Without an oracle numbers are how much to do, steps and samples, which may take long.
-    let is_cheap = |now: &Json| !(bench.evidence.is_open() && now.is_number());
+    // Where a run is made, numbers are how much to do, which may take long.
+    let is_run = bench.evidence.is_open() && contract.whole().is_empty();
+    let is_cheap = |now: &Json| !(is_run && now.is_number());
     of_outputs(*contract, &**options).into_iter().filter(|(_, now)| is_cheap(now)).collect()
 }
 
@@ -118,23 +119,16 @@ fn related(x: f64) -> impl Iterator<Item = f64> {
 /// How far the best value may be from all of what is wrong.
 const FITS: f64 = 0.02;
 
-/// A hypothesis with the value of its last part that fits best, where that is an option's number.
+/// A hypothesis with the value of an option among its parts that fits best, where that is a number.
 pub(crate) fn fitted_in(bench: &Bench<'_>, pair: &Hypothesis) -> Option<Hypothesis> {
-    let Part::Option { name, value, declared } = pair.parts.last()? else { return None };
+    let at = pair.parts.iter().position(Part::is_number)?;
+    let Part::Option { name, declared, .. } = &pair.parts[at] else { return None };
     let mut all = self::declared(bench).into_iter();
     let (_, now) = all.find(|(doc, _)| doc.name == *name)?;
-    value.parse::<f64>().ok()?;
-    let mut first: Option<Hypothesis> = None;
-    for part in &pair.parts[..pair.parts.len() - 1] {
-        first = match first {
-            None => Hypothesis::of(bench.evidence, part.clone()),
-            Some(first) => first.and(part.clone()),
-        };
-    }
-    let first = first?;
     let with = |x: f64| {
-        let (value, declared) = (format!("{x}"), declared.clone());
-        first.and(Part::Option { name, value, declared })
+        let mut parts = pair.parts.clone();
+        parts[at] = Part::Option { name, value: format!("{x}"), declared: declared.clone() };
+        Hypothesis::of_all(bench.evidence, parts)
     };
     let with = |x: f64| with(of_kind(&now, x));
     with(closest(bench, around(now.as_f64()?), with)?)
