@@ -6,16 +6,20 @@ use ndarray::Array1;
 use shakedown::author::{Call, Component, Contract, Dtype, Place};
 use shakedown::contract::component::{Failure, Gradients, Returned};
 use shakedown::contract::erased::{self, AnyContract};
+use shakedown::contract::options::AnyOptions;
 use shakedown::contracts::answer_extractor::{
     AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput,
 };
+use shakedown::contracts::batch_partition::BatchPartition;
 use shakedown::contracts::completion_decoder::{
     CompletionDecoder, CompletionDecoderCase, CompletionDecoderOutput,
 };
+use shakedown::contracts::gae::Gae;
 use shakedown::contracts::group_advantage::{
     GroupAdvantage, GroupAdvantageCase, GroupAdvantageOutput,
 };
 use shakedown::contracts::group_sampling::{GroupSampling, GroupSamplingCase, GroupSamplingOutput};
+use shakedown::contracts::metric_reduction::{MetricReduction, MetricReductionCase};
 use shakedown::contracts::pair_objective::{PairObjective, PairObjectiveCase, PairObjectiveOutput};
 use shakedown::contracts::policy_loss::{PolicyLoss, PolicyLossCase, PolicyLossOutput};
 use shakedown::contracts::preference_loss::{
@@ -25,6 +29,7 @@ use shakedown::contracts::returns::{Returns, ReturnsCase, ReturnsOutput};
 use shakedown::contracts::reward_function::{
     RewardFunction, RewardFunctionCase, RewardFunctionOutput,
 };
+use shakedown::contracts::sequence_packing::SequencePacking;
 use shakedown::contracts::turn_mask::TurnMask;
 use shakedown::contracts::whiten::Whiten;
 use shakedown::engine::check::run;
@@ -44,8 +49,8 @@ struct Made {
 
 impl Component for Made {
     fn call(&mut self, call: &Call<'_>) -> Result<Returned, Failure> {
-        let right = self.contract.reference(&**call.case, &**call.options, call.place.dtype);
-        let output = guarded(|| (self.of)(call.case, right))?.rounded(call.place.dtype);
+        let right = || self.contract.reference(&**call.case, &**call.options, call.place.dtype);
+        let output = guarded(|| (self.of)(call.case, right()))?.rounded(call.place.dtype);
         Ok(Returned { output, changed: Vec::new(), no_gradient: Vec::new() })
     }
 
@@ -597,6 +602,76 @@ fn wrong_counts_have_one_name_whatever_the_permutation() {
     assert_eq!(told, "it had the bug `one-copy-more`");
     let named = |finding: &Finding| finding.diagnosis.iter().all(|one| one.told == told);
     assert!(report.findings.iter().all(named), "{:?}", report.findings);
+}
+
+/// What a known bug of a contract gives, under other options.
+fn planted(
+    contract: &'static dyn AnyContract,
+    id: &'static str,
+    other: &'static [(&'static str, &'static str)],
+) -> impl Fn(&Shared) -> Shared + Send + use<> {
+    let fault = contract.faults().iter().find(|fault| fault.id == id).unwrap();
+    let with = |options: Arc<_>, (name, value): &(&str, &str)| {
+        AnyOptions::with(&*options, name, value).unwrap()
+    };
+    let options = other.iter().fold(contract.default_options(), with);
+    move |case| fault.variants()[0].output(&**case, &*options, Place::CPU_F32.dtype)
+}
+
+#[test]
+fn a_bug_beside_another_number_is_told_with_the_number() {
+    let contract = erased::of::<Gae>();
+    let of = planted(contract, "value-not-subtracted", &[("gamma", "0.6")]);
+    let told = "it had the bug `value-not-subtracted`, and `gamma` were 0.6 (declared: 1.0)";
+    is_told_exactly(made(contract, move |case, _| of(case)), told);
+}
+
+#[test]
+fn a_bug_that_shows_rarely_is_told_beside_another_word() {
+    let contract = erased::of::<MetricReduction>();
+    let of = planted(contract, "equal-targets-explained", &[("unit", "row-mean")]);
+    let told = "`unit` were row-mean (declared: token), and it had the bug \
+                `equal-targets-explained`";
+    is_told_exactly(made(contract, move |case, _| of(case)), told);
+}
+
+#[test]
+fn where_other_answers_may_be_right_what_gives_the_very_same_is_told() {
+    let contract = erased::of::<SequencePacking>();
+    is_told_exactly(with(contract, "ignore", "-170"), "`ignore` were -170 (declared: -100)");
+    let of = planted(contract, "padding-packed-too", &[("width", "needed")]);
+    let told = "it had the bug `padding-packed-too`, and `width` were needed (declared: capacity)";
+    is_told_exactly(made(contract, move |case, _| of(case)), told);
+}
+
+#[test]
+fn where_the_oracle_has_no_say_the_reference_is_compared() {
+    let contract = erased::of::<BatchPartition>();
+    let of = planted(contract, "last-two-parts-merged", &[("mode", "capacity")]);
+    let told = "`mode` were capacity (declared: count), and it had the bug `last-two-parts-merged`";
+    is_told_exactly(made(contract, move |case, _| of(case)), told);
+}
+
+#[test]
+fn one_bug_where_a_list_is_long_and_another_one_elsewhere_are_told_with_the_length() {
+    let contract = erased::of::<MetricReduction>();
+    let long = planted(contract, "summed-where-averaged", &[]);
+    let short = planted(contract, "extremes-start-at-zero", &[]);
+    let either = move |case: &Shared, _: Shared| {
+        let typed: &MetricReductionCase = case.typed();
+        let is_long = typed.shards.iter().any(|shard| shard.mask.nrows() > 2);
+        if is_long { long(case) } else { short(case) }
+    };
+    let report = checked(&mut made(contract, either));
+    let bugs = report.bugs();
+    let mut names: Vec<&str> = bugs.iter().map(|bug| &*bug.head.diagnosis[0].fault).collect();
+    names.sort_unstable();
+    let region = "the longest `shards.*.mask` has 3 or more";
+    let expected = [
+        format!("extremes-start-at-zero where not: {region}"),
+        format!("summed-where-averaged where {region}"),
+    ];
+    assert_eq!(names, expected);
 }
 
 #[test]

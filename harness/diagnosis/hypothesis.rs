@@ -54,21 +54,26 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Whether it is another number of an option.
-    pub(crate) fn is_number(&self) -> bool {
-        matches!(self, Part::Option { value, .. } if value.parse::<f64>().is_ok())
+    /// The option of which it is another number.
+    pub(crate) fn number_of(&self) -> Option<&'static str> {
+        match self {
+            Part::Option { name, value, .. } if value.parse::<f64>().is_ok() => Some(name),
+            _ => None,
+        }
     }
 
-    /// What it changes, whatever becomes of it.
-    pub(crate) fn changes(&self) -> &'static str {
+    /// What it is: the fault's id, or what is otherwise.
+    pub(crate) fn id(&self) -> String {
         match self {
-            Part::Fault { fault, .. } => fault.id,
-            Part::Option { name, .. } => name,
-            Part::Input { field, .. }
-            | Part::Output { field, .. }
-            | Part::Divided { field, .. } => field,
-            Part::Term { term, .. } => term,
-            Part::Compared(_) | Part::Read(_) => "",
+            Part::Fault { fault, .. } => fault.id.to_owned(),
+            Part::Option { name, value, .. } => format!("{name}: {value}"),
+            Part::Input { field, change } | Part::Output { field, change } => {
+                format!("{field}: {}", change.told())
+            }
+            Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
+            Part::Compared(relation) => format!("right that {}", relation.told()),
+            Part::Term { term, change } => format!("{term}: {}", changed(*change)),
+            Part::Read(reading) => reading.told(),
         }
     }
 }
@@ -226,20 +231,9 @@ impl Hypothesis {
         parts + 30 * (self.parts.len() - 1) + if self.only.is_some() { 5 } else { 0 }
     }
 
-    /// A name: the fault's id, or what is otherwise.
+    /// A name: those of its parts.
     pub(crate) fn id(&self) -> String {
-        let of = |part: &Part| match part {
-            Part::Fault { fault, .. } => fault.id.to_owned(),
-            Part::Option { name, value, .. } => format!("{name}: {value}"),
-            Part::Input { field, change } | Part::Output { field, change } => {
-                format!("{field}: {}", change.told())
-            }
-            Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
-            Part::Compared(relation) => format!("right that {}", relation.told()),
-            Part::Term { term, change } => format!("{term}: {}", changed(*change)),
-            Part::Read(reading) => reading.told(),
-        };
-        let parts: Vec<String> = self.parts.iter().map(of).collect();
+        let parts: Vec<String> = self.parts.iter().map(Part::id).collect();
         let only = self.only.as_ref().map(|fields| format!(" in {}", fields.join(", ")));
         parts.join(" and ") + &only.unwrap_or_default()
     }

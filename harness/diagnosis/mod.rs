@@ -70,8 +70,6 @@ pub(crate) struct Explanation {
     /// Where it acts, if not everywhere.
     region: Option<String>,
     pub(crate) diagnosis: Diagnosis,
-    /// Whether it explains all that is wrong, and agrees everywhere.
-    pub(crate) is_exact: bool,
 }
 
 impl Explanation {
@@ -204,7 +202,6 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
         let found = best(&bench, &candidates, &open, total, &explanations);
         let Some((best, half)) = found else { break };
         let diagnosis = told(&bench, &candidates, (best, half), &open, total);
-        let is_exact = candidates[best].is_exact(&bench, &bench.wrong);
         contradicted |= bench.tally(&candidates[best].fit, &open, Half::Both).agreement() < 1.0;
         let Candidate { hypothesis, region, fit } = candidates.remove(best);
         let explained =
@@ -212,7 +209,7 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
         open.iter_mut().zip(explained).for_each(|(open, explained)| *open &= !explained);
         // What is told beside it is not told again.
         candidates.retain(|other| !diagnosis.alike.contains(&other.name()));
-        explanations.push(Explanation { hypothesis, region, diagnosis, is_exact });
+        explanations.push(Explanation { hypothesis, region, diagnosis });
     }
     if evidence.is_open() && (contradicted || open.contains(&true)) {
         // What is not as the reference may be right, unless all of it is as something known.
@@ -312,15 +309,16 @@ fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>,
     }
 }
 
-/// Hypotheses that explain nothing by themselves, but come nearer than the definition: the nearest
-/// of each thing that they change.
+/// Hypotheses that explain nothing by themselves, but come nearer than the definition; of one
+/// option one number.
 fn nearest(singles: &[Tried]) -> Vec<Hypothesis> {
     let mut near: Vec<&Tried> = singles.iter().filter(|(first, _)| first.loss < NEARER).collect();
     near.sort_by(|(a, _), (b, _)| a.loss.total_cmp(&b.loss));
     let mut nearest: Vec<Hypothesis> = Vec::new();
     for (_, one) in near {
-        let changes = |one: &Hypothesis| one.parts[0].changes();
-        if nearest.len() < NEAR && !nearest.iter().any(|other| changes(other) == changes(one)) {
+        let number = |one: &Hypothesis| one.parts[0].number_of();
+        let known = nearest.iter().filter_map(number).any(|known| number(one) == Some(known));
+        if nearest.len() < NEAR && !known {
             nearest.push(one.clone());
         }
     }
@@ -341,14 +339,18 @@ fn better(
     let mut better: Vec<Hypothesis> =
         tried.iter().take_while(score).take(PAIRED).map(|(_, pair)| pair.clone()).collect();
     tried.retain(|(one, pair)| {
-        one.loss < NEARER * alone.loss && pair.parts.iter().any(Part::is_number)
+        one.loss < NEARER * alone.loss && pair.parts.iter().any(|part| part.number_of().is_some())
     });
     tried.sort_by(|(a, _), (b, _)| a.loss.total_cmp(&b.loss));
-    let mut changed: Vec<[&str; 2]> = Vec::new();
+    let mut fitted: Vec<String> = Vec::new();
     for (_, pair) in &tried {
-        let changes = [&pair.parts[0], &pair.parts[1]].map(Part::changes);
-        if changed.len() < PAIRED && !changed.contains(&changes) {
-            changed.push(changes);
+        let without_numbers = pair.parts.iter().map(|part| match part.number_of() {
+            Some(option) => option.to_owned(),
+            None => part.id(),
+        });
+        let both = without_numbers.collect::<Vec<String>>().join(" and ");
+        if fitted.len() < PAIRED && !fitted.contains(&both) {
+            fitted.push(both);
             better.extend(families::options::fitted_in(bench, pair));
         }
     }

@@ -264,6 +264,7 @@ impl Manifest {
     }
 
     /// How its Python functions are run.
+    #[cfg(feature = "cli")]
     pub(crate) fn python(&self) -> &Python {
         &self.python
     }

@@ -53,6 +53,7 @@ impl ComponentReport {
 
     /// Which bug a finding is of, as the others are told elsewhere: ``bug 1 of 2, told at `oracle`
     /// ``.
+    #[cfg(feature = "cli")]
     pub(crate) fn which_bug(&self, finding: &Finding) -> String {
         let bugs = self.bugs();
         let is_of = |bug: &Bug<'_>| bug.findings().any(|one| std::ptr::eq(one, finding));

@@ -123,11 +123,13 @@ options! {
 
 impl Options {
     /// A completion in the declared form.
+    #[cfg(feature = "cli")]
     pub(crate) fn completion(&self, answer: &str) -> String {
         Template::of(self).render("So it is.", answer)
     }
 
     /// The tags and words that every completion in this form has.
+    #[cfg(feature = "cli")]
     pub(crate) fn marks(&self) -> Vec<String> {
         Template::of(self).marks().into_iter().map(str::to_owned).collect()
     }

@@ -121,7 +121,7 @@ const FITS: f64 = 0.02;
 
 /// A hypothesis with the value of an option among its parts that fits best, where that is a number.
 pub(crate) fn fitted_in(bench: &Bench<'_>, pair: &Hypothesis) -> Option<Hypothesis> {
-    let at = pair.parts.iter().position(Part::is_number)?;
+    let at = pair.parts.iter().position(|part| part.number_of().is_some())?;
     let Part::Option { name, declared, .. } = &pair.parts[at] else { return None };
     let mut all = self::declared(bench).into_iter();
     let (_, now) = all.find(|(doc, _)| doc.name == *name)?;

@@ -310,6 +310,7 @@ impl Process {
     }
 
     /// A Python function that the process which drives this one runs.
+    #[cfg(feature = "cli")]
     pub(crate) fn driven(
         contract: &'static dyn AnyContract,
         target: &str,
@@ -430,7 +431,7 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
-        if let Some(forked) = self.fork()
+        if let Some(forked) = self.fork(matches!(import, Import::Possible))
             && let Some(running) = self.load_in(forked, device, import)?
         {
             return Ok(running);
@@ -456,26 +457,44 @@ impl Process {
             .map_err(|error| Refusal::Error(self.cannot_start(&error)))
     }
 
-    /// A worker that has imported already what it needs; `None` where it is to be a process of its
-    /// own.
+    /// A worker that has imported already what it needs, its own module where that is known to be
+    /// possible; `None` where it is to be a process of its own.
     #[cfg(unix)]
-    fn fork(&self) -> Option<Conversation> {
+    fn fork(&self, is_possible: bool) -> Option<Conversation> {
         if !self.fork {
             return None;
         }
         let library = if self.mentions_torch() { ArrayLibrary::Torch } else { self.arrays };
         let imports = if self.compile { "compile" } else { "" };
         let imports = format!("{} {imports}", library.name());
-        let start = || {
-            let mut command = Command::new(&self.program);
-            command.args(&self.arguments).args(["nursery", &imports]).current_dir(&self.folder);
-            command.envs(&self.wiring.env);
-            command
+        let from_nursery = |module: &str| {
+            let start = || {
+                let mut command = Command::new(&self.program);
+                let words = ["nursery", &imports, module];
+                command.args(&self.arguments).args(words).current_dir(&self.folder);
+                command.envs(&self.wiring.env);
+                command
+            };
+            let how = (&self.program, &self.folder, &self.wiring.env);
+            let name = format!("{how:?} {imports} {module}");
+            self.nurseries.fork(name, start, self.load_timeout)
         };
-        let name = format!("{:?} {:?} {imports} {:?}", self.program, self.folder, self.wiring.env);
-        let (forked, streams) = self.nurseries.fork(name, start, self.load_timeout)?;
+        // What a setup or a stand-in does comes before the import, and what that prints is shown.
+        let Wiring { setup, stub, .. } = &self.wiring;
+        let is_shared = is_possible && setup.is_none() && stub.is_empty() && !self.show_output;
+        let own_module = is_shared.then(|| from_nursery(&self.own_module())).flatten();
+        let (forked, streams) = own_module.or_else(|| from_nursery(""))?;
         let shown_as = self.show_output.then_some(&*self.target);
         Some(Conversation::over(Worker::forked(forked, streams, shown_as)))
+    }
+
+    /// Its module, in the words of `_serve.py`.
+    #[cfg(unix)]
+    fn own_module(&self) -> String {
+        let module = self.target.trim_start_matches("python:").rsplit_once(':');
+        let module = module.map_or("", |(module, _)| module);
+        let arrays = self.arrays.name();
+        serde_json::json!({"where": module, "path": self.path, "arrays": arrays}).to_string()
     }
 
     /// Whether its file imports torch, and sets nothing of the environment that torch may read.
@@ -501,7 +520,7 @@ impl Process {
     }
 
     #[cfg(not(unix))]
-    fn fork(&self) -> Option<Conversation> {
+    fn fork(&self, _: bool) -> Option<Conversation> {
         let Nurseries = self.nurseries; // none here
         None
     }

@@ -84,10 +84,10 @@ ON_THE_WIRE = {name: wire for wire, (_, _, name) in DTYPES.items()}
 
 
 def main():
-    if sys.argv[-2:-1] == ["nursery"]:
-        words = sys.argv[-1].split()
-        del sys.argv[-2:]
-        nursery(words)  # comes back in each worker that it forks
+    if sys.argv[-3:-2] == ["nursery"]:
+        words, module = sys.argv[-2].split(), sys.argv[-1]
+        del sys.argv[-3:]
+        nursery(words, module)  # comes back in each worker that it forks
     # The user's code must neither print into the replies nor read the requests, not even from C.
     wire = Wire(os.dup(0), os.dup(1))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -123,11 +123,11 @@ def main():
     leave(0)
 
 
-def nursery(words):
+def nursery(words, module):
     """Imports what many components need, and forks a worker for each that the harness asks for.
 
-    The harness gives it a socket as standard input. Of the components themselves nothing is
-    imported here, so that what one of them does to its modules or its process stays its own.
+    The harness gives it a socket as standard input. No component is made or called here, so that
+    what one of them does to its modules or its process stays its own.
     """
     import _socket  # not `socket`, of which a user may have another
 
@@ -143,6 +143,9 @@ def nursery(words):
         with Watched(control.fileno()):
             for name in imports:
                 importlib.import_module(name)
+            PRELOADED.extend(imports)
+            if module:
+                import_for_all(**json.loads(module))
     except BaseException:
         os._exit(1)  # a worker that imports it by itself will say what is wrong
     torch = sys.modules.get("torch")
@@ -160,7 +163,6 @@ def nursery(words):
             answer = fork_worker(files)
             if answer == 0:
                 control.close()
-                PRELOADED.extend(imports)
                 return
             for file in files:
                 os.close(file)
@@ -169,8 +171,39 @@ def nursery(words):
         control.sendall(f"{answer}\n".encode())
 
 
-# What the nursery had imported before it forked this process.
+# The libraries that the nursery had imported before it forked this process, where it had not seen
+# to it that they are those of the component.
 PRELOADED = []
+
+
+def import_for_all(where, path, arrays):
+    """Imports the module of several components, as each of them would.
+
+    What is seeded there must stay so, and `fork_worker` seeds anew: such a module is not for all.
+    """
+    folders = [*path, *folder_of(where)]
+    if shadows(folders) or has_others(folders, arrays):
+        raise ImportError("what was imported before is another module here")
+    PRELOADED.clear()
+    before = chance()
+    look_in(path)
+    module_at(where)
+    if chance() != before:
+        raise ImportError("the import seeds what is random, or draws from it")
+
+
+def chance():
+    """The states of the generators of random numbers that are seeded anew in each worker."""
+    # From NumPy 2 on it is imported when it is first asked for.
+    numpy = getattr(sys.modules.get("numpy"), "random", None)
+    torch = sys.modules.get("torch")
+    states = []
+    if numpy:
+        kind, keys, *rest = numpy.get_state()
+        states += [kind, keys.tolist(), rest]
+    if hasattr(torch, "default_generator"):
+        states.append(torch.default_generator.get_state().tolist())
+    return states
 
 
 def has_others(path, arrays):
@@ -585,7 +618,8 @@ class Component:
         arrays, device = load.meta.get("arrays"), load.meta.get("device", "cpu")
         if "stub" in load.meta:
             sys.meta_path.append(Stubs(load.field("stub")))
-        path = [*load.field("path"), *folder_of(load.meta.get("target", ""))]
+        where = load.meta.get("target", "").partition(":")[2].rpartition(":")[0]
+        path = [*load.field("path"), *folder_of(where)]
         self.shadows = shadows(path)
         if self.shadows:
             import_the_late_ones()
@@ -597,9 +631,7 @@ class Component:
         if PRELOADED and has_others(path, arrays):
             raise Refused("not-forked", "a module that was imported before is another one here")
         self.arrays = None if is_own else array_library(arrays, device)
-        for folder in STANDARD:
-            sys.path.remove(folder)
-        sys.path[:0] = load.field("path")
+        look_in(load.field("path"))
         self.arrays = self.arrays or array_library(arrays, device)
         self.arrays.note_compiled(self.compiled)
         try:
@@ -1034,10 +1066,9 @@ def find_function(target, constructor):
     if not target.startswith("python:") or not where or not name:
         forms = "`python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION`"
         raise Refused("bad-request", f"target `{target}`, expected {forms}")
-    is_file = where.endswith(".py")
-    where = os.path.abspath(where) if is_file else where
+    where = os.path.abspath(where) if where.endswith(".py") else where
     try:
-        found = import_file(where) if is_file else import_module(where)
+        found = module_at(where)
         where = getattr(found, "__file__", None) or where
         for part in name.split("."):
             if isinstance(found, type) and is_of_instances(found, part, constructor):
@@ -1232,10 +1263,20 @@ class Stub:
     __subclasscheck__ = __instancecheck__
 
 
-def folder_of(target):
-    """The folder that is searched for a target in a file, in a list."""
-    where = target.partition(":")[2].rpartition(":")[0]
+def folder_of(where):
+    """The folder that is searched for `FILE.py`, in a list; none for the name of a module."""
     return [os.path.dirname(os.path.abspath(where))] if where.endswith(".py") else []
+
+
+def look_in(folders):
+    """From now on the user's modules come first, and the standard library where Python has it."""
+    while STANDARD:
+        sys.path.remove(STANDARD.pop())
+    sys.path[:0] = [folder for folder in folders if folder not in LOOKED_IN]
+    LOOKED_IN.extend(folders)
+
+
+LOOKED_IN = []  # the folders that were put in front of `sys.path`
 
 
 def origin_in(folders, name):
@@ -1287,6 +1328,11 @@ def import_the_late_ones():
             importlib.import_module(name)
         except ImportError:
             pass  # not every Python has it
+
+
+def module_at(where):
+    """The module in `FILE.py`, or of a name."""
+    return import_file(os.path.abspath(where)) if where.endswith(".py") else import_module(where)
 
 
 IMPORTED = {}  # the modules of files that were imported here, by path
