@@ -186,10 +186,15 @@ def import_for_all(where, path, arrays):
         raise ImportError("what was imported before is another module here")
     PRELOADED.clear()
     before = chance()
+    array_library(arrays, "cpu").note_compiled(COMPILED)
     look_in(path)
     module_at(where)
     if chance() != before:
         raise ImportError("the import seeds what is random, or draws from it")
+
+
+# What was compiled when the nursery imported the module of the component.
+COMPILED = []
 
 
 def chance():
@@ -577,7 +582,7 @@ class Component:
         optional = load.field("optional") if "optional" in load.meta else []
         self.required = [name for name in self.outputs if name not in optional]
         self.texts = load.field("texts") if "texts" in load.meta else []
-        self.compiles, self.compiled = load.meta.get("compile") == "true", []
+        self.compiles, self.compiled = load.meta.get("compile") == "true", list(COMPILED)
         self.shadows, self.passed_on, self.error = {}, (), None
         self.objects = {}
         if function is None:
