@@ -178,12 +178,20 @@ pub(crate) fn explain(evidence: &Evidence) -> Vec<Explanation> {
     let is_exact = |candidate: &Candidate| candidate.is_exact(&bench, &bench.wrong);
     let (mut singles, mut candidates): (Vec<Tried>, Vec<Candidate>) = Default::default();
     for families in families::asked_about(evidence) {
-        if !candidates.iter().any(is_exact) {
-            let tried = tried(&bench, families);
-            let compared = tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED);
-            candidates.extend(compared.map(|(_, one)| Candidate::of(&bench, one.clone(), None)));
-            singles.extend(tried);
+        let mut any_exact = candidates.iter().any(is_exact);
+        if any_exact {
+            break;
         }
+        let tried = tried(&bench, families);
+        for (first, one) in tried.iter().filter(|(first, _)| first.score > 0.0).take(COMPARED) {
+            // What is not the same on the first cases is not the same on all.
+            if any_exact && first.score < 1.0 {
+                break;
+            }
+            candidates.push(Candidate::of(&bench, one.clone(), None));
+            any_exact |= candidates.last().is_some_and(is_exact);
+        }
+        singles.extend(tried);
     }
     if !evidence.is_open() && !candidates.iter().any(is_exact) {
         scaled(&bench, &singles, &mut candidates);
@@ -297,10 +305,9 @@ fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>,
     let single = |one: &&Candidate| one.hypothesis.parts.len() == 1;
     let best = candidates.iter().filter(single).take(PAIRED);
     let begun: Vec<Hypothesis> = best.map(|one| one.hypothesis.clone()).collect();
-    let second = |one: &Hypothesis| one.parts.first().cloned();
-    let second: Vec<Part> = singles.iter().filter_map(|(_, one)| second(one)).collect();
+    let parts: Vec<&Part> = singles.iter().flat_map(|(_, one)| &one.parts).collect();
     for first in begun.into_iter().chain(nearest(singles)) {
-        let pairs = second.iter().filter_map(|part| first.and(part.clone()));
+        let pairs = parts.iter().filter_map(|part| first.and((*part).clone()));
         let both = better(bench, &Candidate::of(bench, first.clone(), None), pairs);
         candidates.extend(both.into_iter().map(|pair| Candidate::of(bench, pair, None)));
         if candidates.iter().any(|candidate| candidate.is_exact(bench, open)) {
