@@ -91,8 +91,8 @@ fn python() -> Json {
             },
             "fork": {
                 "type": ["boolean", "null"],
-                "description": "Whether torch or numpy is imported once and a process forked for \
-                                each component.",
+                "description": "Whether torch or numpy is imported once, a module for all of its \
+                                components but the first, and a process forked for each.",
             },
             "setup": setup("for all Python functions"),
             "env": env("of all Python functions"),

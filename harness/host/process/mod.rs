@@ -124,8 +124,8 @@ pub struct Python {
     pub memory_mb: Option<u64>,
     /// Whether `torch.compile` compiles; a call may then take as long as loading.
     pub compile: bool,
-    /// Whether workers may be forked from a process that has imported the library of arrays, and
-    /// again once they have imported the function.
+    /// Whether workers may be forked from a process that has imported the library of arrays, or
+    /// their module, and again once they have imported the function.
     pub fork: bool,
     /// Whether what components print is shown on standard error.
     pub show_output: bool,
@@ -431,7 +431,9 @@ impl Process {
     }
 
     fn load(&mut self, device: Device, import: &mut Import) -> Result<Running, Refusal> {
-        if let Some(forked) = self.fork(matches!(import, Import::Possible))
+        // An import that only asks whether there is a GPU keeps forked processes from using it.
+        let is_shared = device == Device::Cpu && matches!(import, Import::Possible);
+        if let Some(forked) = self.fork(is_shared)
             && let Some(running) = self.load_in(forked, device, import)?
         {
             return Ok(running);
@@ -457,10 +459,10 @@ impl Process {
             .map_err(|error| Refusal::Error(self.cannot_start(&error)))
     }
 
-    /// A worker that has imported already what it needs, its own module where that is known to be
-    /// possible; `None` where it is to be a process of its own.
+    /// A worker that has imported already what it needs, its own module too where that may be
+    /// shared; `None` where it is to be a process of its own.
     #[cfg(unix)]
-    fn fork(&self, is_possible: bool) -> Option<Conversation> {
+    fn fork(&self, may_be_shared: bool) -> Option<Conversation> {
         if !self.fork {
             return None;
         }
@@ -481,7 +483,7 @@ impl Process {
         };
         // What a setup or a stand-in does comes before the import, and what that prints is shown.
         let Wiring { setup, stub, .. } = &self.wiring;
-        let is_shared = is_possible && setup.is_none() && stub.is_empty() && !self.show_output;
+        let is_shared = may_be_shared && setup.is_none() && stub.is_empty() && !self.show_output;
         let own_module = is_shared.then(|| from_nursery(&self.own_module())).flatten();
         let (forked, streams) = own_module.or_else(|| from_nursery(""))?;
         let shown_as = self.show_output.then_some(&*self.target);
