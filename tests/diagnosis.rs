@@ -31,6 +31,7 @@ use shakedown::contracts::reward_function::{
 };
 use shakedown::contracts::sequence_packing::SequencePacking;
 use shakedown::contracts::turn_mask::TurnMask;
+use shakedown::contracts::value_loss::{ValueLoss, ValueLossCase, ValueLossOutput};
 use shakedown::contracts::whiten::Whiten;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject, read_options};
@@ -602,6 +603,48 @@ fn wrong_counts_have_one_name_whatever_the_permutation() {
     assert_eq!(told, "it had the bug `one-copy-more`");
     let named = |finding: &Finding| finding.diagnosis.iter().all(|one| one.told == told);
     assert!(report.findings.iter().all(named), "{:?}", report.findings);
+}
+
+/// The loss of the default options, of errors that may be rounded: the sum over `summed`, divided
+/// by the number of tokens under the mask.
+fn squared_error(
+    case: &ValueLossCase,
+    summed: impl Fn(bool) -> bool,
+    rounded: impl Fn(f64) -> f64,
+) -> Shared {
+    let errors = case.values.iter().zip(&case.returns).zip(&case.mask);
+    let errors = errors.filter(|(_, kept)| summed(**kept));
+    let sum: f64 = errors.map(|((value, target), _)| rounded(0.5 * (value - target).powi(2))).sum();
+    let count = case.mask.iter().filter(|kept| **kept).count().max(1);
+    let loss: ValueLossOutput = (sum / count as f64).into();
+    Arc::new(loss)
+}
+
+#[test]
+fn a_mask_that_is_in_the_count_and_not_in_the_sum_is_told() {
+    let all = |case: &Shared, right: Shared| {
+        let case: &ValueLossCase = case.typed();
+        if case.mask.iter().any(|kept| *kept) {
+            squared_error(case, |_| true, |x| x)
+        } else {
+            right
+        }
+    };
+    let told = "the input `mask` were true everywhere in sums, and as it is in their counts";
+    is_told_exactly(made(erased::of::<ValueLoss>(), all), told);
+}
+
+#[test]
+fn what_has_no_name_says_that_numbers_of_few_digits_would_do_it() {
+    let rounded = |case: &Shared, _: Shared| {
+        squared_error(case.typed(), |kept| kept, |x| Dtype::Bf16.round(x))
+    };
+    let report = checked(&mut made(erased::of::<ValueLoss>(), rounded));
+    let finding = report.bugs()[0].head;
+    assert!(finding.diagnosis.is_empty(), "{:?}", finding.diagnosis);
+    let region = finding.region.as_deref().unwrap_or_default();
+    let told = "up and down alike: as by rounding to bf16 or f16 on the way";
+    assert!(region.contains(told), "{region}");
 }
 
 /// What a known bug of a contract gives, under other options.

@@ -7,7 +7,7 @@ use crate::contract::fault::{AnyFault, AnyFunction};
 use crate::contract::options::AnyOptions;
 use crate::contract::probe::first_output;
 use crate::diagnosis::change::Change;
-use crate::diagnosis::count::Count;
+use crate::diagnosis::count::{Count, What};
 use crate::diagnosis::evidence::{Evidence, ExpectedCells, Given, Observed, cells, given};
 use crate::diagnosis::reading::Reading;
 use crate::diagnosis::relation::Relation;
@@ -41,6 +41,8 @@ pub(crate) enum Part {
     Option { name: &'static str, value: String, declared: String },
     /// Another input.
     Input { field: &'static str, change: Change },
+    /// Another mask where values are summed, and the right one where they are counted.
+    Summed { field: &'static str, change: Change },
     /// Another output.
     Output { field: &'static str, change: Change },
     /// A sum that is divided by the wrong count.
@@ -70,6 +72,7 @@ impl Part {
             Part::Input { field, change } | Part::Output { field, change } => {
                 format!("{field}: {}", change.told())
             }
+            Part::Summed { field, change } => format!("{field} in sums: {}", change.told()),
             Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
             Part::Compared(relation) => format!("right that {}", relation.told()),
             Part::Term { term, change } => format!("{term}: {}", changed(*change)),
@@ -123,10 +126,12 @@ impl Hypothesis {
                 both.options.check().ok()?;
             }
             Part::Input { field, .. }
+            | Part::Summed { field, .. }
             | Part::Output { field, .. }
             | Part::Divided { field, .. } => {
                 let again = |part: &Part| match part {
                     Part::Input { field: other, .. }
+                    | Part::Summed { field: other, .. }
                     | Part::Output { field: other, .. }
                     | Part::Divided { field: other, .. } => other == field,
                     _ => false,
@@ -224,6 +229,7 @@ impl Hypothesis {
             Part::Term { .. } => 26,
             Part::Read(reading) => 22 + reading.assumes(),
             Part::Input { .. } => 30,
+            Part::Summed { .. } => 31,
             Part::Divided { .. } => 32,
             Part::Output { .. } => 35,
         };
@@ -246,6 +252,10 @@ impl Hypothesis {
             Part::Fault { fault, .. } => format!("it had the bug `{}`", fault.id),
             Part::Option { name, value, declared } => option_told(name, value, declared),
             Part::Input { field, change } => format!("the input `{field}` were {}", change.told()),
+            Part::Summed { field, change } => {
+                let told = change.told();
+                format!("the input `{field}` were {told} in sums, and as it is in their counts")
+            }
             Part::Output { field: EVERY, change } => {
                 format!("every output were {}", change.told())
             }
@@ -281,7 +291,7 @@ impl Hypothesis {
         let dtype = evidence.place.dtype;
         let mut changed = Shared::clone(case);
         for part in &self.parts {
-            if let Part::Input { field, change } = part {
+            if let Part::Input { field, change } | Part::Summed { field, change } = part {
                 let values = changed_values(&changed, field, change)?;
                 changed = contract.case(&mut from(values)).ok()?;
             }
@@ -309,6 +319,16 @@ impl Hypothesis {
                 Part::Output { field, change } => {
                     let values = changed_values(&output, field, change)?;
                     output = contract.output(&mut from(values)).ok()?;
+                }
+                Part::Summed { field, .. } => {
+                    let kept = Count { what: What::True { field }, plus: 0, root: false };
+                    let [summed, counted] = [&changed, case].map(|case| kept.of(&**case));
+                    if counted == 0.0 {
+                        return None;
+                    }
+                    output = output.with_floats(&mut |_, floats| {
+                        floats.iter_mut().for_each(|x| *x *= summed / counted);
+                    });
                 }
                 Part::Divided { field, by, instead_of } => {
                     let [by, instead_of] = [by, instead_of].map(|count| count.of(&**case));

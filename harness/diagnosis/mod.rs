@@ -557,7 +557,10 @@ impl Candidate {
             Part::Fault { .. } | Part::Compared(_) => 0,
             Part::Read(reading) => reading.fitted(),
             Part::Option { .. } | Part::Input { .. } => 1,
-            Part::Term { .. } | Part::Output { .. } | Part::Divided { .. } => 2,
+            Part::Summed { .. }
+            | Part::Term { .. }
+            | Part::Output { .. }
+            | Part::Divided { .. } => 2,
         };
         let parts: usize = self.hypothesis.parts.iter().map(fitted).sum();
         let several = 2 * (self.hypothesis.parts.len() - 1);

@@ -2,6 +2,7 @@
 
 use crate::diagnosis::evidence::{Cell, Evidence, Given, cells};
 use crate::diagnosis::hypothesis::fields;
+use crate::value::place::Dtype;
 
 /// Laws that compare two outputs of a component: which of them break says what it mixes up.
 const RELATIONS: [&str; 5] =
@@ -49,6 +50,11 @@ pub(crate) fn told(evidence: &Evidence, broken: &[&str], held: &[&str]) -> Optio
     if broken.contains(&"deterministic") {
         return None;
     }
+    if is_rounded(evidence) {
+        let told = "wrong numbers are off by less than 1 % of their terms, up and down alike: as \
+                    by rounding to bf16 or f16 on the way";
+        return Some(told.to_owned());
+    }
     let wrong = wrong_fields(evidence);
     let optional = |name: &str| {
         evidence.contract.outputs().iter().any(|known| known.name == name && known.optional)
@@ -67,6 +73,35 @@ pub(crate) fn told(evidence: &Evidence, broken: &[&str], held: &[&str]) -> Optio
         }
         _ => implied(broken, held).map(str::to_owned),
     }
+}
+
+/// Fewer wrong numbers than this say nothing of how they are made.
+const FEW: usize = 16;
+
+/// Whether nearly all wrong numbers are off as by a few roundings to a format of half the size: by
+/// no more and not by far less than these, and in both directions.
+fn is_rounded(evidence: &Evidence) -> bool {
+    let mut off: Vec<f64> = Vec::new();
+    for (expected, given) in evidence.observed.iter().filter_map(|one| one.answered()) {
+        for (cell, found) in cells(expected).zip(given) {
+            let (Cell::Number(right, _), Given::Number(number)) = (&cell, found) else {
+                return false;
+            };
+            let share = (number - right.value) / right.scale.max(right.value.abs());
+            if evidence.wrong(found, &cell) && share.is_finite() {
+                off.push(share);
+            }
+        }
+    }
+    let above = off.iter().filter(|share| **share > 0.0).count();
+    if off.len() < FEW || 5 * above.min(off.len() - above) < off.len() {
+        return false;
+    }
+    off.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let [middle, nearly_all] = [off.len() / 2, off.len() * 19 / 20].map(|at| off[at].abs());
+    evidence.place.dtype.unit_roundoff() < Dtype::F16.unit_roundoff()
+        && middle >= Dtype::F16.unit_roundoff() / 64.0
+        && nearly_all <= 2.0 * Dtype::Bf16.unit_roundoff()
 }
 
 /// The outputs in which anything is wrong.

@@ -1,12 +1,14 @@
-//! Other inputs: nothing, something else, moved, rounded, through a function.
+//! Other inputs: nothing, something else, moved, rounded, through a function. Of a mask, in sums
+//! alone too.
 
 use super::{axes_of, flat};
+use crate::contract::erased::AnyContract;
 use crate::diagnosis::change::{Along, Change, End, Function};
 use crate::diagnosis::hypothesis::Part;
 use crate::diagnosis::score::Bench;
 use crate::diagnosis::text::Text;
 use crate::value::place::Dtype;
-use crate::value::record::{Field, Kind};
+use crate::value::record::{Field, Kind, is_float};
 
 /// Where people clamp what they fear.
 const LIMITS: [f64; 6] = [1.0, 5.0, 10.0, 20.0, 50.0, 100.0];
@@ -23,9 +25,18 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
         };
         let instead = fields.iter().filter(like).filter(|other| !other.name.contains('*'));
         changes.extend(instead.map(|other| Change::Instead(other.name)));
+        if field.kind == Kind::Bool && has_means(contract) {
+            let of_mask = changes.iter().filter(|change| **change != Change::All(false)).cloned();
+            parts.extend(of_mask.map(|change| Part::Summed { field: field.name, change }));
+        }
         parts.extend(changes.into_iter().map(|change| Part::Input { field: field.name, change }));
     }
     parts
+}
+
+/// Whether an output is one number, as means are.
+fn has_means(contract: &dyn AnyContract) -> bool {
+    contract.outputs().iter().any(|field| is_float(field) && field.ndim == Some(0))
 }
 
 fn of(field: &Field, axes: &[Along]) -> Vec<Change> {
