@@ -57,7 +57,7 @@ fn shrinks_to_one_case_from_every_seed(contract: Contract, fault: &'static AnyFa
         matches!(outcome, Err(Stop::Broken(_)))
     };
     let mut minima: Vec<Shared> = Vec::new();
-    for seed in 0..by_day_or_night(6, 20) {
+    for seed in 0..by_day_or_night(4, 20) {
         // Random cases only: from the corners every walk would begin alike.
         let mut rng = stream::rng(seed, contract.id());
         let failing = (0..2000)
@@ -127,7 +127,7 @@ fn places(contract: Contract) -> &'static [Place] {
 fn the_reference_passes_thousands_of_cases_at_every_place(contract: Contract) {
     for place in places(contract).iter().copied() {
         let first = place == Place::CPU_F32 || places(contract).len() == 1;
-        let cases = by_day_or_night(if first { 4_000 } else { 1_000 }, 20_000);
+        let cases = by_day_or_night(if first { 2_000 } else { 500 }, 20_000);
         let budget = Budget { cases, seed: 1, time: None };
         assert_reference_passes(contract, contract.default_options(), place, &budget);
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ndarray::ArrayD;
 
@@ -118,7 +119,7 @@ pub enum Gradients {
 }
 
 /// A call that gave no usable output: the component raised, hung, died, or answered nonsense.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Failure {
     /// It raised an exception, or panicked.
     Raised {
@@ -136,8 +137,15 @@ pub enum Failure {
     Died {
         /// How: `exit status 3`, `killed by signal 11 (SIGSEGV)`.
         how: String,
-        /// Whether the next call has to start it anew, which may take seconds.
-        restart: bool,
+        /// How long it took to start, where the next call has to start it anew.
+        restart: Option<Duration>,
+    },
+    /// It answered what no call was answered with, so that its process was ended.
+    Confused {
+        /// What it answered.
+        problem: String,
+        /// How long it took to start.
+        restart: Duration,
     },
     /// The names, shapes or types of the output are not what the contract promises.
     Malformed {
@@ -152,7 +160,7 @@ impl Failure {
         let cause = match self {
             Failure::Raised { message, .. } => Cause::raised(message),
             Failure::TimedOut { .. } | Failure::Died { .. } => Cause::NoAnswer,
-            Failure::Malformed { .. } => Cause::Malformed,
+            Failure::Confused { .. } | Failure::Malformed { .. } => Cause::Malformed,
         };
         Found::new(self.to_string(), cause)
     }
@@ -163,7 +171,7 @@ impl Failure {
             Failure::Raised { .. } => "does-not-raise",
             Failure::TimedOut { .. } => "within-time-limit",
             Failure::Died { .. } => "does-not-crash",
-            Failure::Malformed { .. } => "well-formed",
+            Failure::Confused { .. } | Failure::Malformed { .. } => "well-formed",
         }
     }
 }
@@ -180,7 +188,9 @@ impl fmt::Display for Failure {
             }
             Failure::TimedOut { limit_ms } => write!(f, "did not answer within {limit_ms} ms"),
             Failure::Died { how, .. } => write!(f, "its process ended: {how}"),
-            Failure::Malformed { problem } => f.write_str(problem),
+            Failure::Confused { problem, .. } | Failure::Malformed { problem } => {
+                f.write_str(problem)
+            }
         }
     }
 }

@@ -23,7 +23,8 @@ pub fn prove<C: Contract>() {
     let contract = erased::of::<C>();
     let mut wrong = wrong_claims(contract);
     for place in [Place::CPU_F64, Place::CPU_F32, Place::CPU_BF16, Place::CPU_F16] {
-        let report = checked(contract, "reference", Builtin::reference(contract), place);
+        let reference = Builtin::reference(contract);
+        let report = checked(contract, "reference", reference, place, Vec::new());
         wrong.extend(report.warnings.iter().map(|warning| format!("at {place}: {warning}")));
         wrong.extend(failure_text(&[report]));
     }
@@ -52,12 +53,14 @@ pub fn wrong_claims(contract: &dyn AnyContract) -> Vec<String> {
 pub fn wrong_with(contract: &'static dyn AnyContract, fault: &'static AnyFault) -> Vec<String> {
     let (mut broken, mut named) = (BTreeSet::new(), BTreeSet::new());
     let mut wrong = Vec::new();
+    // Where it has a name, only the invariants that have not caught it yet are tried again.
+    let mut only = Vec::new();
     // A fault that misbehaves around right numbers has no variants.
     let variants = 0..fault.variants().len().max(1);
     let runs = [Place::CPU_F32, Place::CPU_F64].into_iter();
     for (place, variant) in runs.flat_map(|place| variants.clone().map(move |at| (place, at))) {
         let planted = Builtin::fault(contract, fault, variant);
-        let report = checked(contract, fault.id, planted, place);
+        let report = checked(contract, fault.id, planted, place, only);
         let failed = report.invariants.into_iter();
         let failed = failed.filter(|one| one.status == InvariantStatus::Fail);
         broken.extend(failed.map(|invariant| invariant.id));
@@ -69,6 +72,9 @@ pub fn wrong_with(contract: &'static dyn AnyContract, fault: &'static AnyFault) 
         if wrong.is_empty() {
             break;
         }
+        let claims = contract.invariants().iter().filter(|it| it.catches.contains(&fault.id));
+        let lacking = claims.filter(|it| !broken.contains(it.id)).map(|it| it.id.to_owned());
+        only = if is_named(fault, &named) { lacking.collect() } else { Vec::new() };
     }
     wrong
 }
@@ -84,7 +90,7 @@ fn lacking(
     if broken.is_empty() {
         lacking.push(format!("{} is caught by nothing", fault.id));
     }
-    if !fault.variants().is_empty() && !named.contains(fault.id) {
+    if !is_named(fault, named) {
         lacking.push(format!("{} is taken for {named:?}", fault.id));
     }
     for invariant in contract.invariants() {
@@ -95,14 +101,22 @@ fn lacking(
     lacking
 }
 
+/// What misbehaves around right numbers has no name but what it does.
+fn is_named(fault: &AnyFault, named: &BTreeSet<String>) -> bool {
+    fault.variants().is_empty() || named.contains(fault.id)
+}
+
+/// The report on some invariants, all if none is given.
 fn checked(
     contract: &'static dyn AnyContract,
     name: &str,
     component: Builtin,
     place: Place,
+    only: Vec<String>,
 ) -> ComponentReport {
     let options = read_options(contract, component.options());
     let mut subject = Subject::new(contract, name, Box::new(component));
+    subject.only = only;
     subject.options = options.unwrap_or_else(|error| panic!("the options of {name}: {error}"));
     if let Err((option, why)) = subject.options.check() {
         panic!("the options of {name}: `{option}`: {why}");

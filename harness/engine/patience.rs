@@ -3,7 +3,7 @@
 //! time is limited or somebody wants to stop.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::contract::component::Failure;
 use crate::engine::interrupt;
@@ -16,15 +16,21 @@ const HANGS: u64 = 3;
 /// Calls that kill a process of which another is forked.
 const DEATHS: u64 = 200;
 
-/// Calls that kill a process that must be started anew.
-const RESTARTS: u64 = 5;
+/// Calls that cost a process which must be started anew: so many,
+const RESTARTS: u64 = 12;
+
+/// or fewer, but these, where they have taken so long.
+const SLOW_RESTARTS: u64 = 5;
+const SLOW: Duration = Duration::from_secs(20);
 
 /// What one phase of a check (the cases, the shrinking of a finding) has borne.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     hangs: u64,
     deaths: u64,
+    nonsense: u64,
     restarts: u64,
+    restarting: Duration,
     end: Option<Instant>,
 }
 
@@ -36,13 +42,24 @@ impl Patience {
 
     /// Counts a call that failed.
     pub(crate) fn spend(&mut self, failure: &Failure) {
-        match failure {
-            Failure::TimedOut { .. } => self.hangs += 1,
+        let restart = match failure {
+            Failure::TimedOut { .. } => {
+                self.hangs += 1;
+                None
+            }
             Failure::Died { restart, .. } => {
                 self.deaths += 1;
-                self.restarts += u64::from(*restart);
+                *restart
             }
-            Failure::Raised { .. } | Failure::Malformed { .. } => {}
+            Failure::Confused { restart, .. } => {
+                self.nonsense += 1;
+                Some(*restart)
+            }
+            Failure::Raised { .. } | Failure::Malformed { .. } => None,
+        };
+        if let Some(took) = restart {
+            self.restarts += 1;
+            self.restarting += took;
         }
     }
 
@@ -53,7 +70,8 @@ impl Patience {
 
     /// Why the component should be left alone, where it should.
     pub(crate) fn why(&self) -> Option<Cut> {
-        if self.hangs >= HANGS || self.deaths >= DEATHS || self.restarts >= RESTARTS {
+        let is_slow = self.restarts >= SLOW_RESTARTS && self.restarting >= SLOW;
+        if self.hangs >= HANGS || self.deaths >= DEATHS || self.restarts >= RESTARTS || is_slow {
             Some(Cut::GaveUp)
         } else if interrupt::is_asked() {
             Some(Cut::Interrupted)
@@ -68,13 +86,12 @@ impl Patience {
 /// `hung 3 times and died 12 times`.
 impl fmt::Display for Patience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hung = format!("hung {}", count(self.hangs, "time"));
-        let died = format!("died {}", count(self.deaths, "time"));
-        match (self.hangs, self.deaths) {
-            (_, 0) => f.write_str(&hung),
-            (0, _) => f.write_str(&died),
-            _ => write!(f, "{hung} and {died}"),
-        }
+        let what =
+            [("hung", self.hangs), ("died", self.deaths), ("answered nonsense", self.nonsense)];
+        let borne = what.into_iter().filter(|(_, times)| *times > 0);
+        let borne: Vec<String> =
+            borne.map(|(what, times)| format!("{what} {}", count(times, "time"))).collect();
+        f.write_str(&borne.join(" and "))
     }
 }
 
@@ -90,10 +107,19 @@ mod tests {
 
     #[test]
     fn each_way_to_cost_time_has_its_limit() {
+        let second = Duration::from_secs(1);
         let hung = Failure::TimedOut { limit_ms: 1 };
         let died = |restart| Failure::Died { how: "exit status 3".to_owned(), restart };
+        let confused = Failure::Confused { problem: "a song".to_owned(), restart: second / 10 };
         let raised = Failure::Raised { message: "E".to_owned(), traceback: String::new() };
-        for (failure, limit) in [(hung, HANGS), (died(false), DEATHS), (died(true), RESTARTS)] {
+        for (failure, limit) in [
+            (hung, HANGS),
+            (died(None), DEATHS),
+            (died(Some(second / 10)), RESTARTS),
+            (confused, RESTARTS),
+            (died(Some(second * 2)), 10),
+            (died(Some(second * 60)), SLOW_RESTARTS),
+        ] {
             let limit = usize::try_from(limit).unwrap();
             let patience = after(&vec![failure.clone(); limit - 1]);
             assert!(!patience.is_over(), "{patience}");
@@ -107,10 +133,13 @@ mod tests {
     #[test]
     fn what_it_has_borne_is_told() {
         let hung = Failure::TimedOut { limit_ms: 1 };
-        let died = Failure::Died { how: "exit status 3".to_owned(), restart: false };
+        let died = Failure::Died { how: "exit status 3".to_owned(), restart: None };
+        let confused = Failure::Confused { problem: "a song".to_owned(), restart: Duration::ZERO };
         assert_eq!(after(std::slice::from_ref(&hung)).to_string(), "hung 1 time");
         assert_eq!(after(&[died.clone(), died.clone()]).to_string(), "died 2 times");
-        assert_eq!(after(&[hung, died]).to_string(), "hung 1 time and died 1 time");
+        assert_eq!(after(&[hung.clone(), died.clone()]).to_string(), "hung 1 time and died 1 time");
+        let all = after(&[hung, died, confused]).to_string();
+        assert_eq!(all, "hung 1 time and died 1 time and answered nonsense 1 time");
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn misbehave(
             let planted = match kind {
                 Misbehaviour::Hangs => Failure::TimedOut { limit_ms: 0 },
                 Misbehaviour::Dies => {
-                    Failure::Died { how: "exit status 3 (planted)".to_owned(), restart: false }
+                    Failure::Died { how: "exit status 3 (planted)".to_owned(), restart: None }
                 }
                 _ => Failure::Raised {
                     message: "a panic: planted".to_owned(),

@@ -37,10 +37,6 @@ pub(crate) use worker::kill_all;
 /// The program that serves Python functions; standard library only.
 const WORKER: &str = include_str!("../../python/shakedown/_serve.py");
 
-/// How long a component that ends its process may take to be loaded anew, all times together,
-/// before each one counts as a start that it can have only a few times.
-const CHEAP_LOADS: Duration = Duration::from_secs(20);
-
 /// The library whose arrays a Python function gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -242,8 +238,6 @@ pub struct Process {
     /// The invariant whose smallest case comes next.
     shows: Option<String>,
     running: Option<Running>,
-    /// How long loading took, where it ended its process.
-    loaded_in_vain: Duration,
     /// Whether it gives gradients, as it said when it was loaded last.
     autograd: bool,
     /// The inputs and options that it takes, as it said then.
@@ -294,7 +288,6 @@ impl Process {
             is_driven: false,
             shows: None,
             running: None,
-            loaded_in_vain: Duration::ZERO,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
@@ -350,7 +343,6 @@ impl Process {
             is_driven: false,
             shows: None,
             running: None,
-            loaded_in_vain: Duration::ZERO,
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
@@ -592,17 +584,20 @@ impl Process {
     }
 
     fn ask(&mut self, device: Device, request: &[u8]) -> Result<Message, Failure> {
-        for attempt in 0..2 {
+        let mut is_first = true;
+        loop {
             let timeout = self.timeout;
+            let began = Instant::now();
             let running = self.start(device).map_err(|refusal| Failure::Died {
                 how: format!("and could not be started again: {}", refusal.why()),
-                restart: true,
+                restart: Some(began.elapsed()),
             })?;
+            let restart = running.loaded_in;
             match running.conversation.ask(request.to_vec(), timeout) {
                 Ok(reply) => return Ok(reply),
                 Err(Lost::Confused(problem)) => {
                     self.running = None;
-                    return Err(Failure::Malformed { problem });
+                    return Err(Failure::Confused { problem, restart });
                 }
                 Err(Lost::TimedOut) => {
                     self.running = None;
@@ -611,19 +606,19 @@ impl Process {
                 }
                 // The worker gives up with status 1 when a stream was cut in the middle of a
                 // message; the call in flight may be innocent, so it is made once more.
-                Err(Lost::Ended { how, .. }) if how == "exit status 1" && attempt == 0 => {
+                Err(Lost::Ended { how, .. }) if how == "exit status 1" && is_first => {
                     self.running = None;
+                    is_first = false;
                 }
                 Err(Lost::Ended { how, stderr }) => {
                     self.running = None;
                     let last = stderr.lines().last().unwrap_or("").to_owned();
                     let how = if last.is_empty() { how } else { format!("{how}: {last}") };
-                    return Err(Failure::Died { how: self.under_limit(how), restart: true });
+                    let how = self.under_limit(how);
+                    return Err(Failure::Died { how, restart: Some(restart) });
                 }
             }
         }
-        let how = "exit status 1, twice on the same call".to_owned();
-        Err(Failure::Died { how, restart: true })
     }
 
     /// An exception in words, with the limit where memory ran out.
@@ -741,8 +736,7 @@ impl Component for Process {
                     _ => format!("exit status {}", get("code")),
                 };
                 let ended = if get("last") == "true" { self.running.take() } else { None };
-                self.loaded_in_vain += ended.as_ref().map_or(Duration::ZERO, |it| it.loaded_in);
-                let restart = ended.is_some() && self.loaded_in_vain >= CHEAP_LOADS;
+                let restart = ended.map(|it| it.loaded_in);
                 Err(Failure::Died { how: self.under_limit(how), restart })
             }
             "timed-out" => {

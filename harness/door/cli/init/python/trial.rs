@@ -99,7 +99,9 @@ fn tried(dir: &Path, component: &Component, options: &Arc<dyn AnyOptions>) -> Re
     let Some((_, case)) = cases.next() else { return Ok(()) };
     let call = Call { case: &case, options, place: Place::CPU_F32, gradient: false };
     let returned = process.call(&call).map_err(|failure| match failure {
-        Failure::Malformed { problem } => Trial::Other(first_line(&problem)),
+        Failure::Confused { problem, .. } | Failure::Malformed { problem } => {
+            Trial::Other(first_line(&problem))
+        }
         Failure::Raised { message, .. } => Trial::Other(format!("raised {}", first_line(&message))),
         failure => unknown(failure.to_string()),
     })?;
