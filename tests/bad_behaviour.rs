@@ -2,6 +2,8 @@
 //! and the other components of its manifest are checked all the same.
 #![cfg(feature = "cli")]
 
+#[path = "support/behaviour.rs"]
+mod behaviour;
 #[path = "support/folder.rs"]
 mod folder;
 #[path = "support/process.rs"]
@@ -10,27 +12,19 @@ mod process;
 mod report;
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use folder::{Folder, Ran};
+use behaviour::{
+    FORK, HASTY, INTERPRETER, PATIENT, PYTHON, assert_error, assert_finds, assert_found,
+    assert_found_from_three, assert_hangs, assert_passes, assert_passing, check_one, has,
+    has_python, make_executable, write_manifest,
+};
+use folder::Folder;
 use process::{is_running, wait_until};
-use report::{Component, Report, Status, check};
+use report::{Report, Status, check};
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
-
-/// The folder of the components.
-const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
-
-/// Whether workers are forked. `bad_behaviour_unforked.rs` has the same tests without.
-const FORK: bool = !matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"bad_behaviour_unforked");
-
-/// A time limit that a busy machine does not reach by itself.
-const PATIENT: &str = "arrays: list, timeout_ms: 20000";
-
-/// A time limit for components that hang.
-const HASTY: &str = "arrays: list, timeout_ms: 300";
 
 // ---- Raises.
 
@@ -231,6 +225,12 @@ fn peak_memory_kb(mut command: Command) -> (String, u64) {
         std::thread::sleep(Duration::from_millis(5));
     }
     (text.join().unwrap(), peak)
+}
+
+#[test]
+fn an_answer_of_its_own_to_the_harness_is_a_finding() {
+    let words = "its reply does not say which request it answers";
+    assert_finds("python:bad:answers_by_itself", &[("well-formed", words)]);
 }
 
 #[test]
@@ -693,104 +693,6 @@ fn an_import_that_a_shadow_breaks_names_the_shadow() {
     assert_error(&folder, PATIENT, "python:mine.py:f", &words);
 }
 
-// ---- Any process on the protocol.
-
-#[test]
-fn a_process_on_the_protocol_passes() {
-    assert_passes(&process("right"));
-}
-
-#[test]
-fn a_process_beside_the_manifest_is_found_from_anywhere() {
-    if !has_python() {
-        return;
-    }
-    let folder = Folder::new();
-    let script = format!("#!/bin/sh\nexec {:?} {PYTHON:?}/protocol.py right\n", *INTERPRETER);
-    folder.write("below/component", script);
-    make_executable(&folder.path("below/component"));
-    let manifest = "version: 1\ncomponents:\n- name: here\n  contract: group-advantage\n  \
-                    target: {process: [./component]}\n";
-    folder.write("below/manifest.yaml", manifest);
-    let ran = folder.run(&["check", "below/manifest.yaml", "--cases", "1"]);
-    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
-}
-
-#[test]
-fn a_process_that_breaks_the_stream_is_a_finding() {
-    let words =
-        "standard output holds something that is not a message: it begins with \"a line f\"";
-    assert_finds(&process("prints"), &[("does-not-crash", words)]);
-    assert_finds(&process("stops-half-way"), &[("does-not-crash", "exit status 0")]);
-    assert_finds(&process("promises-too-much"), &[("does-not-crash", "not a message")]);
-    assert_finds(
-        &process("promises-terabytes"),
-        &[("well-formed", "4398046511104 bytes, `advantages` among them of shape [1099511627776]")],
-    );
-    assert_finds(
-        &process("promises-gigabytes"),
-        &[("well-formed", "its reply has 2147483648 bytes, `advantages` among them of shape [536")],
-    );
-}
-
-#[test]
-fn a_reply_to_another_request_is_a_finding() {
-    let words = "its reply does not say which request it answers";
-    assert_finds(&process("answers-nothing"), &[("well-formed", words)]);
-    assert_finds(&process("answers-the-last"), &[("well-formed", "its reply answers request ")]);
-    assert_finds("python:bad:answers_by_itself", &[("well-formed", words)]);
-}
-
-#[test]
-fn an_answer_too_many_is_a_finding_and_no_answer_to_the_next_call() {
-    let target = process("answers-twice");
-    if !is_checked(&target) {
-        return;
-    }
-    let folder = Folder::new();
-    let (ran, report) = check_one(&folder, PATIENT, &target);
-    assert_eq!(ran.code, 1);
-    let bad = report.component("bad");
-    assert_found(bad, &[("well-formed", "its reply answers request ")]);
-}
-
-#[test]
-fn a_process_that_ends_is_a_finding() {
-    assert_finds(&process("leaves"), &[("does-not-crash", "exit status 3")]);
-}
-
-#[test]
-fn a_process_that_raises_is_a_finding() {
-    assert_finds(&process("raises"), &[("does-not-raise", "raised Exception: three rewards")]);
-}
-
-#[test]
-fn a_process_that_hangs_is_a_finding() {
-    assert_hangs(&process("hangs"));
-}
-
-#[test]
-fn a_process_that_answers_something_else_is_a_finding() {
-    assert_finds(&process("another-kind"), &[("well-formed", "answered `thanks` to a call")]);
-    assert_finds(&process("another-name"), &[("well-formed", "`advantages`: missing")]);
-}
-
-#[test]
-fn a_process_that_does_not_load_is_an_error() {
-    let error = |target: &str, words: &[&str]| {
-        assert_error(&Folder::new(), PATIENT, target, words);
-    };
-    error("{process: [no-such-program]}", &["cannot start the program no-such-program: "]);
-    error(&process("exits"), &["exit status 1", "there is no model here"]);
-    error(&process("greets"), &["is not a message", "it begins with \"Welcome \""]);
-    error(&process("refuses"), &["no licence"]);
-    error("{process: [cat]}", &["did not answer `load`: its reply does not say which request"]);
-    error("{process: [\"true\"]}", &["exit status 0"]);
-    let python = format!("{PATIENT}, load_timeout_ms: 300");
-    let words = ["did not load it within 300 ms"];
-    assert_error(&Folder::new(), &python, &process("silent"), &words);
-}
-
 // ---- A worker that cannot fork, as on Windows or with a GPU.
 
 /// An interpreter without `os.fork`.
@@ -967,116 +869,6 @@ fn a_call_in_flight_of_a_living_harness_is_left_alone() {
 
 // ---- What the tests share.
 
-/// The interpreter itself, not a script that looks for one; empty where there is none.
-static INTERPRETER: LazyLock<String> = LazyLock::new(|| {
-    let python = shakedown::host::process::default_interpreter();
-    let output = Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output();
-    let output = output.map(|output| output.stdout).unwrap_or_default();
-    String::from_utf8(output).unwrap().trim().to_owned()
-});
-
-/// Whether there is an interpreter; says what is left out where there is none.
-fn has_python() -> bool {
-    has("json")
-}
-
-/// Whether a target is checked here: how workers are started is nothing to a process of its own,
-/// which is checked where they are forked.
-fn is_checked(target: &str) -> bool {
-    has_python() && (FORK || !target.starts_with("{process:"))
-}
-
-/// Whether the interpreter has a module; says what is left out where it has not.
-fn has(module: &str) -> bool {
-    let code =
-        "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)";
-    let found = Command::new(&*INTERPRETER).args(["-c", code, module]).output();
-    let found = found.is_ok_and(|output| output.status.success());
-    if !found {
-        println!("left out: there is no python3 with the module {module}");
-    }
-    found
-}
-
-/// The target of `protocol.py`, behaving in some way.
-fn process(behaviour: &str) -> String {
-    format!("{{process: [{:?}, \"{PYTHON}/protocol.py\", {behaviour}]}}", *INTERPRETER)
-}
-
-#[cfg(unix)]
-fn make_executable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
-}
-
-/// A manifest whose `python` has these entries, with one component under test beside two that are
-/// right: one in Python, one in Rust.
-fn write_manifest(folder: &Folder, python: &str, target: &str) {
-    let quoted = format!("{target:?}");
-    let bad = if target.starts_with('{') { target } else { &quoted };
-    let python = format!("path: [., {PYTHON:?}], fork: {FORK}, {python}");
-    let mut text = format!("version: 1\npython: {{{python}}}\ncomponents:\n");
-    for (name, target) in [
-        ("bad", bad),
-        ("right", "\"python:bad:right\""),
-        ("builtin", "\"builtin:group-advantage/reference\""),
-    ] {
-        let contract = "contract: group-advantage";
-        let _ = writeln!(text, "- {{name: {name}, {contract}, target: {target}}}");
-    }
-    folder.write("manifest.yaml", text);
-}
-
-/// Checks one component beside those that are right, on few random cases.
-fn check_one(folder: &Folder, python: &str, target: &str) -> (Ran, Report) {
-    write_manifest(folder, python, target);
-    // One invariant of the neighbour in Python is enough to see that it is checked.
-    let only = ["--only", "bad", "--only", "builtin", "--only", "right/finite"];
-    let (ran, report) = check(folder, &[&["--cases", "16"], &only[..]].concat());
-    assert_passing(&report, "builtin");
-    (ran, report)
-}
-
-fn assert_passing(report: &Report, name: &str) {
-    let component = report.component(name);
-    assert_eq!(component.status, Status::Pass, "{component:#?}");
-    assert!(component.cases > 100, "{name} was checked on {} cases", component.cases);
-}
-
-/// The component breaks these invariants and no others, with these words.
-#[track_caller]
-fn assert_found(bad: &Component, expected: &[(&str, &str)]) {
-    let found: Vec<(&str, &str)> =
-        bad.findings.iter().map(|finding| (&*finding.invariant, &*finding.found)).collect();
-    let same = |((id, text), (expected, words)): (&(&str, &str), &(&str, &str))| {
-        id == expected && text.contains(words)
-    };
-    let all = found.len() == expected.len() && found.iter().zip(expected).all(same);
-    assert!(all, "expected {expected:#?}, found {found:#?}");
-}
-
-/// The same for a component that is right below three rewards, which is its smallest case.
-#[track_caller]
-fn assert_found_from_three(bad: &Component, expected: &[(&str, &str)]) {
-    assert_found(bad, expected);
-    for finding in &bad.findings {
-        let rewards = finding.case["rewards"].as_array().unwrap();
-        assert_eq!(rewards.len(), 3, "{} was not shrunk: {}", finding.invariant, finding.case);
-    }
-}
-
-#[track_caller]
-fn assert_finds(target: &str, expected: &[(&str, &str)]) {
-    if !is_checked(target) {
-        return;
-    }
-    let folder = Folder::new();
-    let (ran, report) = check_one(&folder, PATIENT, target);
-    assert_passing(&report, "right");
-    assert_eq!(ran.code, 1);
-    assert_found_from_three(report.component("bad"), expected);
-}
-
 /// As [`assert_finds`], on the arrays of a library.
 #[track_caller]
 fn assert_finds_on_arrays(library: &str, function: &str, words: &str) {
@@ -1090,47 +882,6 @@ fn check_on_arrays(library: &str, function: &str) -> Report {
     let (ran, report) = check_one(&folder, &python, &format!("python:bad_arrays:{function}"));
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
     report
-}
-
-#[track_caller]
-fn assert_hangs(target: &str) {
-    if !is_checked(target) {
-        return;
-    }
-    let folder = Folder::new();
-    let (ran, report) = check_one(&folder, HASTY, target);
-    assert_eq!(ran.code, 1);
-    let expected = [("within-time-limit", "did not answer within 300 ms")];
-    assert_found_from_three(report.component("bad"), &expected);
-}
-
-/// The component is odd but right.
-#[track_caller]
-fn assert_passes(target: &str) {
-    if !has_python() {
-        return;
-    }
-    let folder = Folder::new();
-    let (ran, report) = check_one(&folder, PATIENT, target);
-    assert_passing(&report, "bad");
-    assert_passing(&report, "right");
-    assert_eq!((ran.code, &*ran.stderr), (0, ""));
-}
-
-/// The component does not load, for a reason with all these words.
-#[track_caller]
-fn assert_error(folder: &Folder, python: &str, target: &str, words: &[&str]) -> Option<Report> {
-    if !has_python() {
-        return None;
-    }
-    let (ran, report) = check_one(folder, python, target);
-    let bad = report.component("bad");
-    assert_eq!((bad.status, ran.code), (Status::Error, 2), "{bad:#?}");
-    let reason = bad.reason.as_deref().unwrap();
-    for words in words {
-        assert!(reason.contains(words), "expected {words:?} in:\n{reason}");
-    }
-    Some(report)
 }
 
 /// A function of `bad.py` does not load; its neighbour of the same file runs on.

@@ -7,7 +7,7 @@ use crate::contract::erased::{self, AnyContract};
 use crate::contract::fault::AnyFault;
 use crate::door::check::failure_text;
 use crate::engine::check::run;
-use crate::engine::subject::{Budget, Subject, read_options};
+use crate::engine::subject::{Budget, DEFAULT_CASES, Subject, read_options};
 use crate::host::builtin::Builtin;
 use crate::report::{ComponentReport, InvariantStatus};
 use crate::value::place::Place;
@@ -24,7 +24,7 @@ pub fn prove<C: Contract>() {
     let mut wrong = wrong_claims(contract);
     for place in [Place::CPU_F64, Place::CPU_F32, Place::CPU_BF16, Place::CPU_F16] {
         let reference = Builtin::reference(contract);
-        let report = checked(contract, "reference", reference, place, Vec::new());
+        let report = checked(contract, "reference", reference, (place, DEFAULT_CASES), Vec::new());
         wrong.extend(report.warnings.iter().map(|warning| format!("at {place}: {warning}")));
         wrong.extend(failure_text(&[report]));
     }
@@ -57,10 +57,13 @@ pub fn wrong_with(contract: &'static dyn AnyContract, fault: &'static AnyFault) 
     let mut only = Vec::new();
     // A fault that misbehaves around right numbers has no variants.
     let variants = 0..fault.variants().len().max(1);
-    let runs = [Place::CPU_F32, Place::CPU_F64].into_iter();
-    for (place, variant) in runs.flat_map(|place| variants.clone().map(move |at| (place, at))) {
+    // Few random cases show most faults.
+    let runs =
+        [(Place::CPU_F32, 32), (Place::CPU_F32, DEFAULT_CASES), (Place::CPU_F64, DEFAULT_CASES)]
+            .into_iter();
+    for (run, variant) in runs.flat_map(|run| variants.clone().map(move |at| (run, at))) {
         let planted = Builtin::fault(contract, fault, variant);
-        let report = checked(contract, fault.id, planted, place, only);
+        let report = checked(contract, fault.id, planted, run, only);
         let failed = report.invariants.into_iter();
         let failed = failed.filter(|one| one.status == InvariantStatus::Fail);
         broken.extend(failed.map(|invariant| invariant.id));
@@ -106,12 +109,12 @@ fn is_named(fault: &AnyFault, named: &BTreeSet<String>) -> bool {
     fault.variants().is_empty() || named.contains(fault.id)
 }
 
-/// The report on some invariants, all if none is given.
+/// The report at a place on so many random cases, on some invariants: all if none is given.
 fn checked(
     contract: &'static dyn AnyContract,
     name: &str,
     component: Builtin,
-    place: Place,
+    (place, cases): (Place, u64),
     only: Vec<String>,
 ) -> ComponentReport {
     let options = read_options(contract, component.options());
@@ -121,7 +124,8 @@ fn checked(
     if let Err((option, why)) = subject.options.check() {
         panic!("the options of {name}: `{option}`: {why}");
     }
-    run(&mut subject, place, &Budget::default(), &|_| ()).unwrap_or_else(|error| panic!("{error}"))
+    let budget = Budget { cases, ..Budget::default() };
+    run(&mut subject, place, &budget, &|_| ()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[cfg(test)]

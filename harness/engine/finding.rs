@@ -108,13 +108,18 @@ pub(crate) fn note_state(
     let invariant = file.invariant.as_deref().and_then(|id| file.contract.invariant(id));
     let Some(invariant) = invariant else { return };
     let case = Shared::clone(&file.case);
+    let mut patience = subject.patience();
     let mut holds = |subject: &mut Subject| {
-        matches!(subject.try_case(invariant, &case, place, calls), (Ok(()), _))
+        if patience.is_over() {
+            return None;
+        }
+        let (outcome, failed) = subject.try_case(invariant, &case, place, calls);
+        failed.iter().for_each(|(_, failure)| patience.spend(failure));
+        Some(outcome.is_ok())
     };
     file.stateful = !is_exact
-        && !subject.patience().is_over()
-        && (0..REPEATS).all(|_| !holds(subject))
-        && (0..REPEATS).all(|_| subject.component.begin_anew() && holds(subject));
+        && (0..REPEATS).all(|_| holds(subject) == Some(false))
+        && (0..REPEATS).all(|_| subject.component.begin_anew() && holds(subject) == Some(true));
     for finding in findings.iter_mut().filter(|_| file.stateful) {
         let told = finding.region.take().map(|region| format!("\n{region}"));
         finding.region = Some(AFTER_OTHER_CALLS.to_owned() + &told.unwrap_or_default());
