@@ -140,7 +140,8 @@ pub enum Failure {
         /// How long it took to start, where the next call has to start it anew.
         restart: Option<Duration>,
     },
-    /// It answered what no call was answered with, so that its process was ended.
+    /// Its reply belonged to another call, or was too large for one: its process was ended, as what
+    /// follows cannot be trusted.
     Confused {
         /// What it answered.
         problem: String,

@@ -75,9 +75,8 @@ pub fn wrong_with(contract: &'static dyn AnyContract, fault: &'static AnyFault) 
         if wrong.is_empty() {
             break;
         }
-        let claims = contract.invariants().iter().filter(|it| it.catches.contains(&fault.id));
-        let lacking = claims.filter(|it| !broken.contains(it.id)).map(|it| it.id.to_owned());
-        only = if is_named(fault, &named) { lacking.collect() } else { Vec::new() };
+        let quiet = quiet(contract, fault, &broken).map(str::to_owned);
+        only = if is_named(fault, &named) { quiet.collect() } else { Vec::new() };
     }
     wrong
 }
@@ -96,12 +95,19 @@ fn lacking(
     if !is_named(fault, named) {
         lacking.push(format!("{} is taken for {named:?}", fault.id));
     }
-    for invariant in contract.invariants() {
-        if invariant.catches.contains(&fault.id) && !broken.contains(invariant.id) {
-            lacking.push(format!("{} does not catch {}", invariant.id, fault.id));
-        }
-    }
+    let quiet = quiet(contract, fault, broken);
+    lacking.extend(quiet.map(|id| format!("{id} does not catch {}", fault.id)));
     lacking
+}
+
+/// The invariants that claim a fault and have not caught it.
+fn quiet<'a>(
+    contract: &'static dyn AnyContract,
+    fault: &'a AnyFault,
+    broken: &'a BTreeSet<String>,
+) -> impl Iterator<Item = &'static str> + 'a {
+    let claims = contract.invariants().iter().filter(|it| it.catches.contains(&fault.id));
+    claims.map(|it| it.id).filter(|id| !broken.contains(*id))
 }
 
 /// What misbehaves around right numbers has no name but what it does.

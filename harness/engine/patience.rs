@@ -16,10 +16,10 @@ const HANGS: u64 = 3;
 /// Calls that kill a process of which another is forked.
 const DEATHS: u64 = 200;
 
-/// Calls that cost a process which must be started anew: so many,
+/// Calls that cost a process which must be started anew.
 const RESTARTS: u64 = 12;
 
-/// or fewer, but these, where they have taken so long.
+/// The same, where these starts have taken `SLOW` together.
 const SLOW_RESTARTS: u64 = 5;
 const SLOW: Duration = Duration::from_secs(20);
 
