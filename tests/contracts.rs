@@ -18,11 +18,12 @@ use shakedown::contract::component::{Call, Component, Failure, Gradients, Return
 use shakedown::contract::erased::AnyContract;
 use shakedown::contract::fault::AnyFault;
 use shakedown::contract::options::AnyOptions;
+use shakedown::contract::stream;
 use shakedown::contracts;
 use shakedown::door::{prove, strategy::cases_of};
 use shakedown::engine::check::run;
+use shakedown::engine::shrink;
 use shakedown::engine::subject::{Budget, Subject, read_options};
-use shakedown::engine::{shrink, stream};
 use shakedown::files::case_file::CaseFile;
 use shakedown::host::builtin::Builtin;
 use shakedown::numeric::terms::{Alteration, TermChange, altered, named_in};

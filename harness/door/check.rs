@@ -221,3 +221,6 @@ pub(crate) fn failure_text(reports: &[ComponentReport]) -> Option<String> {
         Some("nothing was checked".to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use proptest::test_runner::TestRunner;
 use crate::contract::Contract;
 use crate::contract::erased::{self, AnyContract};
 use crate::contract::options::AnyOptions;
-use crate::engine::stream;
+use crate::contract::stream;
 use crate::value::place::Dtype;
 use crate::value::record::{self, Shared};
 

@@ -11,5 +11,4 @@ pub(crate) mod patience;
 pub(crate) mod planted;
 pub mod recorded;
 pub mod shrink;
-pub mod stream;
 pub mod subject;

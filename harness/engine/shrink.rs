@@ -152,15 +152,18 @@ fn first_line(found: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use ndarray::Array2;
+    use std::sync::Arc;
+
+    use ndarray::{Array2, s};
 
     use super::*;
-    use crate::contract::erased;
+    use crate::contract::{erased, stream};
     use crate::contracts::returns::{Options, Returns, ReturnsCase};
     use crate::contracts::reward_function::RewardFunction;
+    use crate::contracts::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
     use crate::engine::check::run;
     use crate::engine::subject::Budget;
-    use crate::value::record::AnyRecord;
+    use crate::value::record::{AnyRecord, typed};
 
     #[test]
     fn a_row_and_a_column_go_together_where_both_must_be_as_many() {
@@ -176,6 +179,38 @@ mod tests {
             Some(rows == tokens && rows >= 4)
         });
         assert_eq!(shape(&*minimal.case), (4, 4));
+    }
+
+    #[test]
+    fn the_minimum_does_not_depend_on_the_start() {
+        let is_best = |case: &TokenLogProbsCase, at: (usize, usize), token: i64| {
+            let logits: Vec<f64> = case.logits.slice(s![at.0, at.1, ..]).to_vec();
+            let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            logits.iter().position(|logit| *logit == most) == Some(token as usize)
+        };
+        // Stand-ins for bugs: the search must end at the same case wherever it began.
+        let bugs: [&dyn Fn(&TokenLogProbsCase) -> bool; 4] = [
+            &|case| case.tokens.indexed_iter().any(|(at, token)| !is_best(case, at, *token)),
+            &|case| case.logits.iter().any(|logit| logit.abs() > 88.7),
+            &|case| case.tokens.nrows() > 1 && case.logits.iter().any(|logit| *logit != 0.0),
+            &|case| case.logits.iter().any(|logit| logit.is_infinite()) && case.logits.dim().2 > 2,
+        ];
+        let contract = erased::of::<TokenLogProbs>();
+        let options = token_log_probs::Options::default();
+        for bug in bugs {
+            let mut minima: Vec<TokenLogProbsCase> = Vec::new();
+            let fails = &mut |case: &Shared| Some(bug(case.typed()));
+            let any = Arc::new(options.clone()) as _;
+            let cases = stream::cases(contract, Vec::new(), 5, &any, Dtype::F32);
+            for (_, case) in cases.take(500).skip(120).filter(|(_, case)| bug(case.typed())) {
+                let minimal = minimise(contract, &case, &options, Dtype::F32, fails);
+                let minimal: TokenLogProbsCase = typed(minimal.case);
+                if !minima.contains(&minimal) {
+                    minima.push(minimal);
+                }
+            }
+            assert_eq!(minima.len(), 1, "{minima:?}");
+        }
     }
 
     #[test]

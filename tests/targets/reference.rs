@@ -40,7 +40,7 @@ fn options<C: Contract>(set: u64) -> C::Options {
         return C::Options::default();
     }
     let mut bytes = [0; 256];
-    shakedown::engine::stream::rng(set, C::ID).fill_bytes(&mut bytes);
+    shakedown::contract::stream::rng(set, C::ID).fill_bytes(&mut bytes);
     C::Options::draw(&mut Unstructured::new(&bytes)).unwrap()
 }
 

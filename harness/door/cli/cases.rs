@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::explain::find;
 use super::{CasesArguments, Done, output};
-use crate::engine::stream;
+use crate::contract::stream;
 use crate::files::batch;
 use crate::report::ExitCode;
 use crate::report::json::json as case_json;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::engine::{self, Fuzzed, Next};
 use super::session::{AtOnePlace, Session};
-use crate::engine::stream;
+use crate::contract::stream;
 use crate::value::error::Error;
 
 /// Random inputs that a job begins with, besides the corpus.

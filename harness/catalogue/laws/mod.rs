@@ -1,0 +1,134 @@
+//! Laws: invariants written once over small capability traits and shared by many contracts.
+
+mod answers;
+pub mod compare;
+pub mod deterministic;
+pub mod does_not_crash;
+pub mod does_not_raise;
+pub mod faults;
+pub mod finite;
+pub mod gradient;
+pub mod inputs_unchanged;
+pub mod masked_poison;
+pub mod masks;
+pub mod oracle;
+pub mod padding;
+pub mod refuses;
+pub mod row_permutation;
+pub mod row_split;
+pub mod well_formed;
+pub mod within_time_limit;
+
+use crate::contract::Contract;
+use crate::contract::invariant::Invariant;
+use crate::value::record::{Record as _, is_float};
+
+/// The laws that hold of every contract whatsoever, in the order in which they are checked. Only a
+/// text cannot be infinite.
+pub fn universal<C: Contract>() -> Vec<Invariant<C>> {
+    universal_and(&[])
+}
+
+/// The same, where some of them catch faults of the contract too: the law's id, and the faults.
+///
+/// # Panics
+/// If no such law holds of the contract.
+pub fn universal_and<C: Contract>(
+    more: &[(&'static str, &'static [&'static str])],
+) -> Vec<Invariant<C>> {
+    let mut laws = vec![
+        does_not_raise::law().catching(&["raises"]),
+        within_time_limit::law().catching(&["hangs"]),
+        does_not_crash::law().catching(&["dies"]),
+        well_formed::law().catching(&["drops-a-row"]),
+        finite::law().catching(&["gives-nan"]),
+        inputs_unchanged::law().catching(&["changes-its-inputs"]),
+        deterministic::law().catching(&["flips"]),
+    ];
+    laws.retain(|law| law.id != "finite" || C::Output::fields().iter().any(is_float));
+    for (id, faults) in more {
+        let law = laws.iter_mut().find(|law| law.id == *id);
+        let law = law.unwrap_or_else(|| panic!("the law `{id}` does not hold of {}", C::ID));
+        law.catches.extend(*faults);
+    }
+    laws
+}
+
+/// The laws that are not about what an output says: wrong numbers break none of them.
+pub const NOT_OF_OUTPUTS: [&str; 6] = [
+    "does-not-raise",
+    "within-time-limit",
+    "does-not-crash",
+    "well-formed",
+    "inputs-unchanged",
+    "deterministic",
+];
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{arr1, arr2};
+
+    use super::*;
+    use crate::contract::outcome::difference;
+    use crate::contract::rows::Masked as _;
+    use crate::contracts::returns::{Options, Returns, ReturnsCase};
+    use crate::generate::pick::Pick;
+    use crate::numeric::conventions::MaskedValues;
+
+    #[test]
+    fn a_contract_of_floats_has_every_universal_law() {
+        let laws: Vec<&str> = universal::<Returns>().iter().map(|law| law.id).collect();
+        let expected = [
+            "does-not-raise",
+            "within-time-limit",
+            "does-not-crash",
+            "well-formed",
+            "finite",
+            "inputs-unchanged",
+            "deterministic",
+        ];
+        assert_eq!(laws, expected);
+    }
+
+    #[test]
+    fn numbers_differ_that_are_further_apart_than_allowed_and_two_nan_do_not() {
+        let found = |left: f64, right: f64, allowed: f64| {
+            let [left, right, allowed] = [left, right, allowed].map(|x| arr1(&[0.0, x]).into_dyn());
+            difference(&left, &right, &allowed).map(|found| found.index)
+        };
+        assert_eq!(found(1.0, 2.0, 0.5).as_deref(), Some("[1]"));
+        assert_eq!(found(1.0, 2.0, 1.0), None);
+        assert_eq!(found(f64::NAN, f64::NAN, 0.0), None);
+        assert!(found(f64::NAN, 1.0, 0.5).is_some() && found(1.0, f64::NAN, 0.5).is_some());
+        assert_eq!(found(f64::NAN, 1.0, f64::INFINITY), None);
+    }
+
+    /// Rewards with other numbers under the mask, from many seeds.
+    fn poisoned(masked_values: MaskedValues) -> Vec<f64> {
+        let (rewards, mask) = (arr2(&[[1.0, 2.0]]), arr2(&[[true, false]]));
+        let case = ReturnsCase { rewards, mask };
+        let options = Options { masked_values, ..Options::default() };
+        let poisoned = |seed| Returns::poisoned(&case, &options, &mut Pick::seeded(seed)).rewards;
+        let poisoned = (0..600).map(poisoned).inspect(|rewards| assert_eq!(rewards[[0, 0]], 1.0));
+        poisoned.map(|rewards| rewards[[0, 1]]).collect()
+    }
+
+    #[test]
+    fn anything_stands_under_a_mask_where_it_may_and_only_there() {
+        let finite = poisoned(MaskedValues::Finite);
+        assert!(finite.iter().all(|x| x.is_finite()) && finite.iter().any(|x| *x == -7.0));
+        let any = poisoned(MaskedValues::Any);
+        assert!(any.iter().any(|x| x.is_nan()) && any.contains(&f64::INFINITY));
+        // A third of the cases is without them, as they hide everything else, and half of the rest.
+        let finite = any.iter().filter(|x| x.is_finite()).count();
+        assert!((360..440).contains(&finite), "{finite} of 600");
+    }
+
+    #[test]
+    fn padding_adds_columns_that_do_not_count() {
+        let (rewards, mask) = (arr2(&[[1.0, 2.0]]), arr2(&[[true, true]]));
+        let padded = Returns::padded(&ReturnsCase { rewards, mask }, 2);
+        assert_eq!(padded.mask, arr2(&[[true, true, false, false]]));
+        assert_eq!(padded.rewards, arr2(&[[1.0, 2.0, 2.0, 2.0]]));
+    }
+}
