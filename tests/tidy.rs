@@ -418,6 +418,25 @@ fn nothing_cites_a_document_that_a_reader_cannot_open() {
 }
 
 #[test]
+fn every_path_that_a_page_names_is_there() {
+    let folders = ["harness", "targets", "tests", "fuzz", "corpora", "snapshots"];
+    let pages = folders.map(|folder| files(folder, "md")).concat();
+    let mut named = 0;
+    for page in pages.into_iter().chain([root().join("README.md")]) {
+        let text = fs::read_to_string(&page).unwrap();
+        for path in text.split('`').skip(1).step_by(2) {
+            let ours = folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
+            let letter = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+            if ours && path.chars().all(letter) && !path.contains("ID") {
+                named += 1;
+                assert!(root().join(path).exists(), "{}: there is no {path}", page.display());
+            }
+        }
+    }
+    assert!(named > 30, "only {named} paths were found");
+}
+
+#[test]
 fn every_rust_file_opens_with_a_sentence_and_keeps_the_line_width() {
     for folder in ["harness", "targets", "tests", "fuzz"] {
         for path in files(folder, "rs") {

@@ -17,7 +17,7 @@ pub mod numeric;
 #[doc(hidden)]
 pub mod value;
 
-/// What those need who write a contract: see [`own_contract`].
+/// What those need who write a contract.
 pub mod author {
     pub use crate::contract::blind::Blind;
     pub use crate::contract::cause::{Cause, Found};

@@ -5,11 +5,10 @@
 //! libFuzzer knows the section in which the counters stand, clears them before each input, and
 //! keeps an input that raises one of them into a new range.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 use crate::value::text::fnv1a;
-
-use held::{happened, switches};
 
 /// How many counters there are; what happens is mapped to one of them by a hash.
 const COUNTERS: usize = 1 << 14;
@@ -41,6 +40,32 @@ impl Switches {
         let [counting, paused, following] = [const { AtomicBool::new(false) }; 3];
         Switches { counting, paused, following }
     }
+}
+
+#[expect(unsafe_code, reason = "the section is libFuzzer's, and holds bytes only")]
+#[cfg_attr(target_os = "linux", unsafe(link_section = "__libfuzzer_extra_counters"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__libfuzzer_extra_counters"))]
+static HAPPENED: Counters = Counters::new();
+
+static SWITCHES: Switches = Switches::new();
+
+thread_local! {
+    /// Where what this thread does is counted, if not there.
+    static APART: Cell<Option<(&'static Counters, &'static Switches)>> = const { Cell::new(None) };
+}
+
+/// Counts what this thread does for itself from now on: tests run side by side.
+pub fn apart() {
+    let (counters, switches) = (Box::new(Counters::new()), Box::new(Switches::new()));
+    APART.set(Some((Box::leak(counters), Box::leak(switches))));
+}
+
+fn happened() -> &'static Counters {
+    APART.get().map_or(&HAPPENED, |(counters, _)| counters)
+}
+
+fn switches() -> &'static Switches {
+    APART.get().map_or(&SWITCHES, |(_, switches)| switches)
 }
 
 /// Begins to count.
@@ -122,46 +147,5 @@ fn range(count: u8) -> u8 {
         16..=31 => 6,
         32..=127 => 7,
         128.. => 8,
-    }
-}
-
-#[cfg(not(test))]
-mod held {
-    use super::{Counters, Switches};
-
-    #[expect(unsafe_code, reason = "the section is libFuzzer's, and holds bytes only")]
-    #[cfg_attr(target_os = "linux", unsafe(link_section = "__libfuzzer_extra_counters"))]
-    #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__libfuzzer_extra_counters"))]
-    static HAPPENED: Counters = Counters::new();
-
-    static SWITCHES: Switches = Switches::new();
-
-    #[inline]
-    pub(super) fn happened() -> &'static Counters {
-        &HAPPENED
-    }
-
-    #[inline]
-    pub(super) fn switches() -> &'static Switches {
-        &SWITCHES
-    }
-}
-
-/// Tests run side by side: each thread has its own.
-#[cfg(test)]
-mod held {
-    use super::{Counters, Switches};
-
-    thread_local! {
-        static HAPPENED: &'static Counters = Box::leak(Box::new(Counters::new()));
-        static SWITCHES: &'static Switches = Box::leak(Box::new(Switches::new()));
-    }
-
-    pub(super) fn happened() -> &'static Counters {
-        HAPPENED.with(|own| *own)
-    }
-
-    pub(super) fn switches() -> &'static Switches {
-        SWITCHES.with(|own| *own)
     }
 }

@@ -778,7 +778,7 @@ pub fn index(index: &IxDyn) -> String {
 
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "the macro declares public records")]
-pub mod tests {
+pub(crate) mod tests {
     use ndarray::{Ix0, Ix2, arr0, arr2};
 
     use super::*;

@@ -713,6 +713,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_corpus_made_small_keeps_the_smallest_inputs_that_do_all_that_it_did() {
+    coverage::apart();
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let (merging, alone) =

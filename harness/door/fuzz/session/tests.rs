@@ -661,6 +661,7 @@ fn once(words: &[&str]) -> (usize, u8) {
 
 #[test]
 fn what_a_case_made_happen_is_counted_and_what_looking_into_it_did_is_not() {
+    coverage::apart();
     coverage::start();
     let wrong: Wrong = |call, advantages| {
         if has(call, SMALL) {
@@ -706,6 +707,7 @@ fn what_a_case_made_happen_is_counted_and_what_looking_into_it_did_is_not() {
 
 #[test]
 fn each_kind_of_number_is_counted_once() {
+    coverage::apart();
     coverage::start();
     let number = |value, scale| Number { value, scale, slack: 0.0 };
     let numbers =
@@ -746,6 +748,7 @@ fn numbers_are_told_apart_by_what_bugs_do_to_them() {
 #[test]
 fn only_the_first_call_for_a_case_is_followed() {
     static FOLLOWED: Mutex<Vec<bool>> = Mutex::new(Vec::new());
+    coverage::apart();
     let follows: Wrong = |_, _| {
         FOLLOWED.lock().unwrap().push(coverage::is_followed());
         Ok(())
