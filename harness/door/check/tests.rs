@@ -63,8 +63,8 @@ fn right_learners_of_every_kind_pass() {
             passes::<PolicyUpdate>(check(move |case| learner.learn(case, &options)));
         }
     }
-    passes::<PolicyUpdate>(check(|case| exact(case)));
-    passes::<PolicyUpdate>(check(|case| adam(case)));
+    passes::<PolicyUpdate>(check(exact));
+    passes::<PolicyUpdate>(check(adam));
 }
 
 #[test]
