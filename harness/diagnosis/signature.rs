@@ -55,13 +55,13 @@ pub(crate) fn told(evidence: &Evidence, broken: &[&str], held: &[&str]) -> Optio
                     by rounding to bf16 or f16 on the way";
         return Some(told.to_owned());
     }
-    let wrong = wrong_fields(evidence);
+    let [wrong, right] = compared_fields(evidence);
     let optional = |name: &str| {
         evidence.contract.outputs().iter().any(|known| known.name == name && known.optional)
     };
     let of_gradient = |name: &&str| name.starts_with("grad_");
     match &wrong[..] {
-        [field] if optional(field) && !of_gradient(field) => {
+        [field] if optional(field) && !of_gradient(field) && !right.is_empty() => {
             Some(format!("only the reported number `{field}` is wrong"))
         }
         [_, ..] if wrong.iter().all(of_gradient) && held.contains(&"oracle") => {
@@ -104,18 +104,20 @@ fn is_rounded(evidence: &Evidence) -> bool {
         && nearly_all <= 2.0 * Dtype::Bf16.unit_roundoff()
 }
 
-/// The outputs in which anything is wrong.
-fn wrong_fields(evidence: &Evidence) -> Vec<&'static str> {
-    let mut wrong: Vec<&'static str> = Vec::new();
-    for observed in &evidence.observed {
-        let Some((expected, given)) = observed.answered() else { continue };
+/// The outputs that are compared: those in which anything is wrong, and the others.
+fn compared_fields(evidence: &Evidence) -> [Vec<&'static str>; 2] {
+    let mut compared: Vec<(&'static str, bool)> = Vec::new();
+    for (expected, given) in evidence.observed.iter().filter_map(|one| one.answered()) {
         for ((cell, found), field) in cells(expected).zip(given).zip(fields(expected)) {
-            if evidence.wrong(found, &cell) && !wrong.contains(&field) {
-                wrong.push(field);
+            let wrong = evidence.wrong(found, &cell);
+            match compared.iter_mut().find(|(known, _)| *known == field) {
+                Some((_, any)) => *any |= wrong,
+                None => compared.push((field, wrong)),
             }
         }
     }
-    wrong
+    let (wrong, right): (Vec<_>, Vec<_>) = compared.into_iter().partition(|(_, any)| *any);
+    [wrong, right].map(|fields| fields.into_iter().map(|(field, _)| field).collect())
 }
 
 /// What nearly all wrong numbers are of the right ones, where that is one factor.

@@ -26,7 +26,7 @@ pub fn law<D: Definition>(under: fn(&D::Options) -> bool) -> Invariant<D> {
 
 fn check(probe: &mut AnyProbe<'_>) -> Outcome {
     if !probe.raises()? {
-        broken!("it returned something, expected an error: the options say `refuse` here");
+        broken!("it returned something, expected an error: this input is refused");
     }
     Ok(())
 }

@@ -363,9 +363,10 @@ class BatchPartition(Contract):
         mode:
             `count` or `capacity`: exactly `parts` parts, or as many as `capacity` asks for.
         parts:
-            How many parts there are, with `mode: count`.
+            How many parts there are, with `mode: count`. Fewer rows are refused: they raise.
         equal_size:
-            `True` or `False`: whether every part holds as many rows, with `mode: count`.
+            `True` or `False`: whether every part holds as many rows, with `mode: count`. A number
+            of rows that gives no such parts is refused.
         balance:
             `True` or `False`: whether parts of about as many tokens are claimed, with `mode:
             count`. Nothing is claimed of `equal_size` and `contiguous` together, which leave no

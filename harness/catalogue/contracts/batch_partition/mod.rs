@@ -114,9 +114,10 @@ options! {
     pub struct Options {
         /// `count` or `capacity`: exactly `parts` parts, or as many as `capacity` asks for.
         pub mode: Mode = Mode::Count;
-        /// How many parts there are, with `mode: count`.
+        /// How many parts there are, with `mode: count`. Fewer rows are refused: they raise.
         pub parts: i64 = 2, in 1..=1024;
-        /// `true` or `false`: whether every part holds as many rows, with `mode: count`.
+        /// `true` or `false`: whether every part holds as many rows, with `mode: count`. A number
+        /// of rows that gives no such parts is refused.
         pub equal_size: bool = false;
         /// `true` or `false`: whether parts of about as many tokens are claimed, with
         /// `mode: count`. Nothing is claimed of `equal_size` and `contiguous` together, which

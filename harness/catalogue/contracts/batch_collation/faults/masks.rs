@@ -66,6 +66,15 @@ pub(super) fn all() -> Vec<Fault> {
             boundary(case, options, |_, _, _| first)
         }]),
         Fault::new(
+            "boundary-of-the-longest-prompt",
+            "the length of the longest prompt is taken for all of them",
+        )
+        .seen("plausible: `mask[:, prompts.shape[1]:]` where each row goes on behind its prompt")
+        .gives(&[|case, options, _| {
+            let longest = cut(case, options).iter().map(|row| row.prompt.len()).max();
+            boundary(case, options, |_, _, _| longest.unwrap_or(0))
+        }]),
+        Fault::new(
             "boundary-one-late",
             "the first token of a completion is taken for the prompt's",
         )

@@ -29,6 +29,7 @@ pub(super) const RULE: Rule<BatchCollation> = Rule::new(
         "boundary-one-early",
         "prompts-marked",
         "boundary-of-the-first-row",
+        "boundary-of-the-longest-prompt",
     ],
     check,
 );

@@ -27,6 +27,7 @@ pub(super) const RULE: Rule<BatchCollation> = Rule::new(
         "last-columns-kept",
         "second-half-unmasked",
         "boundary-of-the-first-row",
+        "boundary-of-the-longest-prompt",
         "sorted-by-length",
         "positions-by-column",
     ],

@@ -66,21 +66,13 @@ pub(super) fn simpo() -> Vec<Fault> {
         )
         .seen("torch.log(torch.sigmoid(z)) for F.logsigmoid(z)")
         .under("{kind: bco-pair, beta: 1.0}")
-        .made_of([Variant::gives(|case: &PairObjectiveCase, options: &Options, dtype| {
-            made_of(case, options, dtype, |pairs, options| {
-                let share = options.label_smoothing;
-                match reference::compared(pairs, options) {
-                    Some(numbers) => numbers
-                        .into_iter()
-                        .map(|z| match share {
-                            0.0 => naive(z),
-                            _ => naive(z) * (1.0 - share) + naive(-z) * share,
-                        })
-                        .collect(),
-                    None => pairs.iter().map(naively).collect(),
-                }
-            })
-        })]),
+        .made_of([in_place_of_logistic(naive, naively)]),
+        Fault::new("logarithm-left-out", "1 - σ(z) for -log σ(z)")
+            .seen("mutation: `1 - sigmoid(z)` for `-logsigmoid(z)`, flat where z is most wrong")
+            .made_of([in_place_of_logistic(|z| naive_sigmoid(-z), |pair| pair.loss())]),
+        Fault::new("hinge-for-logistic", "max(0, 1 - z) for -log σ(z)")
+            .seen("`loss_type: hinge` of SimPO's and CPO's trainers where the logistic is declared")
+            .made_of([in_place_of_logistic(|z| (-z + 1.0).max(z * 0.0), |pair| pair.loss())]),
     ]
 }
 
@@ -103,7 +95,26 @@ fn naively<'t>(pair: &Pair<'_, 't>) -> Var<'t> {
     }
 }
 
-/// Another ℓ_ε for the kinds that have it.
+/// Another ℓ for the kinds that have ℓ_ε, and another loss of a pair for the others.
+fn in_place_of_logistic(
+    logistic: for<'t> fn(Var<'t>) -> Var<'t>,
+    others: for<'a, 't> fn(&Pair<'a, 't>) -> Var<'t>,
+) -> Variant {
+    Variant::gives(move |case: &PairObjectiveCase, options: &Options, dtype| {
+        made_of(case, options, dtype, |pairs, options| {
+            let mixed = |z| match options.label_smoothing {
+                0.0 => logistic(z),
+                share => logistic(z) * (1.0 - share) + logistic(-z) * share,
+            };
+            match reference::compared(pairs, options) {
+                Some(numbers) => numbers.into_iter().map(mixed).collect(),
+                None => pairs.iter().map(others).collect(),
+            }
+        })
+    })
+}
+
+/// Another ℓ_ε where ε is not 0, for the kinds that have it.
 fn of_compared(loss: for<'t> fn(Var<'t>, f64) -> Var<'t>) -> Variant {
     Variant::gives(move |case: &PairObjectiveCase, options: &Options, dtype| {
         made_of(case, options, dtype, |pairs, options| match reference::compared(pairs, options) {

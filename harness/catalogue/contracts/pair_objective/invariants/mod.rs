@@ -15,6 +15,8 @@ pub(super) fn all() -> Vec<Invariant<PairObjective>> {
     all.extend([
         laws::oracle::law().catching(&[
             "sign-flipped",
+            "logarithm-left-out",
+            "hinge-for-logistic",
             "beta-not-applied",
             "beta-applied-twice",
             "gamma-not-applied",

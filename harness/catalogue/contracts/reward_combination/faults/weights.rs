@@ -160,6 +160,9 @@ pub(super) fn sums() -> Vec<Fault> {
         Fault::new("last-function-only", "each function overwrites the one before it")
             .seen("`rewards[i] = score` for `rewards[i] += score` in the loop over functions")
             .made_of([reduced(|terms| *terms.last().unwrap_or(&0.0))]),
+        Fault::new("first-function-only", "the functions behind the first one are never added")
+            .seen("`rewards[:, 0]` where there had been one function; a `return` inside the loop")
+            .made_of([reduced(|terms| terms.first().copied().unwrap_or(0.0))]),
         Fault::new("last-function-left-out", "the last function is not added")
             .seen("off by one: `range(len(functions) - 1)`")
             .made_of([reduced(|terms| terms[..terms.len() - 1].iter().sum())]),

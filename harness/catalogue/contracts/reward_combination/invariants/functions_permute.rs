@@ -19,8 +19,11 @@ use crate::contract::prelude::*;
 use crate::contract::rows::select;
 use crate::contracts::reward_combination::{Options, RewardCombination};
 
-pub(super) const RULE: Rule<RewardCombination> =
-    Rule::new(Pitfall::Aggregation, &["last-function-only", "last-function-left-out"], check);
+pub(super) const RULE: Rule<RewardCombination> = Rule::new(
+    Pitfall::Aggregation,
+    &["last-function-only", "first-function-only", "last-function-left-out"],
+    check,
+);
 
 fn check(probe: &mut Probe<'_, RewardCombination>) -> Outcome {
     let weights = probe.options.raw_weights(probe.case.rewards.ncols());
