@@ -30,6 +30,7 @@ use shakedown::contracts::reward_function::{
     RewardFunction, RewardFunctionCase, RewardFunctionOutput,
 };
 use shakedown::contracts::sequence_packing::SequencePacking;
+use shakedown::contracts::token_rewards::{TokenRewards, TokenRewardsCase, TokenRewardsOutput};
 use shakedown::contracts::turn_mask::TurnMask;
 use shakedown::contracts::value_loss::{ValueLoss, ValueLossCase, ValueLossOutput};
 use shakedown::contracts::whiten::Whiten;
@@ -464,6 +465,40 @@ fn half_of_a_term_is_told_as_its_half() {
     let report = under_options(contract, "{kind: orpo}", half_the_likelihood);
     let expected = "the term `SFT loss` were 0.5 times what it is";
     assert_eq!(told(&report), (Strength::Exactly, expected.to_owned()));
+}
+
+#[test]
+fn a_term_that_is_divided_by_another_count_is_told_with_the_count() {
+    let over_the_rows = |case: &Shared, right: Shared| -> Shared {
+        let (case, right): (&TokenRewardsCase, &TokenRewardsOutput) = (case.typed(), right.typed());
+        let free = reference::<TokenRewards>(case.clone(), "{beta: 0}").rewards;
+        let rows = case.scores.len() as f64;
+        let rewards = &free + (&right.rewards - &free) / rows;
+        Arc::new(TokenRewardsOutput { rewards, ..right.clone() })
+    };
+    let told = "the term `KL penalty` were divided by the length of N instead of nothing";
+    is_told_exactly(made(erased::of::<TokenRewards>(), over_the_rows), told);
+}
+
+#[test]
+fn what_is_done_to_an_input_first_is_told() {
+    let of_scores = |of: fn(&Array1<f64>) -> Array1<f64>| {
+        made(erased::of::<TokenRewards>(), move |case, right| {
+            let case: &TokenRewardsCase = case.typed();
+            let case = TokenRewardsCase { scores: of(&case.scores), ..case.clone() };
+            let rewards = reference::<TokenRewards>(case, "{}").rewards;
+            let right: &TokenRewardsOutput = right.typed();
+            Arc::new(TokenRewardsOutput { rewards, ..right.clone() })
+        })
+    };
+    let sigmoid = of_scores(|scores| scores.mapv(|x| 1.0 / (1.0 + (-x).exp())));
+    is_told_exactly(sigmoid, "the input `scores` were its sigmoid");
+    let standardised = of_scores(|scores| {
+        let centred = scores - scores.mean().unwrap_or(0.0);
+        centred / (scores.std(0.0) + 1e-8)
+    });
+    let told = "the input `scores` were less the mean of all, over their deviation";
+    is_told_exactly(standardised, told);
 }
 
 /// An extractor of what stands in answer tags, under the default options.

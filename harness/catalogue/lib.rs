@@ -45,6 +45,7 @@ pub mod author {
     pub use crate::generate::measure::Measure;
     pub use crate::generate::{completions, draw, masks, pick::Pick, texts};
     pub use crate::laws;
+    pub use crate::numeric::terms::term;
     pub use crate::numeric::tolerance::{
         Expected, ExpectedTexts, Number, Tolerance, Wanted, apart,
     };

@@ -22,6 +22,10 @@ pub(crate) enum Change {
     Limited(f64, f64),
     /// The mean of all numbers in place of each.
     Mean,
+    /// Every number less the mean of all.
+    Centred,
+    /// The same over their deviation, of n numbers or of n - 1.
+    Standardised(u8),
     /// The first place of an axis in place of all of them, or the last.
     Repeated(Along, End),
     /// Moved along an axis, what leaves at one end comes in at the other.
@@ -90,6 +94,8 @@ pub(crate) enum Function {
     Reciprocal,
     Exponential,
     Logarithm,
+    Logistic,
+    Tangent,
     Complement,
     Integer,
     Sign,
@@ -114,6 +120,8 @@ impl Change {
                 format!("limited to {} to {}", number(*least), number(*most))
             }
             Change::Mean => "its mean everywhere".to_owned(),
+            Change::Centred => "less the mean of all".to_owned(),
+            Change::Standardised(_) => "less the mean of all, over their deviation".to_owned(),
             Change::Repeated(along, end) => {
                 format!("that of the {} place along {} everywhere", end.told(), along.told())
             }
@@ -176,6 +184,15 @@ impl Change {
             Change::Mean => {
                 let mean = array.sum() / count;
                 array.mapv(|_| mean)
+            }
+            Change::Centred | Change::Standardised(_) => {
+                let mean = array.sum() / count;
+                let centred = array - mean;
+                let Change::Standardised(ddof) = self else { return Some(centred) };
+                let squares = centred.mapv(|x| x * x).sum();
+                // Nothing is over nothing: the ε that everybody adds sees to that.
+                let deviation = (squares / (count - f64::from(*ddof)).max(1.0)).sqrt();
+                centred.mapv(|x| if x == 0.0 { 0.0 } else { x / deviation })
             }
             Change::Repeated(along, end) => repeated(array, *along, *end)?,
             Change::Rolled(along, by) => moved(array, *along, *by, None)?,
@@ -292,13 +309,15 @@ impl End {
 }
 
 impl Function {
-    pub(crate) const ALL: [Function; 12] = [
+    pub(crate) const ALL: [Function; 14] = [
         Function::Absolute,
         Function::Square,
         Function::Root,
         Function::Reciprocal,
         Function::Exponential,
         Function::Logarithm,
+        Function::Logistic,
+        Function::Tangent,
         Function::Complement,
         Function::Integer,
         Function::Sign,
@@ -315,6 +334,8 @@ impl Function {
             Function::Reciprocal => "its reciprocal",
             Function::Exponential => "its exponential",
             Function::Logarithm => "its logarithm",
+            Function::Logistic => "its sigmoid",
+            Function::Tangent => "its hyperbolic tangent",
             Function::Complement => "1 minus what it is",
             Function::Integer => "cut to an integer",
             Function::Sign => "its sign",
@@ -332,6 +353,8 @@ impl Function {
             Function::Reciprocal => 1.0 / x,
             Function::Exponential => x.exp(),
             Function::Logarithm => x.ln(),
+            Function::Logistic => 1.0 / (1.0 + (-x).exp()),
+            Function::Tangent => x.tanh(),
             Function::Complement => 1.0 - x,
             Function::Integer => x.trunc(),
             Function::Sign if x == 0.0 => 0.0,

@@ -139,6 +139,12 @@ impl Count {
         if self.root { count.sqrt() } else { count }
     }
 
+    /// This count of a case over another one; `None` where that is 0.
+    pub(crate) fn over(&self, by: &Count, case: &dyn AnyRecord) -> Option<f64> {
+        let by = by.of(case);
+        (by != 0.0).then(|| self.of(case) / by)
+    }
+
     /// What is counted, in words.
     pub(crate) fn told(&self) -> String {
         let what = match &self.what {

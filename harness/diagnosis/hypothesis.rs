@@ -51,11 +51,21 @@ pub(crate) enum Part {
     Compared(Relation),
     /// A term of the reference that is scaled, missing or detached.
     Term { term: &'static str, change: TermChange },
+    /// A term of the reference that is divided by the wrong count.
+    TermDivided { term: &'static str, by: Count, instead_of: Count },
     /// Another reading of texts.
     Read(Reading),
 }
 
 impl Part {
+    /// The term of the reference that is otherwise.
+    fn term(&self) -> Option<&'static str> {
+        match self {
+            Part::Term { term, .. } | Part::TermDivided { term, .. } => Some(term),
+            _ => None,
+        }
+    }
+
     /// The option of which it is another number.
     pub(crate) fn number_of(&self) -> Option<&'static str> {
         match self {
@@ -76,6 +86,7 @@ impl Part {
             Part::Divided { field, by, .. } => format!("{field}: divided by {}", by.told()),
             Part::Compared(relation) => format!("right that {}", relation.told()),
             Part::Term { term, change } => format!("{term}: {}", changed(*change)),
+            Part::TermDivided { term, by, .. } => format!("{term}: divided by {}", by.told()),
             Part::Read(reading) => reading.told(),
         }
     }
@@ -102,9 +113,8 @@ impl Hypothesis {
             Part::Fault { .. } | Part::Compared(_) if self.gives_by_itself() || self.alters() => {
                 return None;
             }
-            Part::Term { term, .. } => {
-                let again =
-                    |part: &Part| matches!(part, Part::Term { term: other, .. } if other == term);
+            Part::Term { term, .. } | Part::TermDivided { term, .. } => {
+                let again = |part: &Part| part.term() == Some(*term);
                 if self.gives_by_itself() || self.parts.iter().any(again) {
                     return None;
                 }
@@ -188,16 +198,23 @@ impl Hypothesis {
 
     /// Whether terms of the reference are otherwise.
     fn alters(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Term { .. }))
+        self.parts.iter().any(|part| part.term().is_some())
     }
 
-    /// The terms of the reference that are otherwise.
-    fn alterations(&self) -> Vec<Alteration> {
-        let of = |part: &Part| match part {
-            Part::Term { term, change } => Some(Alteration { term, change: *change }),
-            _ => None,
-        };
-        self.parts.iter().filter_map(of).collect()
+    /// The terms of the reference that are otherwise for a case; `None` where one is divided by 0.
+    fn alterations(&self, case: &dyn AnyRecord) -> Option<Vec<Alteration>> {
+        let mut alterations = Vec::new();
+        for part in &self.parts {
+            alterations.push(match part {
+                Part::Term { term, change } => Alteration { term, change: *change },
+                Part::TermDivided { term, by, instead_of } => {
+                    let change = TermChange::Times(instead_of.over(by, case)?);
+                    Alteration { term, change }
+                }
+                _ => continue,
+            });
+        }
+        Some(alterations)
     }
 
     /// The options and terms of which it tells another number.
@@ -227,6 +244,7 @@ impl Hypothesis {
             Part::Option { .. } => 20,
             Part::Compared(relation) => 22 + relation.removes(),
             Part::Term { .. } => 26,
+            Part::TermDivided { .. } => 28,
             Part::Read(reading) => 22 + reading.assumes(),
             Part::Input { .. } => 30,
             Part::Summed { .. } => 31,
@@ -265,6 +283,10 @@ impl Hypothesis {
             Part::Divided { field, by, instead_of } => {
                 let [by, instead_of] = [by, instead_of].map(Count::told);
                 format!("`{field}` were divided by {by} instead of {instead_of}")
+            }
+            Part::TermDivided { term, by, instead_of } => {
+                let [by, instead_of] = [by, instead_of].map(Count::told);
+                format!("the term `{term}` were divided by {by} instead of {instead_of}")
             }
             Part::Compared(relation) => {
                 format!("an answer were right that {}", relation.told())
@@ -305,9 +327,11 @@ impl Hypothesis {
                 let same = |answer: &str, gold: &str| relation.holds(answer, gold);
                 contract.compared(&*changed, &*self.options, &same)
             }
-            (None, None) if self.alters() => Some(terms::altered(&self.alterations(), || {
-                contract.on_tape(&*changed, &*self.options, dtype)
-            })),
+            (None, None) if self.alters() => {
+                let alterations = self.alterations(&**case)?;
+                let reference = || contract.on_tape(&*changed, &*self.options, dtype);
+                Some(terms::altered(&alterations, reference))
+            }
             (None, None) => match &self.readings()[..] {
                 [] => Some(contract.reference(&*changed, &*self.options, dtype)),
                 readings => Reading::output(readings, contract, &changed, &*self.options),
@@ -331,13 +355,10 @@ impl Hypothesis {
                     });
                 }
                 Part::Divided { field, by, instead_of } => {
-                    let [by, instead_of] = [by, instead_of].map(|count| count.of(&**case));
-                    if by == 0.0 {
-                        return None;
-                    }
+                    let quotient = instead_of.over(by, &**case)?;
                     output = output.with_floats(&mut |name, floats| {
                         if name == *field || name.starts_with("grad_") {
-                            floats.iter_mut().for_each(|x| *x *= instead_of / by);
+                            floats.iter_mut().for_each(|x| *x *= quotient);
                         }
                     });
                 }

@@ -560,6 +560,7 @@ impl Candidate {
             Part::Summed { .. }
             | Part::Term { .. }
             | Part::Output { .. }
+            | Part::TermDivided { .. }
             | Part::Divided { .. } => 2,
         };
         let parts: usize = self.hypothesis.parts.iter().map(fitted).sum();

@@ -29,8 +29,10 @@ use crate::report::{Classes, Diagnosis, Strength};
 use crate::value::place::Place;
 use crate::value::record::Shared;
 
-/// How many cases a component and the hypotheses are compared on.
+/// How many cases a component and the hypotheses are compared on, and how many of them are random
+/// at the least, however many corners there are.
 const CASES: usize = 160;
+const RANDOM: usize = 32;
 
 /// Names that are told where only what breaks is compared.
 const FAULTS: usize = 3;
@@ -111,7 +113,8 @@ fn observing(
     let tolerance = subject.tolerance_at(place);
     let mut evidence = Evidence::new(contract, &options, place, tolerance);
     evidence.by_reference |= by_reference;
-    for (_, case) in stream.take(CASES) {
+    let cases = CASES.max(stream.fixed() as usize + RANDOM);
+    for (_, case) in stream.take(cases) {
         if patience.is_over() {
             break;
         }

@@ -167,6 +167,7 @@ impl ComponentReport {
     }
 }
 
+#[cfg(feature = "cli")]
 impl Bug<'_> {
     /// What there is to say of it in a few lines, what was found in the first.
     pub(super) fn summary(self) -> String {

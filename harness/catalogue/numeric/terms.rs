@@ -68,6 +68,17 @@ impl Scope {
     }
 }
 
+/// A number under a name from the field, where a reference computes without a tape; see
+/// [`Var::term`](crate::numeric::tape::Var::term). It has no gradient that could be detached.
+pub fn term(name: &'static str, number: f64) -> f64 {
+    match Scope::current().and_then(|scope| scope.change_of(name)) {
+        // 0·∞ would be NaN, and what is missing is not.
+        Some(TermChange::Times(0.0)) => 0.0,
+        Some(TermChange::Times(factor)) => number * factor,
+        None | Some(TermChange::Detached) => number,
+    }
+}
+
 /// Puts back the scope that was there before, also where a reference panics.
 struct Before(Option<Rc<Scope>>);
 
@@ -134,6 +145,18 @@ mod tests {
             (tape.constant(f64::INFINITY).term("infinite") + 1.0).value
         });
         assert_eq!(value, 1.0);
+    }
+
+    #[test]
+    fn a_plain_number_is_a_term_too() {
+        let value = || term("line", 2.0) + term("infinite", f64::INFINITY);
+        assert_eq!(value(), f64::INFINITY);
+        assert_eq!(named_in(value), ["line", "infinite"]);
+        let changed = |term, change| altered(&[Alteration { term, change }], value);
+        assert_eq!(changed("infinite", TermChange::Times(0.0)), 2.0);
+        assert_eq!(changed("infinite", TermChange::Detached), f64::INFINITY);
+        let negated = Alteration { term: "line", change: TermChange::Times(-1.0) };
+        assert_eq!(altered(&[negated], || term("line", 2.0)), -2.0);
     }
 
     #[test]

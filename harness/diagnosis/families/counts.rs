@@ -29,16 +29,23 @@ fn of(bench: &Bench<'_>, field: &'static str) -> Vec<Part> {
         .filter_map(|observed| Some((observed, quotient(bench, observed, field)?)))
         .take(CASES)
         .collect();
+    let pairs = pairs(bench, &quotients).into_iter();
+    pairs.map(|[by, instead_of]| Part::Divided { field, by, instead_of }).collect()
+}
+
+/// The pairs of counts whose quotients are those of the cases: what is divided by, and what should
+/// be; those that explain most come first.
+pub(super) fn pairs(bench: &Bench<'_>, quotients: &[(&Observed, f64)]) -> Vec<[Count; 2]> {
     let Some((first, _)) = quotients.first() else { return Vec::new() };
     let counts = Count::all(bench.evidence.contract, &*first.case);
     let of_cases: Vec<Vec<f64>> = counts
         .iter()
         .map(|count| quotients.iter().map(|(observed, _)| count.of(&*observed.case)).collect())
         .collect();
-    let mut parts: Vec<(usize, Part)> = Vec::new();
+    let mut found: Vec<(usize, [Count; 2])> = Vec::new();
     for (instead_of, right) in counts.iter().zip(&of_cases) {
         for (by, used) in counts.iter().zip(&of_cases) {
-            let pairs = right.iter().zip(used).zip(&quotients);
+            let pairs = right.iter().zip(used).zip(quotients);
             let fits = |((right, used), (_, quotient)): &((&f64, &f64), &(_, f64))| {
                 **used != 0.0 && (*right / *used - quotient).abs() <= SAME * quotient.abs()
             };
@@ -46,23 +53,17 @@ fn of(bench: &Bench<'_>, field: &'static str) -> Vec<Part> {
             let [by, instead_of] = [by, instead_of].map(Count::clone);
             let are_roots = by.root && instead_of.root;
             if by != instead_of && !are_roots && explained * 100 >= SHARE * quotients.len() {
-                parts.push((explained, Part::Divided { field, by, instead_of }));
+                found.push((explained, [by, instead_of]));
             }
         }
     }
     // Of those that explain as much, counts without a term are told first.
-    parts.sort_by_key(|(explained, part)| {
-        let terms = match part {
-            Part::Divided { by, instead_of, .. } => {
-                let terms = |count: &Count| count.plus.abs() + i8::from(count.root);
-                terms(by) + terms(instead_of)
-            }
-            _ => 0,
-        };
-        (std::cmp::Reverse(*explained), terms)
+    found.sort_by_key(|(explained, pair)| {
+        let terms = pair.iter().map(|count| count.plus.abs() + i8::from(count.root));
+        (std::cmp::Reverse(*explained), terms.sum::<i8>())
     });
-    parts.truncate(12);
-    parts.into_iter().map(|(_, part)| part).collect()
+    found.truncate(12);
+    found.into_iter().map(|(_, pair)| pair).collect()
 }
 
 /// What all wrong numbers of an output are of the right ones, where that is one factor.

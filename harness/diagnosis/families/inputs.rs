@@ -51,7 +51,8 @@ fn of(field: &Field, axes: &[Along]) -> Vec<Change> {
             changes.extend(LIMITS.map(|limit| Change::Limited(-limit, f64::INFINITY)));
             changes.extend([Dtype::Bf16, Dtype::F16].map(Change::Stored));
             if !axes.is_empty() {
-                changes.push(Change::Mean);
+                changes.extend([Change::Mean, Change::Centred]);
+                changes.extend([0, 1].map(Change::Standardised));
             }
             changes.extend(axes.last().map(|along| Change::Softmax(*along)));
         }

@@ -61,6 +61,26 @@ fn divisors() -> Vec<Fault> {
             }),
         ]),
         Fault::new(
+            "count-of-the-largest",
+            "the sum over all micro-batches, divided by the largest count among them",
+        )
+        .seen("plausible: an all-reduce of counts with MAX for SUM")
+        .made_of([both(|step, k| {
+            let counts = (0..step.parts.len()).map(|k| step.counted_in(k));
+            step.right(k) * step.counted() / counts.fold(1.0, f64::max)
+        })]),
+        Fault::new(
+            "first-micro-batch-left-out",
+            "the first micro-batch, or the last, adds nothing",
+        )
+        .seen("plausible: gradients zeroed after the first backward pass, or too early")
+        .made_of([
+            both(|step, k| step.right(k) * f64::from(k > 0 || step.parts.len() == 1)),
+            both(|step, k| {
+                step.right(k) * (1.0 - step.is_last(k)).max(f64::from(step.parts.len() == 1))
+            }),
+        ]),
+        Fault::new(
             "divided-again-by-micro-batches",
             "what is normalised already is divided by the number of micro-batches too",
         )

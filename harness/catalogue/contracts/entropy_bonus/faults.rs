@@ -360,6 +360,25 @@ fn terms() -> Vec<Fault> {
                 )
             }]),
         Fault::new(
+            "surprise-over-the-vocabulary",
+            "-mean(log p): the cross-entropy with a uniform distribution",
+        )
+        .seen("plausible: `-log_probs.mean(-1)`, the probabilities forgotten")
+        .made_of([at_each(|at| -(at.sum(at.log_probs()) / at.z.len() as f64))]),
+        Fault::new("normaliser-left-out", "-Σ p·(z - max z): the logarithm of the sum is missing")
+            .seen("plausible: shifted logits for log-probabilities")
+            .made_of([at_each(|at| {
+                let largest = at.z.iter().fold(f64::NEG_INFINITY, |a, z| a.max(z.value));
+                let parts = at.log_probs().into_iter().zip(&at.z);
+                at.sum(parts.map(|(x, z)| -(x.exp() * (*z - largest))))
+            })]),
+        Fault::new("last-part-left-out", "the last token of the vocabulary is in no sum")
+            .seen("plausible: a slice over V that ends one early, after the softmax")
+            .made_of([at_each(|at| {
+                let parts = at.log_probs().into_iter().take(at.z.len() - 1);
+                at.sum(parts.map(|x| -(x.exp() * x)))
+            })]),
+        Fault::new(
             "first-or-last-entry-left-out",
             "the distribution is over all tokens but the last, or the first",
         )

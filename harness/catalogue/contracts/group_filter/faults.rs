@@ -172,14 +172,18 @@ fn ranges() -> Vec<Fault> {
                 lo < mean && mean < hi && most(metric) > least(metric)
             })]),
         Fault::new("median-for-the-mean", "the row in the middle stands for the mean")
-            .seen("torch.median, which takes the lower of two")
+            .seen("torch.median, which takes the lower of two; numpy.median, their mean")
             .under("{criterion: range}")
-            .made_of([by_range(|metric, [lo, hi]| {
-                let mut sorted = metric.to_vec();
-                sorted.sort_by(f64::total_cmp);
-                let middle = sorted[(sorted.len() - 1) / 2];
-                lo < middle && middle < hi
-            })]),
+            .made_of([
+                by_range(|metric, [lo, hi]| {
+                    let [middle, _] = middle(metric);
+                    lo < middle && middle < hi
+                }),
+                by_range(|metric, [lo, hi]| {
+                    let [a, b] = middle(metric);
+                    lo < (a + b) / 2.0 && (a + b) / 2.0 < hi
+                }),
+            ]),
         Fault::new("range-of-the-rewards", "the mean is that of the rewards, not of the metric")
             .seen("verl-recipe #125, for means")
             .under("{criterion: range}")
@@ -585,6 +589,13 @@ fn least(metric: &[f64]) -> f64 {
 
 fn most(metric: &[f64]) -> f64 {
     metric.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The number in the middle, or the two of an even count.
+fn middle(metric: &[f64]) -> [f64; 2] {
+    let mut sorted = metric.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    [(sorted.len() - 1) / 2, sorted.len() / 2].map(|at| sorted[at])
 }
 
 fn mean(metric: &[f64]) -> f64 {

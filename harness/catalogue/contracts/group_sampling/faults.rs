@@ -38,6 +38,31 @@ fn order() -> Vec<Fault> {
                 ids.copy_from_slice(&joined);
             })
         }]),
+        Fault::new(
+            "newest-first-inside-batches",
+            "the prompts of each batch come in reverse order",
+        )
+        .seen("plausible: a buffer of one batch that is filled and then popped")
+        .under("{prompts_per_batch: 3}")
+        .gives(&[|case, options, _| inside_batches(case, options, |batch| batch.reverse()).into()]),
+        Fault::new("sorted-inside-batches", "the ids of each batch come in rising order")
+            .seen("plausible: unique() of a batch, for the prompts behind its rows")
+            .under("{prompts_per_batch: 3}")
+            .gives(&[|case, options, _| {
+                inside_batches(case, options, |batch| batch.sort_unstable()).into()
+            }]),
+        Fault::new("last-batch-first", "the batches come in reverse order, each as it is")
+            .seen("plausible: batches on a stack, for a queue")
+            .under("{prompts_per_batch: 2}")
+            .gives(&[|case, options, _| {
+                let mut batches = Vec::new();
+                sampled(&ordered(case, options), options, |batch| {
+                    batches.push(copied(batch, options).repeat(options.passes()));
+                    Vec::new()
+                });
+                batches.reverse();
+                batches.concat().into()
+            }]),
         Fault::new("shuffled-undeclared", "the prompts are permuted where no shuffle is declared")
             .seen("a data loader's shuffle=True left on")
             .as_if(&[|options| Options { shuffle: true, ..options }]),
@@ -147,6 +172,15 @@ fn copies() -> Vec<Fault> {
                     fitted(grown(case, options, |o| o.group_size += 1), case, options).into()
                 },
             ]),
+        Fault::new("batch-one-row-short", "the first or the last row of each batch is left out")
+            .seen("plausible: a slice that begins at 1, or ends one early")
+            .under("{prompts_per_batch: 3}")
+            .gives(&[
+                |case, options, _| by_batch(case, options, |rows| rows[1..].to_vec()).into(),
+                |case, options, _| {
+                    by_batch(case, options, |rows| rows[..rows.len() - 1].to_vec()).into()
+                },
+            ]),
         Fault::new("group-size-built-in", "eight copies, whatever is declared")
             .seen("an option without effect; TRL's default num_generations")
             .as_if(&[|options| Options { group_size: 8, ..options }]),
@@ -214,6 +248,19 @@ fn passes() -> Vec<Fault> {
                 let kept = sampled(&ordered(case, options), options, <[i64]>::to_vec);
                 kept.repeat(options.group_size as usize * options.passes()).into()
             }]),
+        Fault::new("pass-in-another-order", "a batch that comes again is reversed, or rotated")
+            .seen("plausible: a buffer that is read from its end, or from where it was left")
+            .under("{repeats: 2, prompts_per_batch: 3}")
+            .gives(&[
+                |case, options, _| passes_of(case, options, |rows, _| rows.reverse()).into(),
+                |case, options, _| {
+                    passes_of(case, options, |rows, pass| {
+                        let by = pass % rows.len();
+                        rows.rotate_left(by);
+                    })
+                    .into()
+                },
+            ]),
         Fault::new("repeats-ignored", "every batch comes once")
             .seen("an option without effect")
             .under("{repeats: 2, prompts_per_batch: 2}")
@@ -278,15 +325,14 @@ fn last_batches() -> Vec<Fault> {
             .seen("TRL's RepeatSampler, where it is declared to keep all")
             .under("{prompts_per_batch: 3, drop_last: false}")
             .as_if(&[|options| Options { drop_last: true, ..options }]),
-        Fault::new("last-batch-filled-up", "the last batch is filled with prompts of the first")
+        Fault::new("last-batch-filled-up", "the last batch is filled with prompts that were there")
             .seen("torch's DistributedSampler, which makes all workers' shares equal")
             .under("{prompts_per_batch: 3, drop_last: false}")
-            .on(&[|case, options| {
-                let size = options.prompts_per_batch.map_or(1, |size| size as usize);
-                let more = case.prompts.len().next_multiple_of(size);
-                let filled = case.prompts.iter().copied().cycle().take(more);
-                case.prompts = filled.collect();
-            }]),
+            .on(&[
+                |case, options| filled_up(case, options, |_, _| 0),
+                |case, options| filled_up(case, options, |begins, _| begins),
+                |case, options| filled_up(case, options, |_, prompts| prompts - 1),
+            ]),
         Fault::new("full-last-batch-dropped", "the last batch is dropped where it is full too")
             .seen("plausible: range(0, B - B', B')")
             .under("{prompts_per_batch: 2}")
@@ -355,6 +401,55 @@ fn ids() -> Vec<Fault> {
 /// The prompts of a case in another order.
 fn rearranged(case: &mut GroupSamplingCase, change: impl FnOnce(&mut [i64])) {
     change(case.prompts.as_slice_mut().expect("the arrays of a record are in standard layout"));
+}
+
+/// Prompts behind the last ones, until they fill a batch: those from a place on, which is made of
+/// where the last batch begins and how many prompts there are.
+fn filled_up(case: &mut GroupSamplingCase, options: &Options, from: fn(usize, usize) -> usize) {
+    let prompts = case.prompts.to_vec();
+    let size = options.prompts_per_batch.map_or(1, |size| size as usize);
+    let begins = (prompts.len() - 1) / size * size;
+    let again = prompts[from(begins, prompts.len())..].iter().cycle();
+    let filled = prompts.len().next_multiple_of(size);
+    case.prompts = prompts.iter().chain(again).copied().take(filled).collect();
+}
+
+/// The rows of batches whose prompts are in another order.
+fn inside_batches(case: &GroupSamplingCase, options: &Options, change: fn(&mut [i64])) -> Vec<i64> {
+    sampled(&ordered(case, options), options, |batch| {
+        let mut batch = batch.to_vec();
+        change(&mut batch);
+        copied(&batch, options).repeat(options.passes())
+    })
+}
+
+/// The passes of each batch, whose rows are changed before they come again.
+fn passes_of(
+    case: &GroupSamplingCase,
+    options: &Options,
+    change: fn(&mut [i64], usize),
+) -> Vec<i64> {
+    sampled(&ordered(case, options), options, |batch| {
+        let passes = (0..options.passes()).flat_map(|pass| {
+            let mut rows = copied(batch, options);
+            if pass > 0 {
+                change(&mut rows, pass);
+            }
+            rows
+        });
+        passes.collect()
+    })
+}
+
+/// Each batch with other rows, copies and all.
+fn by_batch(
+    case: &GroupSamplingCase,
+    options: &Options,
+    change: fn(&[i64]) -> Vec<i64>,
+) -> Vec<i64> {
+    sampled(&ordered(case, options), options, |batch| {
+        change(&copied(batch, options)).repeat(options.passes())
+    })
 }
 
 /// What is right for prompts in this order.

@@ -8,6 +8,7 @@ use super::{
     tokens_of,
 };
 use crate::numeric::conventions::EmptyMask;
+use crate::numeric::terms::term;
 use crate::value::place::Dtype;
 
 /// The tokens of a row that count.
@@ -64,7 +65,7 @@ pub(super) fn exponents(row: &Row, level: Level) -> Vec<f64> {
 /// The ratios of a row on a level.
 pub(super) fn ratios(row: &Row, level: Level, options: &Options) -> Vec<f64> {
     let c = row.round(options.log_ratio_clamp.unwrap_or(f64::INFINITY));
-    exponents(row, level).into_iter().map(|x| row.exp(x.clamp(-c, c))).collect()
+    exponents(row, level).into_iter().map(|x| term("ratio", row.exp(x.clamp(-c, c)))).collect()
 }
 
 /// The weight of a ratio that is kept.
@@ -138,7 +139,7 @@ pub(super) struct Steps {
 
 /// The right ones.
 pub(super) const RIGHT: Steps = Steps {
-    gap: |log_prob, sampler| log_prob - sampler,
+    gap: |log_prob, sampler| term("log-ratio", log_prob - sampler),
     ratios,
     clamped,
     outside,

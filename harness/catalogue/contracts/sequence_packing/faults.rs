@@ -40,6 +40,19 @@ fn documents() -> Vec<Fault> {
                     row
                 })
             }]),
+        Fault::new("equal-documents-once", "a document that was there already is left out")
+            .seen("plausible: a set of documents, against duplicates")
+            .gives(&[|case, options, _| {
+                let mut once: Vec<Document> = Vec::new();
+                for document in reference::documents(case) {
+                    if once.iter().all(|other| other.tokens != document.tokens) {
+                        once.push(document);
+                    }
+                }
+                reference::check(case, options);
+                let cut = once.iter().flat_map(|one| reference::cut(one, options)).collect();
+                reference::collate(&reference::best_fit(cut, options), options)
+            }]),
         Fault::new("last-row-dropped", "the row that is not full in the end is left out")
             .seen("plausible: `drop_last`, or a buffer that is never flushed")
             .under(NARROW)
@@ -160,6 +173,20 @@ fn overlong() -> Vec<Fault> {
                     vec![kept]
                 })
             }]),
+        Fault::new(
+            "truncated-one-short",
+            "a long document is cut at one token less than a row holds",
+        )
+        .seen("plausible: room for an end token that is never added")
+        .under(TRUNCATE)
+        .gives(&[|case, options, _| {
+            pieces(case, options, |document| {
+                let longest = options.capacity as usize;
+                let length = document.tokens.len();
+                let kept = if length > longest { longest.max(2) - 1 } else { length };
+                vec![document.slice(0, kept)]
+            })
+        }]),
         Fault::new("rest-dropped", "the last piece of a document is left out where it is not full")
             .seen("plausible: length // capacity pieces, as in the `group_texts` of examples")
             .under(SPLIT)
@@ -252,6 +279,19 @@ fn boundaries() -> Vec<Fault> {
         Fault::new("segments-from-zero", "segments are 0, 1, …, and padding is -1")
             .seen("plausible: enumerate(), where 0 is declared to be padding")
             .gives(&[|case, options, _| numbered(case, options, |segment, _| segment - 1)]),
+        Fault::new(
+            "padding-is-a-segment",
+            "the padding of a row has the number after its last one",
+        )
+        .seen("plausible: a cumulated sum of boundaries, the last of which is the row's end")
+        .gives(&[|case, options, _| {
+            let mut output = reference::pack(case, options);
+            for mut row in output.segments.rows_mut() {
+                let last = row.iter().copied().fold(0.0, f64::max);
+                row.iter_mut().filter(|one| **one == 0.0).for_each(|one| *one = last + 1.0);
+            }
+            output
+        }]),
         Fault::new("segments-counted-on", "the first segment of a row follows the last one before")
             .seen("plausible: document ids of the data set, not of the row")
             .under(NARROW)

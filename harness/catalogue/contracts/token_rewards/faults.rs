@@ -119,6 +119,18 @@ fn penalty() -> Vec<Fault> {
                     }
                 }
             })]),
+        Fault::new("penalty-of-what-comes", "each token pays for all after it too")
+            .seen("the penalty turned into a return before the returns are made of the rewards")
+            .made_of([paid(|step| {
+                for row in 0..step.kl.nrows() {
+                    let mut sum = 0.0;
+                    for token in (0..step.kl.ncols()).rev() {
+                        sum += step.kl[[row, token]];
+                        step.kl[[row, token]] =
+                            if step.case.mask[[row, token]] { sum } else { 0.0 };
+                    }
+                }
+            })]),
         Fault::new("end-does-not-pay", "the token that has the score pays nothing")
             .seen("`rewards[last] = score` for `+=`")
             .made_of([paid(|step| {
@@ -205,6 +217,15 @@ fn estimators() -> Vec<Fault> {
                 step.kl = &step.kl - &(2.0 * d);
             }
         })]),
+        Fault::new("log-ratio-left-out", "k3 is exp(-d) - 1: its log-ratio is missing")
+            .seen("Schulman 2020: (r - 1) - log r; here r - 1, which has an expectation of 0")
+            .under("{kl_estimator: k3}")
+            .made_of([paid_and_reported(|step| {
+                if step.options.kl_estimator == KlEstimator::K3 && step.options.kl_clamp.is_none() {
+                    let k1 = Options { kl_estimator: KlEstimator::K1, ..step.options() };
+                    step.kl = &step.kl - &reference::divergences(step.case, &k1, step.dtype);
+                }
+            })]),
         Fault::new("kl-in-half-precision", "the log-probabilities are rounded to bf16 first")
             .seen("OpenRLHF #620 (f34ef60a)")
             .on(&[|case, _| {
@@ -370,6 +391,19 @@ fn places() -> Vec<Fault> {
         Fault::new("score-at-the-first-token", "the score stands at the first token of its row")
             .seen("argmax of the mask for its last 1")
             .made_of([at(|step, row, _| step.case.mask.row(row).iter().position(|kept| *kept))]),
+        Fault::new("score-at-both-ends", "the score stands at the first token too")
+            .seen("mutation: `rewards[:, [0, -1]] += score`")
+            .gives(&[|case, options, dtype| {
+                let step = Step::of(case, options, dtype);
+                let mut rewards = step.rewards();
+                for (row, score) in step.scores.iter().enumerate() {
+                    let first = case.mask.row(row).iter().position(|kept| *kept);
+                    if let Some(first) = first {
+                        rewards[[row, first]] += score;
+                    }
+                }
+                TokenRewardsOutput { rewards, kl: Some(arr0(step.report())) }
+            }]),
         Fault::new("score-one-late", "the score stands after the last token, where there is room")
             .seen("trl #3750: a port of the original code, contested")
             .as_if(&[|options| Options { place: Place::AfterLast, ..options }]),
@@ -416,6 +450,13 @@ fn scores() -> Vec<Fault> {
             .made_of([scored(|step| {
                 let beta = step.options.beta;
                 step.scores.iter_mut().for_each(|score| *score *= beta);
+            })]),
+        Fault::new("score-over-the-length", "the score is divided by the tokens of its row")
+            .seen("a length normalisation where the definition has none")
+            .made_of([scored(|step| {
+                for (row, score) in step.scores.iter_mut().enumerate() {
+                    *score /= step.case.mask.row(row).mapv(f64::from).sum().max(1.0);
+                }
             })]),
         Fault::new("score-of-another-row", "the scores are in another order than the rows")
             .seen("LLaMA-Factory #7576: scores of other rows")

@@ -6,6 +6,7 @@ use super::{
     KlEstimator, Options, Place, Report, TokenRewardsCase, TokenRewardsOutput, Unfinished, is_empty,
 };
 use crate::numeric::conventions::{EmptyMask, EmptyRows};
+use crate::numeric::terms::term;
 use crate::value::place::Dtype;
 
 /// The rewards and the reported divergence, computed in the arithmetic of the dtype.
@@ -27,14 +28,14 @@ pub(super) fn divergences(case: &TokenRewardsCase, options: &Options, dtype: Dty
     let [lo, hi] = options.kl_clamp.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]).map(f);
     let mut kl = Array2::zeros(case.mask.dim());
     for (at, _) in case.mask.indexed_iter().filter(|(_, kept)| **kept) {
-        let d = f(case.log_probs[at] - case.ref_log_probs[at]).clamp(-c, c);
+        let d = term("log-ratio", f(case.log_probs[at] - case.ref_log_probs[at])).clamp(-c, c);
         let estimate = match options.kl_estimator {
             KlEstimator::K1 => d,
             KlEstimator::K2 => f(0.5 * f(d * d)),
             KlEstimator::K3 => f(f(f((-d).exp()) - 1.0) + d),
             KlEstimator::Abs => d.abs(),
         };
-        kl[at] = estimate.clamp(lo, hi);
+        kl[at] = term("KL estimate", estimate).clamp(lo, hi);
     }
     kl
 }
@@ -81,10 +82,10 @@ pub(super) fn rewards(
 ) -> Array2<f64> {
     let f = |x: f64| dtype.arithmetic().round(x);
     let beta = f(options.beta);
-    let mut rewards = kl.mapv(|kl| f(-beta * kl));
+    let mut rewards = kl.mapv(|kl| term("KL penalty", f(-beta * kl)));
     for ((row, score), column) in scores.iter().enumerate().zip(columns) {
         if let Some(column) = column {
-            rewards[[row, *column]] = f(rewards[[row, *column]] + score);
+            rewards[[row, *column]] = f(rewards[[row, *column]] + term("score", *score));
         }
     }
     rewards

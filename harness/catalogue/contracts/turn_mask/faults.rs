@@ -50,7 +50,10 @@ fn turns() -> Vec<Fault> {
         Fault::new("system-trained", "the system's turn is trained too")
             .seen("plausible: every turn, the system's with them")
             .under("{train: all}")
-            .gives(&[|case, options, _| turns_of(case, options, |_| true)]),
+            .gives(&[|case, options, _| {
+                let trained = options.trained(&case.turns);
+                turns_of(case, options, |turn| trained[turn] || case.turns[turn].who() == SYSTEM)
+            }]),
         Fault::new("tools-untrained", "what tools return is not trained, though declared")
             .seen("plausible: users and assistants for every turn but the system's")
             .under("{train: all}")
@@ -369,6 +372,16 @@ fn lacking() -> Vec<Fault> {
                 without(case, options, |token, _| {
                     token.kind == Kind::End && token.turn + 1 == case.turns.len()
                 })
+            }]),
+        Fault::new("ends-left-out", "no turn has an end")
+            .seen("plausible: a template without marks behind its turns")
+            .gives(&[|case, options, _| {
+                without(case, options, |token, _| token.kind == Kind::End)
+            }]),
+        Fault::new("id-zero-left-out", "content of the id 0 is taken for padding, and dropped")
+            .seen("plausible: `[id for id in ids if id]`")
+            .gives(&[|case, options, _| {
+                without(case, options, |token, _| token.kind == Kind::Content && token.id == 0)
             }]),
         Fault::new("end-cut-short", "of several ids of the end only the first is there")
             .seen("plausible: end[0], as most tokenizers have one id for it")

@@ -79,7 +79,7 @@ impl<'t> At<'t> {
 
     /// -Σ p·log p.
     pub fn weighted(&self, log_probs: Vec<Var<'t>>) -> Var<'t> {
-        self.sum(log_probs.into_iter().map(|x| -(x.exp().term("probability") * x)))
+        self.sum(log_probs.into_iter().map(|x| -(x.exp() * x))).term("entropy")
     }
 
     /// The entropy, as it is right.

@@ -97,6 +97,29 @@ pub(super) fn all() -> Vec<Fault> {
                     row.exp(row.sum(row.gaps.iter().copied()) / count as f64)
                 }),
             ]),
+        Fault::new("median-of-the-row", "the exponent of a row is the median of its log-ratios")
+            .seen("mutation: a robust mean, against outliers")
+            .under("{level: geometric}")
+            .made_of([of_rows!(|row| {
+                let mut gaps = row.gaps.clone();
+                gaps.sort_by(f64::total_cmp);
+                let middle = [(gaps.len() - 1) / 2, gaps.len() / 2].map(|at| gaps[at]);
+                row.exp((middle[0] + middle[1]) / 2.0)
+            })]),
+        Fault::new("mean-of-the-batch", "every row has the mean log-ratio of all tokens")
+            .seen("mutation: a masked mean without its axis")
+            .under("{level: geometric}")
+            .on(&[|case, _| {
+                let gaps = (&case.log_probs - &case.sampler_log_probs).into_iter();
+                let kept = gaps.zip(&case.mask).filter(|(_, kept)| **kept);
+                let (sum, count) = kept.fold((0.0, 0.0), |(sum, n), (gap, _)| (sum + gap, n + 1.0));
+                let places = case.sampler_log_probs.iter().zip(&case.mask);
+                for (own, (sampler, kept)) in case.log_probs.iter_mut().zip(places) {
+                    if *kept {
+                        *own = sampler + sum / count;
+                    }
+                }
+            }]),
         Fault::new("root-of-the-length", "the exponent of a row is divided by √n")
             .seen("mutation: a standard error for a mean")
             .under("{level: geometric}")

@@ -73,15 +73,25 @@ pub(super) fn all() -> Vec<Fault> {
         })]),
         Fault::new("squared-correlation", "r² of values and targets: a wrong scale is explained")
             .seen("`corrcoef(values, returns)[0, 1] ** 2`, which is R² of a fit")
-            .made_of([changed(|step, metrics| {
-                let (values, targets) =
-                    (step.variance_of(|[x, _]| x), step.variance_of(|[_, t]| t));
-                let both = step.variance_of(|[x, t]| x + t);
-                if values > 0.0 && targets > 0.0 {
-                    let covariance = (both - values - targets) / 2.0;
-                    metrics.explained = covariance.powi(2) / (values * targets);
-                }
-            })]),
+            .made_of([correlated(|r| r * r)]),
+        Fault::new("correlation", "r of values and targets: a wrong scale is explained")
+            .seen("`corrcoef(values, returns)[0, 1]`, of the range of explained variance")
+            .made_of([correlated(|r| r)]),
+        Fault::new(
+            "degrees-of-one-variance",
+            "one of the two variances is over n, and the other over n - 1",
+        )
+        .seen("`np.var` of what is left and `torch.var` of the targets: defaults differ")
+        .made_of([
+            ratio(|step| {
+                let left = step.variance_with(other(step), |[value, target]| target - value);
+                [left, step.variance_of(|[_, target]| target)]
+            }),
+            ratio(|step| {
+                let left = step.variance_of(|[value, target]| target - value);
+                [left, step.variance_with(other(step), |[_, target]| target)]
+            }),
+        ]),
         Fault::new("epsilon-above-too", "ε is added to the variance of what is left too")
             .seen("`(a + eps) / (b + eps)`, against 0/0")
             .under("{ev_epsilon: 1.0e-2}")
@@ -111,6 +121,23 @@ fn ratio(of: fn(&Step<'_>) -> [f64; 2]) -> Variant {
         let explained = 1.0 - left / (divisor + step.options.ev_epsilon);
         if metrics.explained.is_finite() && explained.is_finite() {
             metrics.explained = explained;
+        }
+    })
+}
+
+/// The degrees of freedom that are not declared.
+fn other(step: &Step<'_>) -> u8 {
+    1 - step.options.ddof
+}
+
+/// What the correlation of values and targets makes of `explained_variance`.
+fn correlated(of: fn(f64) -> f64) -> Variant {
+    changed(move |step, metrics| {
+        let (values, targets) = (step.variance_of(|[x, _]| x), step.variance_of(|[_, t]| t));
+        if values > 0.0 && targets > 0.0 {
+            let both = step.variance_of(|[x, t]| x + t);
+            let covariance = (both - values - targets) / 2.0;
+            metrics.explained = of(covariance / (values * targets).sqrt());
         }
     })
 }

@@ -146,8 +146,13 @@ impl<'a> Step<'a> {
 
     /// A variance over all ranks.
     fn variance_of(&self, of: fn([f64; 2]) -> f64) -> f64 {
+        self.variance_with(self.options.ddof, of)
+    }
+
+    /// A variance over all ranks, with other degrees of freedom.
+    fn variance_with(&self, ddof: u8, of: fn([f64; 2]) -> f64) -> f64 {
         let numbers: Vec<[f64; 2]> = self.all.iter().map(|pair| [of(*pair), 0.0]).collect();
-        variance(&numbers, self.options.ddof)
+        variance(&numbers, ddof)
     }
 }
 

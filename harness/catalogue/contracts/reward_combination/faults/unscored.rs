@@ -40,6 +40,30 @@ pub(super) fn rows() -> Vec<Fault> {
             }
             output
         }]),
+        Fault::new("partly-scored-row-is-zero", "a row that one function did not score sums to 0")
+            .seen("`nan_to_num` of the sum, for `nansum`")
+            .under("{unscored: skip}")
+            .gives(&[|case, options, dtype| {
+                let mut output = right(case, options, dtype);
+                for (combined, rewards) in output.combined.iter_mut().zip(case.rewards.rows()) {
+                    let missing = rewards.iter().filter(|reward| reward.is_nan()).count();
+                    if (1..rewards.len()).contains(&missing) {
+                        *combined = 0.0;
+                    }
+                }
+                output
+            }]),
+        Fault::new("unscored-counts-against-the-row", "a missing score is a score of -1")
+            .seen("plausible: a penalty for what could not be judged")
+            .under("{unscored: skip}")
+            .on(&[|case, _| {
+                for row in 0..case.rewards.nrows() {
+                    if has_score(case, row) {
+                        let mut rewards = case.rewards.row_mut(row);
+                        rewards.iter_mut().filter(|one| one.is_nan()).for_each(|one| *one = -1.0);
+                    }
+                }
+            }]),
         Fault::new(
             "partly-scored-rows-dropped",
             "a row that one function did not score counts as one that none did",
