@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::Array1;
+use ndarray::{Array1, ArrayView1, Axis, azip};
 use shakedown::author::{Call, Component, Contract, Dtype, Place};
 use shakedown::contract::component::{Failure, Gradients, Returned};
 use shakedown::contract::erased::{self, AnyContract};
@@ -10,6 +10,7 @@ use shakedown::contract::options::AnyOptions;
 use shakedown::contracts::answer_extractor::{
     AnswerExtractor, AnswerExtractorCase, AnswerExtractorOutput,
 };
+use shakedown::contracts::batch_collation::{BatchCollation, BatchCollationOutput};
 use shakedown::contracts::batch_partition::BatchPartition;
 use shakedown::contracts::completion_decoder::{
     CompletionDecoder, CompletionDecoderCase, CompletionDecoderOutput,
@@ -481,7 +482,7 @@ fn a_term_that_is_divided_by_another_count_is_told_with_the_count() {
 }
 
 #[test]
-fn what_is_done_to_an_input_first_is_told() {
+fn what_is_done_to_a_term_or_to_an_input_first_is_told() {
     let of_scores = |of: fn(&Array1<f64>) -> Array1<f64>| {
         made(erased::of::<TokenRewards>(), move |case, right| {
             let case: &TokenRewardsCase = case.typed();
@@ -492,13 +493,56 @@ fn what_is_done_to_an_input_first_is_told() {
         })
     };
     let sigmoid = of_scores(|scores| scores.mapv(|x| 1.0 / (1.0 + (-x).exp())));
-    is_told_exactly(sigmoid, "the input `scores` were its sigmoid");
+    is_told_exactly(sigmoid, "the term `score` were its sigmoid");
     let standardised = of_scores(|scores| {
         let centred = scores - scores.mean().unwrap_or(0.0);
         centred / (scores.std(0.0) + 1e-8)
     });
-    let told = "the input `scores` were less the mean of all, over their deviation";
+    let told = "the input `scores` were less its mean and over its deviation";
     is_told_exactly(standardised, told);
+}
+
+#[test]
+fn what_is_done_to_a_row_or_to_all_that_a_mask_keeps_is_told() {
+    let whitened = |case: &Shared, right: Shared| -> Shared {
+        let (case, right): (&TokenRewardsCase, &TokenRewardsOutput) = (case.typed(), right.typed());
+        let kept = || case.mask.iter().zip(&right.rewards).filter(|(kept, _)| **kept);
+        let numbers: Array1<f64> = kept().map(|(_, reward)| *reward).collect();
+        let (mean, deviation) = (numbers.mean().unwrap_or(0.0), numbers.std(0.0) + 1e-8);
+        let mut rewards = right.rewards.clone();
+        azip!((reward in &mut rewards, kept in &case.mask) if *kept {
+            *reward = (*reward - mean) / deviation;
+        });
+        Arc::new(TokenRewardsOutput { rewards, ..right.clone() })
+    };
+    let told =
+        "the output `rewards` were less its mean and over its deviation where `mask` is true";
+    is_told_exactly(made(erased::of::<TokenRewards>(), whitened), told);
+    let times_the_length = |case: &Shared, right: Shared| -> Shared {
+        let (case, right): (&TokenRewardsCase, &TokenRewardsOutput) = (case.typed(), right.typed());
+        let length = |row: ArrayView1<'_, bool>| row.iter().filter(|kept| **kept).count() as f64;
+        let scores = &case.scores * &case.mask.map_axis(Axis(1), length);
+        let rewards = reference::<TokenRewards>(TokenRewardsCase { scores, ..case.clone() }, "{}");
+        Arc::new(TokenRewardsOutput { rewards: rewards.rewards, ..right.clone() })
+    };
+    let told = "the input `scores` were multiplied by the true positions of its row of `mask`";
+    is_told_exactly(made(erased::of::<TokenRewards>(), times_the_length), told);
+}
+
+#[test]
+fn a_mask_that_comes_out_one_token_too_long_is_told() {
+    let one_more = |_: &Shared, right: Shared| -> Shared {
+        let mut output: BatchCollationOutput = right.typed::<BatchCollationOutput>().clone();
+        for mut row in output.attention_mask.iter_mut().flat_map(|mask| mask.rows_mut()) {
+            let last = row.iter().rposition(|kept| *kept == 1.0);
+            if let Some(next) = last.and_then(|last| row.get_mut(last + 1)) {
+                *next = 1.0;
+            }
+        }
+        Arc::new(output)
+    };
+    let told = "the output `attention_mask` were with one token more after each row";
+    is_told_exactly(made(erased::of::<BatchCollation>(), one_more), told);
 }
 
 /// An extractor of what stands in answer tags, under the default options.

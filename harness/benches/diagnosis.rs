@@ -24,6 +24,7 @@ use shakedown::contract::stream;
 use shakedown::contracts;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject, read_options};
+use shakedown::numeric::function::Function;
 use shakedown::numeric::terms::{Alteration, TermChange, altered, named_in};
 use shakedown::report::{ComponentReport, Finding, Strength};
 use shakedown::value::record::{Shared, ValueRef, same_bits};
@@ -213,12 +214,13 @@ fn other_options(
 }
 
 /// What may become of a term.
-const CHANGES: [TermChange; 5] = [
+const CHANGES: [TermChange; 6] = [
     TermChange::Times(0.0),
     TermChange::Times(0.3),
     TermChange::Detached,
     TermChange::Times(-1.0),
     TermChange::Times(2.0),
+    TermChange::Through(Function::Tangent),
 ];
 
 /// The words of the reports.
@@ -227,6 +229,7 @@ fn term_told(Alteration { term, change }: Alteration) -> String {
         TermChange::Times(0.0) => "missing".to_owned(),
         TermChange::Times(-1.0) => "negated".to_owned(),
         TermChange::Times(factor) => format!("{factor} times what it is"),
+        TermChange::Through(function) => function.told(),
         TermChange::Detached => "detached".to_owned(),
     };
     format!("{term}: {change} | the term `{term}` were {change}")

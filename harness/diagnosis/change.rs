@@ -1,8 +1,11 @@
 //! Changes of one input or output: what stands in a hypothesis in place of the right values.
 
-use ndarray::{ArrayD, Axis, Slice};
+use ndarray::{ArrayD, ArrayView1, Axis, Slice};
 
+use crate::diagnosis::axis::{Along, End};
+use crate::diagnosis::statistic::{Over, Statistic};
 use crate::diagnosis::text::Text;
+use crate::numeric::function::Function;
 use crate::value::place::Dtype;
 use crate::value::record::Value;
 use crate::value::text::number;
@@ -18,21 +21,21 @@ pub(crate) enum Change {
     Plus(f64),
     /// Every number through a function.
     Through(Function),
-    /// Every number, but none below the first or above the second.
-    Limited(f64, f64),
-    /// The mean of all numbers in place of each.
-    Mean,
-    /// Every number less the mean of all.
-    Centred,
-    /// The same over their deviation, of n numbers or of n - 1.
-    Standardised(u8),
+    /// What is made of numbers that are counted together.
+    Counted(Statistic, Over),
+    /// Every number and that of another field at the same place.
+    With(Operation, &'static str),
+    /// Every number over how many places of its row are true in a mask.
+    OverLength(&'static str),
+    /// The same, times.
+    TimesLength(&'static str),
     /// The first place of an axis in place of all of them, or the last.
     Repeated(Along, End),
     /// Moved along an axis, what leaves at one end comes in at the other.
     Rolled(Along, isize),
     /// Moved along an axis, zeros or false coming in.
     Shifted(Along, isize),
-    /// 0 at the first place of an axis, or at the last.
+    /// 0 or false at the first place of an axis, or at the last.
     Cleared(Along, End),
     /// In the opposite order along an axis.
     Reversed(Along),
@@ -50,8 +53,10 @@ pub(crate) enum Change {
     Not,
     /// A mask without gaps between its first and last place.
     Filled,
-    /// A mask without its first or its last place.
+    /// A mask without the first or the last place of each row.
     Without(End),
+    /// A mask with the place before the first one of each row, or after the last one.
+    Beyond(End),
     /// Numbers of groups, all the same.
     Merged,
     /// Numbers of groups by position, so many rows each as the first group has.
@@ -62,46 +67,13 @@ pub(crate) enum Change {
     Texts(Text),
 }
 
-/// An axis of an array: its letter, and where it stands.
+/// What is made of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Along {
-    pub(crate) letter: char,
-    pub(crate) axis: usize,
-}
-
-impl Along {
-    fn told(&self) -> String {
-        match self.letter {
-            '?' => format!("axis {}", self.axis),
-            letter => letter.to_string(),
-        }
-    }
-}
-
-/// An end of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    First,
-    Last,
-}
-
-/// A function of one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
-    Absolute,
-    Square,
-    Root,
-    Reciprocal,
-    Exponential,
-    Logarithm,
-    Logistic,
-    Tangent,
-    Complement,
-    Integer,
-    Sign,
-    Positive,
-    Negative,
-    Unit,
+pub(crate) enum Operation {
+    Plus,
+    Less,
+    Times,
+    Over,
 }
 
 impl Change {
@@ -113,22 +85,22 @@ impl Change {
             Change::Times(factor) => format!("{} times what it is", number(*factor)),
             Change::Plus(term) if *term < 0.0 => format!("{} less than it is", number(-*term)),
             Change::Plus(term) => format!("{} more than it is", number(*term)),
-            Change::Through(function) => function.told().to_owned(),
-            Change::Limited(f64::NEG_INFINITY, most) => format!("{} at the most", number(*most)),
-            Change::Limited(least, f64::INFINITY) => format!("{} at the least", number(*least)),
-            Change::Limited(least, most) => {
-                format!("limited to {} to {}", number(*least), number(*most))
+            Change::Through(function) => function.told(),
+            Change::Counted(statistic, over) => statistic.told() + &over.told(),
+            Change::With(operation, other) => format!("{} `{other}`", operation.told()),
+            Change::OverLength(mask) => {
+                format!("divided by the true positions of its row of `{mask}`")
             }
-            Change::Mean => "its mean everywhere".to_owned(),
-            Change::Centred => "less the mean of all".to_owned(),
-            Change::Standardised(_) => "less the mean of all, over their deviation".to_owned(),
+            Change::TimesLength(mask) => {
+                format!("multiplied by the true positions of its row of `{mask}`")
+            }
             Change::Repeated(along, end) => {
                 format!("that of the {} place along {} everywhere", end.told(), along.told())
             }
             Change::Rolled(along, by) => format!("rolled by {by} along {}", along.told()),
             Change::Shifted(along, by) => format!("shifted by {by} along {}", along.told()),
             Change::Cleared(along, end) => {
-                format!("0 at the {} place along {}", end.told(), along.told())
+                format!("nothing at the {} place along {}", end.told(), along.told())
             }
             Change::Reversed(along) => format!("reversed along {}", along.told()),
             Change::Accumulated(along, end) => {
@@ -142,11 +114,36 @@ impl Change {
             Change::Not => "inverted".to_owned(),
             Change::Filled => "without holes".to_owned(),
             Change::Without(end) => format!("without the {} token of each row", end.told()),
+            Change::Beyond(End::First) => "with one token more before each row".to_owned(),
+            Change::Beyond(End::Last) => "with one token more after each row".to_owned(),
             Change::Merged => "all of one group".to_owned(),
             Change::Blocks => "of equal blocks of adjacent rows".to_owned(),
             Change::Modulo => "the row modulo the number of groups".to_owned(),
             Change::Texts(text) => text.told(),
         }
+    }
+
+    /// Whether it says where something is otherwise, so that even one wrong number, at many places,
+    /// is like nothing else.
+    pub(crate) fn says_where(&self) -> bool {
+        use Change::{Beyond, Cleared, Filled, Repeated, Reversed, Rolled, Shifted, Without};
+        matches!(
+            self,
+            Filled
+                | Without(_)
+                | Beyond(_)
+                | Cleared(..)
+                | Repeated(..)
+                | Rolled(..)
+                | Shifted(..)
+                | Reversed(_)
+        )
+    }
+
+    /// Whether it is made with other numbers of the field, or with other fields.
+    pub(crate) fn is_beside(&self) -> bool {
+        use Change::{Counted, OverLength, TimesLength, With};
+        matches!(self, Counted(..) | With(..) | OverLength(_) | TimesLength(_))
     }
 
     /// The changed value; `None` where the change says nothing about such a value, or another one
@@ -158,7 +155,21 @@ impl Change {
             return fits.then_some(other);
         }
         match value {
-            Value::Float(array) => self.of_floats(array).map(Value::Float),
+            Value::Float(array) => match self {
+                Change::Counted(statistic, over) => statistic.of(array, over, other),
+                Change::OverLength(mask) => lengths(&other(mask)?, array).map(|n| array / &n),
+                Change::TimesLength(mask) => lengths(&other(mask)?, array).map(|n| array * &n),
+                Change::With(operation, name) => match other(name)? {
+                    Value::Float(other) if other.shape() == array.shape() => {
+                        let each = array.iter().zip(&other);
+                        let each = each.map(|(x, y)| operation.of(*x, *y)).collect();
+                        ArrayD::from_shape_vec(array.raw_dim(), each).ok()
+                    }
+                    _ => None,
+                },
+                _ => self.of_floats(array),
+            }
+            .map(Value::Float),
             Value::Bool(array) => self.of_mask(array).map(Value::Bool),
             Value::Int(array) => self.of_groups(array).map(Value::Int),
             Value::Text(array) => match self {
@@ -173,37 +184,20 @@ impl Change {
     }
 
     fn of_floats(&self, array: &ArrayD<f64>) -> Option<ArrayD<f64>> {
-        let count = array.len() as f64;
         Some(match self {
             Change::Set(value) => array.mapv(|_| *value),
             Change::Times(factor) => array * *factor,
             Change::Plus(term) => array + *term,
             Change::Through(function) => array.mapv(|x| function.of(x)),
-            // NaN stays, as in every library.
-            Change::Limited(least, most) => array.mapv(|x| x.clamp(*least, *most)),
-            Change::Mean => {
-                let mean = array.sum() / count;
-                array.mapv(|_| mean)
-            }
-            Change::Centred | Change::Standardised(_) => {
-                let mean = array.sum() / count;
-                let centred = array - mean;
-                let Change::Standardised(ddof) = self else { return Some(centred) };
-                let squares = centred.mapv(|x| x * x).sum();
-                // Nothing is over nothing: the ε that everybody adds sees to that.
-                let deviation = (squares / (count - f64::from(*ddof)).max(1.0)).sqrt();
-                centred.mapv(|x| if x == 0.0 { 0.0 } else { x / deviation })
-            }
             Change::Repeated(along, end) => repeated(array, *along, *end)?,
             Change::Rolled(along, by) => moved(array, *along, *by, None)?,
             Change::Shifted(along, by) => moved(array, *along, *by, Some(0.0))?,
             Change::Reversed(along) => reversed(array, *along)?,
-            Change::Cleared(along, end) => {
-                let mut cleared = along.within(array)?.clone();
-                let last = cleared.len_of(Axis(along.axis)) - 1;
-                let at = if *end == End::First { 0 } else { last };
-                cleared.index_axis_mut(Axis(along.axis), at).fill(0.0);
-                cleared
+            Change::Cleared(along, end) => cleared(array, *along, *end)?,
+            Change::Filled | Change::Without(_) | Change::Beyond(_) => {
+                let is_mask = array.iter().all(|x| [0.0, 1.0].contains(x));
+                let mask = is_mask.then(|| array.mapv(|x| x != 0.0))?;
+                self.of_mask(&mask)?.mapv(f64::from)
             }
             Change::Accumulated(along, end) => {
                 let mut sums = along.within(array)?.clone();
@@ -242,7 +236,9 @@ impl Change {
             Change::Rolled(along, by) => moved(mask, *along, *by, None)?,
             Change::Shifted(along, by) => moved(mask, *along, *by, Some(false))?,
             Change::Reversed(along) => reversed(mask, *along)?,
-            Change::Filled | Change::Without(_) => {
+            Change::Repeated(along, end) => repeated(mask, *along, *end)?,
+            Change::Cleared(along, end) => cleared(mask, *along, *end)?,
+            Change::Filled | Change::Without(_) | Change::Beyond(_) => {
                 let mut changed = mask.clone();
                 let last = mask.ndim().checked_sub(1)?;
                 for mut row in changed.lanes_mut(Axis(last)) {
@@ -253,7 +249,13 @@ impl Change {
                             row.slice_mut(ndarray::s![first..=last]).fill(true);
                         }
                         (Change::Without(End::First), Some(first), _) => row[first] = false,
-                        (Change::Without(_), _, Some(last)) => row[last] = false,
+                        (Change::Without(End::Last), _, Some(last)) => row[last] = false,
+                        (Change::Beyond(End::First), Some(first), _) if first > 0 => {
+                            row[first - 1] = true;
+                        }
+                        (Change::Beyond(End::Last), _, Some(last)) if last + 1 < row.len() => {
+                            row[last + 1] = true;
+                        }
                         _ => {}
                     }
                 }
@@ -287,83 +289,44 @@ impl Change {
             Change::Rolled(along, by) => moved(groups, *along, *by, None)?,
             Change::Shifted(along, by) => moved(groups, *along, *by, Some(0))?,
             Change::Reversed(along) => reversed(groups, *along)?,
+            Change::Repeated(along, end) => repeated(groups, *along, *end)?,
             _ => return None,
         })
     }
 }
 
-impl Along {
-    /// The array, where it has the axis and anything along it.
-    fn within<T>(self, array: &ArrayD<T>) -> Option<&ArrayD<T>> {
-        (self.axis < array.ndim() && array.len_of(Axis(self.axis)) > 0).then_some(array)
-    }
-}
-
-impl End {
-    fn told(self) -> &'static str {
-        match self {
-            End::First => "first",
-            End::Last => "last",
-        }
-    }
-}
-
-impl Function {
-    pub(crate) const ALL: [Function; 14] = [
-        Function::Absolute,
-        Function::Square,
-        Function::Root,
-        Function::Reciprocal,
-        Function::Exponential,
-        Function::Logarithm,
-        Function::Logistic,
-        Function::Tangent,
-        Function::Complement,
-        Function::Integer,
-        Function::Sign,
-        Function::Positive,
-        Function::Negative,
-        Function::Unit,
-    ];
+impl Operation {
+    pub(crate) const ALL: [Operation; 4] =
+        [Operation::Plus, Operation::Less, Operation::Times, Operation::Over];
 
     fn told(self) -> &'static str {
         match self {
-            Function::Absolute => "its absolute value",
-            Function::Square => "its square",
-            Function::Root => "its square root",
-            Function::Reciprocal => "its reciprocal",
-            Function::Exponential => "its exponential",
-            Function::Logarithm => "its logarithm",
-            Function::Logistic => "its sigmoid",
-            Function::Tangent => "its hyperbolic tangent",
-            Function::Complement => "1 minus what it is",
-            Function::Integer => "cut to an integer",
-            Function::Sign => "its sign",
-            Function::Positive => "0 where it is negative",
-            Function::Negative => "0 where it is positive",
-            Function::Unit => "limited to 0 to 1",
+            Operation::Plus => "what it is plus",
+            Operation::Less => "what it is less",
+            Operation::Times => "what it is times",
+            Operation::Over => "what it is over",
         }
     }
 
-    fn of(self, x: f64) -> f64 {
+    fn of(self, x: f64, y: f64) -> f64 {
         match self {
-            Function::Absolute => x.abs(),
-            Function::Square => x * x,
-            Function::Root => x.sqrt(),
-            Function::Reciprocal => 1.0 / x,
-            Function::Exponential => x.exp(),
-            Function::Logarithm => x.ln(),
-            Function::Logistic => 1.0 / (1.0 + (-x).exp()),
-            Function::Tangent => x.tanh(),
-            Function::Complement => 1.0 - x,
-            Function::Integer => x.trunc(),
-            Function::Sign if x == 0.0 => 0.0,
-            Function::Sign => x.signum(),
-            Function::Positive => x.max(0.0),
-            Function::Negative => x.min(0.0),
-            Function::Unit => x.clamp(0.0, 1.0),
+            Operation::Plus => x + y,
+            Operation::Less => x - y,
+            Operation::Times => x * y,
+            Operation::Over => x / y,
         }
     }
+}
+
+/// How many places of a mask are true in each row, laid out for an array: 1 where none is.
+fn lengths(mask: &Value, array: &ArrayD<f64>) -> Option<ArrayD<f64>> {
+    let Value::Bool(mask) = mask else { return None };
+    let length = |row: ArrayView1<'_, bool>| row.iter().filter(|kept| **kept).count().max(1) as f64;
+    let mut lengths = mask.map_axis(Axis(mask.ndim().checked_sub(1)?), length);
+    if lengths.ndim() < array.ndim() {
+        lengths.insert_axis_inplace(Axis(lengths.ndim()));
+    }
+    lengths.broadcast(array.raw_dim()).map(|lengths| lengths.to_owned())
 }
 
 fn reversed<T: Clone>(array: &ArrayD<T>, along: Along) -> Option<ArrayD<T>> {
@@ -372,12 +335,16 @@ fn reversed<T: Clone>(array: &ArrayD<T>, along: Along) -> Option<ArrayD<T>> {
     Some(reversed.as_standard_layout().into_owned())
 }
 
-fn repeated(array: &ArrayD<f64>, along: Along, end: End) -> Option<ArrayD<f64>> {
-    let axis = Axis(along.axis);
-    let length = along.within(array)?.len_of(axis);
-    let at = if end == End::First { 0 } else { length - 1 };
-    let one = array.slice_axis(axis, Slice::from(at..=at));
+fn repeated<T: Clone>(array: &ArrayD<T>, along: Along, end: End) -> Option<ArrayD<T>> {
+    let at = along.at(end, array)?;
+    let one = array.slice_axis(Axis(along.axis), Slice::from(at..=at));
     one.broadcast(array.raw_dim()).map(|all| all.to_owned())
+}
+
+fn cleared<T: Clone + Default>(array: &ArrayD<T>, along: Along, end: End) -> Option<ArrayD<T>> {
+    let mut cleared = array.clone();
+    cleared.index_axis_mut(Axis(along.axis), along.at(end, array)?).fill(T::default());
+    Some(cleared)
 }
 
 /// What stands `by` places before each, along an axis; `fill` where nothing does, else what stands

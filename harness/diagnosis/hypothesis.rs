@@ -66,6 +66,23 @@ impl Part {
         }
     }
 
+    /// The input or output that something is done to.
+    pub(crate) fn field(&self) -> Option<&'static str> {
+        match self {
+            Part::Input { field, .. } | Part::Output { field, .. } => Some(field),
+            _ => None,
+        }
+    }
+
+    /// Whether it is told by itself alone: beside something else there is always one that fits.
+    pub(crate) fn stands_alone(&self) -> bool {
+        match self {
+            Part::Term { change: TermChange::Through(_), .. } => true,
+            Part::Input { change, .. } | Part::Output { change, .. } => change.is_beside(),
+            _ => false,
+        }
+    }
+
     /// The option of which it is another number.
     pub(crate) fn number_of(&self) -> Option<&'static str> {
         match self {
@@ -246,9 +263,11 @@ impl Hypothesis {
             Part::Term { .. } => 26,
             Part::TermDivided { .. } => 28,
             Part::Read(reading) => 22 + reading.assumes(),
+            Part::Input { change: Change::With(..), .. } => 34,
             Part::Input { .. } => 30,
             Part::Summed { .. } => 31,
             Part::Divided { .. } => 32,
+            Part::Output { change: Change::With(..), .. } => 39,
             Part::Output { .. } => 35,
         };
         let parts: usize = self.parts.iter().map(of).sum();
@@ -314,7 +333,7 @@ impl Hypothesis {
         let mut changed = Shared::clone(case);
         for part in &self.parts {
             if let Part::Input { field, change } | Part::Summed { field, change } = part {
-                let values = changed_values(&changed, field, change)?;
+                let values = changed_values(&changed, field, change, case)?;
                 changed = contract.case(&mut from(values)).ok()?;
             }
         }
@@ -341,7 +360,7 @@ impl Hypothesis {
         for part in &self.parts {
             match part {
                 Part::Output { field, change } => {
-                    let values = changed_values(&output, field, change)?;
+                    let values = changed_values(&output, field, change, case)?;
                     output = contract.output(&mut from(values)).ok()?;
                 }
                 Part::Summed { field, .. } => {
@@ -411,6 +430,7 @@ fn changed(change: TermChange) -> String {
         TermChange::Times(0.0) => "missing".to_owned(),
         TermChange::Times(-1.0) => "negated".to_owned(),
         TermChange::Times(factor) => format!("{} times what it is", number(factor)),
+        TermChange::Through(function) => function.told(),
         TermChange::Detached => "detached".to_owned(),
     }
 }
@@ -452,12 +472,13 @@ fn from(values: Named) -> impl FnMut(&'static str) -> Option<Value> {
     move |name| values.iter_mut().find(|(other, _)| *other == name)?.1.take()
 }
 
-/// The values of a record with one field changed, that of every item where it is of a list's.
-fn changed_values(record: &Shared, field: &str, change: &Change) -> Option<Named> {
+/// The values of a record with one field changed, that of every item where it is of a list's; other
+/// fields that a change needs are of the record, or of the case.
+fn changed_values(record: &Shared, field: &str, change: &Change, case: &Shared) -> Option<Named> {
     let values = record.values();
     let other = |name: &str| {
-        let found = values.iter().find(|(other, _)| *other == name)?;
-        found.1.clone()
+        let of = |values: &Named| values.iter().find(|(other, _)| *other == name)?.1.clone();
+        of(&values).or_else(|| of(&case.values()))
     };
     let mut any = false;
     let changed = values.iter().map(|(name, value)| {

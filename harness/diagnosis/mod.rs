@@ -9,6 +9,7 @@
 //! output of the reference. A family makes parts of what a contract declares; to add one, write its
 //! file in `families/` and name it in the list there.
 
+mod axis;
 pub(crate) mod change;
 mod count;
 pub(crate) mod evidence;
@@ -20,6 +21,7 @@ mod region;
 mod relation;
 mod score;
 pub(crate) mod signature;
+pub(crate) mod statistic;
 pub(crate) mod text;
 
 use std::collections::BTreeSet;
@@ -47,7 +49,7 @@ const NEAR: usize = 5;
 const NEARER: f64 = 0.95;
 
 /// Hypotheses that are tried in regions.
-const NARROWED: usize = 8;
+const NARROWED: usize = 6;
 
 /// A hypothesis must agree with the component in this share of the cells in which it is wrong…
 const AGREEMENT: f64 = 0.6;
@@ -290,30 +292,59 @@ fn scaled(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>)
     }
 }
 
-/// Adds hypotheses of some outputs only, and of two parts.
+/// Adds hypotheses of some outputs only, and of two parts. Of what is done to a field only the best
+/// begins a pair.
 fn refine(bench: &Bench<'_>, singles: &[Tried], candidates: &mut Vec<Candidate>, open: &[bool]) {
     sort(bench, candidates, open);
     let outputs = outputs(bench);
     if outputs.len() > 1 {
-        let some = candidates.iter().take(2 * NARROWED);
+        let some = leading(candidates.iter(), 2 * NARROWED);
         let narrowed: Vec<Hypothesis> = some
+            .into_iter()
             .flat_map(|one| outputs.iter().map(|field| one.hypothesis.only(vec![field])))
             .collect();
         candidates.extend(narrowed.into_iter().map(|one| Candidate::of(bench, one, None)));
         sort(bench, candidates, open);
     }
     let single = |one: &&Candidate| one.hypothesis.parts.len() == 1;
-    let best = candidates.iter().filter(single).take(PAIRED);
-    let begun: Vec<Hypothesis> = best.map(|one| one.hypothesis.clone()).collect();
-    let parts: Vec<&Part> = singles.iter().flat_map(|(_, one)| &one.parts).collect();
+    let begun = leading(candidates.iter().filter(single), PAIRED);
+    let begun: Vec<Hypothesis> = begun.into_iter().map(|one| one.hypothesis.clone()).collect();
+    let parts = singles.iter().flat_map(|(_, one)| &one.parts);
+    let parts: Vec<&Part> = parts.filter(|part| !part.stands_alone()).collect();
     for first in begun.into_iter().chain(nearest(singles)) {
         let pairs = parts.iter().filter_map(|part| first.and((*part).clone()));
         let both = better(bench, &Candidate::of(bench, first.clone(), None), pairs);
         candidates.extend(both.into_iter().map(|pair| Candidate::of(bench, pair, None)));
-        if candidates.iter().any(|candidate| candidate.is_exact(bench, open)) {
+        // What is known is told rather than what gives the same.
+        let is_known =
+            |one: &Candidate| one.hypothesis.parts.iter().all(|part| part.field().is_none());
+        if candidates.iter().any(|one| one.is_exact(bench, open) && is_known(one)) {
             return;
         }
     }
+}
+
+/// The first ones of those that do nothing to a field, and a third as many of those that do: what
+/// is known would else be lost among all that can be done. To one field only the best is done.
+fn leading<'a>(
+    candidates: impl Iterator<Item = &'a Candidate>,
+    known: usize,
+) -> Vec<&'a Candidate> {
+    let (mut of_fields, mut others) = (Vec::new(), 0);
+    let mut leads = |one: &&Candidate| {
+        let mut done = one.hypothesis.parts.iter().filter_map(Part::field).peekable();
+        if done.peek().is_none() {
+            others += 1;
+            return others <= known;
+        }
+        let done: Vec<&str> = done.collect();
+        let leads = of_fields.len() < known / 3 && !of_fields.contains(&done);
+        if leads {
+            of_fields.push(done);
+        }
+        leads
+    };
+    candidates.filter(|one| leads(one)).collect()
 }
 
 /// Hypotheses that explain nothing by themselves, but come nearer than the definition; of one
@@ -375,9 +406,14 @@ fn narrow(
 ) {
     sort(bench, candidates, open);
     let mut more = Vec::new();
-    let everywhere = candidates.iter().filter(|one| one.region.is_none()).enumerate();
-    let tried = everywhere.filter(|(at, one)| *at < NARROWED || is_told(&one.hypothesis, told));
-    for (_, candidate) in tried {
+    let everywhere = || candidates.iter().filter(|one| one.region.is_none());
+    let mut tried = leading(everywhere(), NARROWED);
+    for one in everywhere().filter(|one| is_told(&one.hypothesis, told)) {
+        if !tried.iter().any(|other| std::ptr::eq(*other, one)) {
+            tried.push(one);
+        }
+    }
+    for candidate in tried {
         let whole = bench.tally(&candidate.fit, open, Half::Chosen).score();
         let narrowed = features.iter().map(|feature| {
             let fit = region::within(&candidate.fit, feature);
@@ -556,7 +592,9 @@ impl Candidate {
         let fitted = |part: &Part| match part {
             Part::Fault { .. } | Part::Compared(_) => 0,
             Part::Read(reading) => reading.fitted(),
+            Part::Input { change: Change::Counted(..) | Change::With(..), .. } => 2,
             Part::Option { .. } | Part::Input { .. } => 1,
+            Part::Output { change, .. } if change.says_where() => 1,
             Part::Summed { .. }
             | Part::Term { .. }
             | Part::Output { .. }

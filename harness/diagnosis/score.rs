@@ -196,6 +196,11 @@ impl<'a> Bench<'a> {
         &self.first
     }
 
+    /// One of the cases.
+    pub(crate) fn observed(&self, at: usize) -> &'a Observed {
+        self.answered[at]
+    }
+
     /// The first cases on which a component is not as a hypothesis.
     pub(crate) fn unlike(&self, fit: &Fit) -> Vec<usize> {
         let differs = |at: usize| (self.wrong[at] || fit.acts[at]) && !fit.agrees[at];

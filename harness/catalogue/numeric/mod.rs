@@ -3,6 +3,7 @@
 
 pub mod aggregate;
 pub mod conventions;
+pub mod function;
 pub mod scaled;
 pub mod tape;
 pub mod terms;

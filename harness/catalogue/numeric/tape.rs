@@ -116,6 +116,10 @@ impl<'t> Var<'t> {
             // 0·∞ would be NaN, and what is missing is not.
             Some(TermChange::Times(0.0)) => self.tape.constant(0.0),
             Some(TermChange::Times(factor)) => self * factor,
+            Some(TermChange::Through(function)) => {
+                let value = self.tape.arithmetic.round(function.of(self.value));
+                self.one(value, function.slope(self.value))
+            }
             Some(TermChange::Detached) => self.detach(),
         }
     }

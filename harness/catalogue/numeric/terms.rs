@@ -20,11 +20,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::numeric::function::Function;
+
 /// What becomes of a term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TermChange {
     /// It is multiplied by a number; 0: it is missing.
     Times(f64),
+    /// It goes through a function, and so does its gradient.
+    Through(Function),
     /// It has its value, and no gradient.
     Detached,
 }
@@ -75,6 +79,7 @@ pub fn term(name: &'static str, number: f64) -> f64 {
         // 0·∞ would be NaN, and what is missing is not.
         Some(TermChange::Times(0.0)) => 0.0,
         Some(TermChange::Times(factor)) => number * factor,
+        Some(TermChange::Through(function)) => function.of(number),
         None | Some(TermChange::Detached) => number,
     }
 }
@@ -134,6 +139,7 @@ mod tests {
         assert_eq!(with("square", TermChange::Times(-1.0)), (-3.0, -4.0));
         assert_eq!(with("line", TermChange::Times(0.5)), (12.0, 7.0));
         assert_eq!(with("line", TermChange::Detached), (15.0, 6.0));
+        assert_eq!(with("square", TermChange::Through(Function::Root)), (9.0, 3.0));
         assert_eq!(with("another", TermChange::Detached), (15.0, 8.0));
     }
 
@@ -157,6 +163,8 @@ mod tests {
         assert_eq!(changed("infinite", TermChange::Detached), f64::INFINITY);
         let negated = Alteration { term: "line", change: TermChange::Times(-1.0) };
         assert_eq!(altered(&[negated], || term("line", 2.0)), -2.0);
+        let most = TermChange::Through(Function::Limited(0.0, 5.0));
+        assert_eq!(changed("infinite", most), 7.0);
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 use super::{axes_of, flat};
 use crate::contract::erased::AnyContract;
-use crate::diagnosis::change::{Along, Change, End, Function};
+use crate::diagnosis::axis::{Along, End};
+use crate::diagnosis::change::Change;
 use crate::diagnosis::hypothesis::Part;
 use crate::diagnosis::score::Bench;
 use crate::diagnosis::text::Text;
+use crate::numeric::function::Function;
 use crate::value::place::Dtype;
 use crate::value::record::{Field, Kind, is_float};
 
@@ -46,20 +48,15 @@ fn of(field: &Field, axes: &[Along]) -> Vec<Change> {
             changes.extend([0.0, 1.0].map(Change::Set));
             changes.extend([-1.0, 2.0, 0.5].map(Change::Times));
             changes.extend(Function::ALL.map(Change::Through));
-            changes.extend(LIMITS.map(|limit| Change::Limited(-limit, limit)));
-            changes.extend(LIMITS.map(|limit| Change::Limited(f64::NEG_INFINITY, limit)));
-            changes.extend(LIMITS.map(|limit| Change::Limited(-limit, f64::INFINITY)));
+            changes.extend(LIMITS.into_iter().flat_map(Function::limits).map(Change::Through));
             changes.extend([Dtype::Bf16, Dtype::F16].map(Change::Stored));
-            if !axes.is_empty() {
-                changes.extend([Change::Mean, Change::Centred]);
-                changes.extend([0, 1].map(Change::Standardised));
-            }
             changes.extend(axes.last().map(|along| Change::Softmax(*along)));
         }
         Kind::Bool => {
             changes.extend([Change::All(true), Change::All(false), Change::Not]);
             changes.push(Change::Filled);
-            changes.extend([End::First, End::Last].map(Change::Without));
+            changes.extend(End::BOTH.map(Change::Without));
+            changes.extend(End::BOTH.map(Change::Beyond));
         }
         Kind::Int => {
             changes.extend([Change::Merged, Change::Blocks, Change::Modulo]);
@@ -73,11 +70,13 @@ fn of(field: &Field, axes: &[Along]) -> Vec<Change> {
         changes.push(Change::Reversed(*along));
         if field.kind != Kind::Text {
             changes.extend([-2, -1, 1, 2].map(|by| Change::Shifted(*along, by)));
+            changes.extend(End::BOTH.map(|end| Change::Repeated(*along, end)));
+        }
+        if matches!(field.kind, Kind::Float | Kind::Bool) {
+            changes.extend(End::BOTH.map(|end| Change::Cleared(*along, end)));
         }
         if field.kind == Kind::Float {
-            changes.extend([End::First, End::Last].map(|end| Change::Repeated(*along, end)));
-            changes.extend([End::First, End::Last].map(|end| Change::Cleared(*along, end)));
-            changes.extend([End::First, End::Last].map(|end| Change::Accumulated(*along, end)));
+            changes.extend(End::BOTH.map(|end| Change::Accumulated(*along, end)));
         }
     }
     changes

@@ -1,5 +1,6 @@
 //! Families of hypotheses: each makes its own of what a contract declares.
 
+mod beside;
 mod counts;
 mod faults;
 mod inputs;
@@ -9,7 +10,7 @@ mod readings;
 mod relations;
 mod terms;
 
-use crate::diagnosis::change::Along;
+use crate::diagnosis::axis::Along;
 use crate::diagnosis::evidence::Evidence;
 use crate::diagnosis::hypothesis::Part;
 use crate::diagnosis::score::Bench;
@@ -21,18 +22,19 @@ pub(super) type Family = fn(&Bench<'_>) -> Vec<Part>;
 
 /// All families, in the order in which they are asked: those behind are not, where those before
 /// have what does exactly the same.
-const FAMILIES: [&[Family]; 3] = [
+const FAMILIES: [&[Family]; 4] = [
     &[faults::parts, options::parts],
     &[relations::parts, readings::parts],
     &[options::fitted_parts, terms::parts, inputs::parts, counts::parts, outputs::parts],
+    &[beside::parts],
 ];
 
 /// Those that are asked where there is no oracle, so that other numbers may be right too.
 const WITHOUT_AN_ORACLE: [&[Family]; 3] = [FAMILIES[0], FAMILIES[1], &[options::fitted_parts]];
 
 /// The families that are asked about some evidence.
-pub(super) fn asked_about(evidence: &Evidence) -> [&'static [Family]; 3] {
-    if evidence.is_open() { WITHOUT_AN_ORACLE } else { FAMILIES }
+pub(super) fn asked_about(evidence: &Evidence) -> &'static [&'static [Family]] {
+    if evidence.is_open() { &WITHOUT_AN_ORACLE } else { &FAMILIES }
 }
 
 /// The axes of a field.

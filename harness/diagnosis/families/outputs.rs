@@ -1,11 +1,13 @@
 //! Right outputs that something was done to at the end: a sign, a factor, another order.
 
 use super::axes_of;
-use crate::diagnosis::change::{Change, Function};
+use crate::diagnosis::axis::End;
+use crate::diagnosis::change::Change;
 use crate::diagnosis::evidence::{Cell, Given, cells};
 use crate::diagnosis::hypothesis::{EVERY, Part, fields};
 use crate::diagnosis::score::Bench;
 use crate::diagnosis::text::Text;
+use crate::numeric::function::Function;
 use crate::value::record::{Field, Kind};
 
 pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
@@ -20,6 +22,11 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
                 changes.extend([-1.0, 2.0, 0.5].map(Change::Times));
                 changes.extend(Function::ALL.map(Change::Through));
                 changes.extend(fitted(bench, field));
+                if contract.whole().contains(&field.name) {
+                    changes.push(Change::Filled);
+                    changes.extend(End::BOTH.map(Change::Without));
+                    changes.extend(End::BOTH.map(Change::Beyond));
+                }
             }
             Kind::Text => {
                 changes.extend(Text::ALL.map(Change::Texts));
@@ -32,6 +39,8 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
             changes.push(Change::Reversed(along));
             if field.kind == Kind::Float {
                 changes.extend([-1, 1].map(|by| Change::Shifted(along, by)));
+                changes.extend(End::BOTH.map(|end| Change::Cleared(along, end)));
+                changes.extend(End::BOTH.map(|end| Change::Repeated(along, end)));
             }
         }
         parts.extend(changes.into_iter().map(|change| Part::Output { field: field.name, change }));
@@ -68,10 +77,11 @@ fn fitted(bench: &Bench<'_>, field: &Field) -> Vec<Change> {
     let mut changes: Vec<Change> = changes.into_iter().map(Change::Times).collect();
     changes.extend(median(terms).map(Change::Plus));
     let (least, most) = (median(larger), median(smaller));
-    changes.extend(most.map(|most| Change::Limited(f64::NEG_INFINITY, most)));
-    changes.extend(least.map(|least| Change::Limited(least, f64::INFINITY)));
+    let limited = |least, most| Change::Through(Function::Limited(least, most));
+    changes.extend(most.map(|most| limited(f64::NEG_INFINITY, most)));
+    changes.extend(least.map(|least| limited(least, f64::INFINITY)));
     let both = least.zip(most).filter(|(least, most)| least <= most);
-    changes.extend(both.map(|(least, most)| Change::Limited(least, most)));
+    changes.extend(both.map(|(least, most)| limited(least, most)));
     changes
 }
 

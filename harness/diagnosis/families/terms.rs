@@ -1,5 +1,5 @@
-//! Terms of the reference: missing, negated, scaled, divided by another count, or without their
-//! gradient.
+//! Terms of the reference: missing, negated, scaled, divided by another count, through a function,
+//! or without their gradient.
 
 use super::counts;
 use super::options::closest;
@@ -7,6 +7,7 @@ use crate::diagnosis::evidence::{Given, Observed};
 use crate::diagnosis::hypothesis::{Hypothesis, Part};
 use crate::diagnosis::score::Bench;
 use crate::host::function::guarded;
+use crate::numeric::function::Function;
 use crate::numeric::terms::{TermChange, named_in};
 
 /// What people do to a term.
@@ -14,6 +15,9 @@ const FACTORS: [f64; 4] = [0.0, -1.0, 2.0, 0.5];
 
 /// Factors between which the best one may lie, where no line leads to it.
 const GRID: [f64; 14] = [-2.0, -1.0, -0.5, 0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.5, 2.0, 4.0];
+
+/// Where people clamp a term.
+const LIMITS: [f64; 4] = [1.0, 5.0, 10.0, 20.0];
 
 /// Cases that are looked at: for the names of terms, and to fit a factor.
 const CASES: usize = 24;
@@ -28,6 +32,7 @@ pub(super) fn parts(bench: &Bench<'_>) -> Vec<Part> {
         let mut changes = FACTORS.map(TermChange::Times).to_vec();
         changes.extend(fitted(bench, term, &asked).map(TermChange::Times));
         changes.push(TermChange::Detached);
+        changes.extend(acting(bench, term).into_iter().map(TermChange::Through));
         parts.extend(changes.into_iter().map(|change| Part::Term { term, change }));
         parts.extend(divided(bench, term, &asked));
     }
@@ -51,6 +56,26 @@ fn names(bench: &Bench<'_>) -> Vec<&'static str> {
     }
     names.reverse();
     names
+}
+
+/// The functions that make a difference: others are the tape alone, whose rounding is of its own.
+fn acting(bench: &Bench<'_>, term: &'static str) -> Vec<Function> {
+    let Some(whole) = times(bench, term, 1.0) else { return Vec::new() };
+    let cells = |hypothesis: &Hypothesis| -> Vec<Option<u64>> {
+        let cases = bench.first().iter().map(|at| bench.observed(*at));
+        let cells = cases.flat_map(|observed| hypothesis.cells(bench.evidence, observed));
+        let bits = |cell| if let Given::Number(x) = cell { Some(x.to_bits()) } else { None };
+        cells.map(bits).collect()
+    };
+    let whole = cells(&whole);
+    let limits = LIMITS.into_iter().flat_map(Function::limits);
+    let mut functions: Vec<Function> = Function::ALL.into_iter().chain(limits).collect();
+    functions.retain(|function| {
+        let change = TermChange::Through(*function);
+        let through = Hypothesis::of(bench.evidence, Part::Term { term, change });
+        through.is_some_and(|through| cells(&through) != whole)
+    });
+    functions
 }
 
 /// What a case asks a term to be multiplied by: the factors of its cells, in order.
