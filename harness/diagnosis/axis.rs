@@ -10,22 +10,13 @@ pub(crate) struct Along {
 }
 
 impl Along {
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn told(self) -> String {
         match self.letter {
             '?' => format!("axis {}", self.axis),
             letter => letter.to_string(),
         }
     }
-}
 
-/// An end of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    First,
-    Last,
-}
-
-impl Along {
     /// The array, where it has the axis and anything along it.
     pub(crate) fn within<T>(self, array: &ArrayD<T>) -> Option<&ArrayD<T>> {
         (self.axis < array.ndim() && array.len_of(Axis(self.axis)) > 0).then_some(array)
@@ -36,6 +27,13 @@ impl Along {
         let last = self.within(array)?.len_of(Axis(self.axis)) - 1;
         Some(if end == End::First { 0 } else { last })
     }
+}
+
+/// An end of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    First,
+    Last,
 }
 
 impl End {

@@ -86,7 +86,7 @@ impl Change {
             Change::Plus(term) if *term < 0.0 => format!("{} less than it is", number(-*term)),
             Change::Plus(term) => format!("{} more than it is", number(*term)),
             Change::Through(function) => function.told(),
-            Change::Counted(statistic, over) => statistic.told() + &over.told(),
+            Change::Counted(statistic, over) => statistic.told().to_owned() + &over.told(),
             Change::With(operation, other) => format!("{} `{other}`", operation.told()),
             Change::OverLength(mask) => {
                 format!("divided by the true positions of its row of `{mask}`")

@@ -28,13 +28,10 @@ pub(crate) enum Statistic {
 /// The numbers that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    All,
-    /// Those that lie along an axis.
-    Along(Along),
     /// Those of a group, by the numbers of groups in a field.
     Group(&'static str),
-    /// Those where a mask is true: all, or those along an axis.
-    Kept(&'static str, Option<Along>),
+    /// Those where a mask is true, or all; together, or those along an axis.
+    Kept { mask: Option<&'static str>, along: Option<Along> },
 }
 
 impl Statistic {
@@ -47,7 +44,7 @@ impl Statistic {
         Statistic::OverLargest,
     ];
 
-    pub(crate) fn told(self) -> String {
+    pub(crate) fn told(self) -> &'static str {
         match self {
             Statistic::Mean => "its mean",
             Statistic::Centred => "less its mean",
@@ -55,7 +52,6 @@ impl Statistic {
             Statistic::Scaled => "scaled from its least to its largest number",
             Statistic::OverLargest => "divided by its largest number",
         }
-        .to_owned()
     }
 
     /// An array with this in place of the numbers that are counted; `None` where a field that says
@@ -68,50 +64,38 @@ impl Statistic {
     ) -> Option<ArrayD<f64>> {
         let mut changed = array.clone();
         match over {
-            Over::All => self.put(changed.iter_mut().collect()),
-            Over::Along(along) => self.put_along(&mut changed, *along, None)?,
             Over::Group(field) => {
                 let Value::Int(groups) = other(field)? else { return None };
-                let mut members: BTreeMap<i64, Vec<&mut f64>> = BTreeMap::new();
                 if groups.shape() != array.shape() {
                     return None;
                 }
+                let mut members: BTreeMap<i64, Vec<&mut f64>> = BTreeMap::new();
                 for (x, group) in changed.iter_mut().zip(&groups) {
                     members.entry(*group).or_default().push(x);
                 }
                 members.into_values().for_each(|members| self.put(members));
             }
-            Over::Kept(field, along) => {
-                let Value::Bool(mask) = other(field)? else { return None };
-                if mask.shape() != array.shape() {
-                    return None;
-                }
+            Over::Kept { mask, along } => {
+                let mask = match mask.map(other) {
+                    None => ArrayD::from_elem(array.raw_dim(), true),
+                    Some(Some(Value::Bool(mask))) if mask.shape() == array.shape() => mask,
+                    Some(_) => return None,
+                };
                 match along {
                     None => self.put(kept(changed.iter_mut(), mask.iter())),
-                    Some(along) => self.put_along(&mut changed, *along, Some(&mask))?,
+                    Some(along) => {
+                        along.within(array)?;
+                        let axis = Axis(along.axis);
+                        for (mut lane, mask) in
+                            changed.lanes_mut(axis).into_iter().zip(mask.lanes(axis))
+                        {
+                            self.put(kept(lane.iter_mut(), mask.iter()));
+                        }
+                    }
                 }
             }
         }
         Some(changed)
-    }
-
-    fn put_along(
-        self,
-        array: &mut ArrayD<f64>,
-        along: Along,
-        mask: Option<&ArrayD<bool>>,
-    ) -> Option<()> {
-        let axis = Axis(along.axis);
-        let lanes = along.within(array).is_some().then(|| array.lanes_mut(axis))?.into_iter();
-        match mask {
-            None => lanes.for_each(|mut lane| self.put(lane.iter_mut().collect())),
-            Some(mask) => {
-                for (mut lane, mask) in lanes.zip(mask.lanes(axis)) {
-                    self.put(kept(lane.iter_mut(), mask.iter()));
-                }
-            }
-        }
-        Some(())
     }
 
     /// Puts it in place of numbers.
@@ -154,13 +138,12 @@ fn kept<'a, 'b>(
 
 impl Over {
     pub(crate) fn told(self) -> String {
-        let along = |along: Along| format!(" along {}", along.told());
         match self {
-            Over::All => String::new(),
-            Over::Along(axis) => along(axis),
             Over::Group(field) => format!(" within each of `{field}`"),
-            Over::Kept(mask, axis) => {
-                axis.map(along).unwrap_or_default() + &format!(" where `{mask}` is true")
+            Over::Kept { mask, along } => {
+                let along = along.map(|along| format!(" along {}", along.told()));
+                let mask = mask.map(|mask| format!(" where `{mask}` is true"));
+                along.unwrap_or_default() + &mask.unwrap_or_default()
             }
         }
     }
@@ -191,18 +174,20 @@ mod tests {
     #[test]
     fn what_counts_together_is_all_an_axis_a_group_or_what_a_mask_keeps() {
         let mean = |over| of(Statistic::Mean, over, [[1.0, 3.0, 8.0], [0.0, 2.0, 4.0]]);
-        assert_eq!(mean(Over::All), [3.0; 6]);
-        assert_eq!(mean(Over::Along(ROWS)), [4.0, 4.0, 4.0, 2.0, 2.0, 2.0]);
+        let kept = |mask, along| mean(Over::Kept { mask, along });
+        assert_eq!(kept(None, None), [3.0; 6]);
+        assert_eq!(kept(None, Some(ROWS)), [4.0, 4.0, 4.0, 2.0, 2.0, 2.0]);
         assert_eq!(mean(Over::Group("groups")), [1.0, 5.5, 5.5, 1.0, 1.0, 4.0]);
-        assert_eq!(mean(Over::Kept("mask", None)), [2.5, 2.5, 8.0, 0.0, 2.5, 2.5]);
-        assert_eq!(mean(Over::Kept("mask", Some(ROWS))), [2.0, 2.0, 8.0, 0.0, 3.0, 3.0]);
-        assert_eq!(mean(Over::Kept("another-shape", None)), [0.0; 0]);
+        assert_eq!(kept(Some("mask"), None), [2.5, 2.5, 8.0, 0.0, 2.5, 2.5]);
+        assert_eq!(kept(Some("mask"), Some(ROWS)), [2.0, 2.0, 8.0, 0.0, 3.0, 3.0]);
+        assert_eq!(kept(Some("another-shape"), None), [0.0; 0]);
         assert_eq!(mean(Over::Group("missing")), [0.0; 0]);
     }
 
     #[test]
     fn a_statistic_is_put_in_place_of_each_number() {
-        let rows = |statistic| of(statistic, Over::Along(ROWS), [[1.0, 2.0, 3.0], [0.1; 3]]);
+        let over = Over::Kept { mask: None, along: Some(ROWS) };
+        let rows = |statistic| of(statistic, over, [[1.0, 2.0, 3.0], [0.1; 3]]);
         assert_eq!(rows(Statistic::Standardised(1)), [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
         let biased = 1.5_f64.sqrt();
         assert_eq!(rows(Statistic::Standardised(0)), [-biased, 0.0, biased, 0.0, 0.0, 0.0]);

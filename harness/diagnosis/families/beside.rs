@@ -42,10 +42,13 @@ fn is_alike(contract: &dyn AnyContract, field: &Field, other: &Field) -> bool {
 fn changes(contract: &dyn AnyContract, field: &Field, beside: &[&Field]) -> Vec<Change> {
     let axes = &axes_of(contract.axes(), field)[..];
     let mut changes = Vec::new();
-    let mut overs = vec![Over::All];
     // Along the only axis are all.
-    let several = || axes.iter().copied().filter(|_| axes.len() > 1);
-    overs.extend(several().map(Over::Along));
+    let several = if axes.len() > 1 { axes } else { &[] };
+    let kept = |mask| {
+        let along = [None].into_iter().chain(several.iter().copied().map(Some));
+        along.map(move |along| Over::Kept { mask, along })
+    };
+    let mut overs: Vec<Over> = kept(None).collect();
     for other in beside {
         let of_other = &axes_of(contract.axes(), other)[..];
         let rows = of_other.split_last().map_or(&[][..], |(_, rows)| rows);
@@ -60,8 +63,7 @@ fn changes(contract: &dyn AnyContract, field: &Field, beside: &[&Field]) -> Vec<
                 changes.push(Change::OverLength(other.name));
                 changes.push(Change::TimesLength(other.name));
                 if axes == of_other {
-                    overs.push(Over::Kept(other.name, None));
-                    overs.extend(several().map(|along| Over::Kept(other.name, Some(along))));
+                    overs.extend(kept(Some(other.name)));
                 }
             }
             _ => {}
