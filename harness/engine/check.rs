@@ -5,36 +5,38 @@ use std::mem::{replace, take};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::contract::blind::Blind;
-use crate::contract::component::{Component as _, Failure, Gradients};
-use crate::contract::erased::AnyContract;
-use crate::contract::invariant::AnyInvariant;
-use crate::contract::outcome::Stop;
-use crate::contract::probe::Memo;
-use crate::contract::stream;
-use crate::engine::diagnose::Diagnoser;
-use crate::engine::patience::Patience;
-use crate::engine::shrink::{Shrunk, shrink};
-use crate::engine::subject::{Broken, Budget, Subject};
-use crate::engine::{finding, interrupt};
+use crate::diagnose::Diagnoser;
 use crate::files::case_file::CaseFile;
 use crate::files::corpora;
 use crate::files::journal::{self, Journal};
-use crate::files::location::Location;
-use crate::laws::NOT_OF_OUTPUTS;
+use crate::patience::Patience;
 use crate::report::{
     ComponentReport, Cut, Diagnosis, Finding, InvariantReport, InvariantStatus, Status, Times,
     milliseconds, never_reached,
 };
-use crate::value::error::Error;
-use crate::value::place::{Dtype, Place};
-use crate::value::record::Shared;
-use crate::value::text::number;
+use crate::shrink::{Shrunk, shrink};
+use crate::subject::{Broken, Budget, Subject};
+use crate::{finding, interrupt};
+use shakedown_core::contract::blind::Blind;
+use shakedown_core::contract::component::{Component as _, Failure, Gradients};
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::invariant::AnyInvariant;
+use shakedown_core::contract::outcome::Stop;
+use shakedown_core::contract::probe::Memo;
+use shakedown_core::contract::stream;
+use shakedown_core::laws::NOT_OF_OUTPUTS;
+use shakedown_core::value::error::Error;
+use shakedown_core::value::location::Location;
+use shakedown_core::value::place::{Dtype, Place};
+use shakedown_core::value::record::Shared;
+use shakedown_core::value::text::number;
 
 /// One invariant while its component is checked.
-pub(crate) struct Progress {
-    pub(crate) invariant: &'static AnyInvariant,
-    pub(crate) cases: u64,
+pub struct Progress {
+    /// The invariant.
+    pub invariant: &'static AnyInvariant,
+    /// How many cases exercised it.
+    pub cases: u64,
     broken: Option<Broken>,
 }
 
@@ -127,11 +129,7 @@ pub fn run_on(
 }
 
 /// A report in which nothing was checked yet.
-pub(crate) fn blank_report(
-    contract: &dyn AnyContract,
-    name: &str,
-    place: Place,
-) -> ComponentReport {
+pub fn blank_report(contract: &dyn AnyContract, name: &str, place: Place) -> ComponentReport {
     ComponentReport {
         name: name.to_owned(),
         contract: contract.id().to_owned(),
@@ -251,7 +249,7 @@ fn run_over(
 /// Prepares a component for a place: an empty report and the invariants to check, or a report that
 /// says why there is nothing to check. With `any_options` each case brings its own, so that an
 /// invariant that does not apply under those in force is one to check.
-pub(crate) fn begin(
+pub fn begin(
     subject: &mut Subject,
     place: Place,
     any_options: bool,
@@ -283,7 +281,7 @@ pub(crate) fn begin(
 }
 
 /// Why a check that exercised nothing is no pass.
-pub(crate) fn nothing_checked(invariants: &[InvariantReport]) -> String {
+pub fn nothing_checked(invariants: &[InvariantReport]) -> String {
     let reason = |one: &InvariantReport| Some(format!("{} {}", one.id, one.reason.as_deref()?));
     let mut reasons: Vec<String> = invariants.iter().filter_map(reason).collect();
     if let [_, _, _, more @ ..] = &reasons[..] {
@@ -332,7 +330,7 @@ fn select(
 }
 
 /// What was in flight when the last run was killed, then what is handed in, then the regressions.
-pub(crate) fn first_cases(subject: &Subject, place: Place) -> Result<Vec<Shared>, Error> {
+pub fn first_cases(subject: &Subject, place: Place) -> Result<Vec<Shared>, Error> {
     let mut first = Vec::new();
     if let Some(state) = subject.state() {
         let in_flight = journal::left_behind(subject.contract, state, &subject.name, place);

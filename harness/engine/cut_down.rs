@@ -3,10 +3,10 @@
 //! A contract's own shrinker makes every simpler case at once, which takes memory of the square of
 //! the case's size. Here halves are tried first (delta debugging, Zeller 1999), one at a time.
 
-use crate::contract::erased::AnyContract;
-use crate::contract::options::AnyOptions;
-use crate::value::place::Dtype;
-use crate::value::record::{AnyRecord, Shared};
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::value::place::Dtype;
+use shakedown_core::value::record::{AnyRecord, Shared};
 
 /// Cases with more numbers, or characters, than this are cut by halves; nothing that is generated
 /// is as large.

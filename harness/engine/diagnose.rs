@@ -8,26 +8,26 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
-use crate::contract::cuts::Pair;
-use crate::contract::erased::AnyContract;
-use crate::contract::invariant::AnyInvariant;
-use crate::contract::options::AnyOptions;
-use crate::contract::outcome::Stop;
-use crate::contract::probe::{AnyProbe, Memo};
-use crate::contract::stream;
 use crate::diagnosis::evidence::{Evidence, Observed};
 use crate::diagnosis::{Explanation, OtherOption, explain, other_words};
-use crate::engine::outcomes;
-use crate::engine::patience::Patience;
-use crate::engine::shrink::{Shrunk, shrink_among};
-use crate::engine::subject::{Broken, Budget, Subject};
 use crate::host::builtin::Builtin;
-use crate::laws::NOT_OF_OUTPUTS;
-use crate::numeric::tolerance::Tolerance;
+use crate::outcomes;
+use crate::patience::Patience;
 use crate::report::{Classes, Diagnosis, Strength};
-use crate::value::place::Place;
-use crate::value::record::Shared;
+use crate::shrink::{Shrunk, shrink_among};
+use crate::subject::{Broken, Budget, Subject};
+use shakedown_core::contract::component::{Call, Component, Failure, Gradients, Returned};
+use shakedown_core::contract::cuts::Pair;
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::invariant::AnyInvariant;
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::contract::outcome::Stop;
+use shakedown_core::contract::probe::{AnyProbe, Memo};
+use shakedown_core::contract::stream;
+use shakedown_core::laws::NOT_OF_OUTPUTS;
+use shakedown_core::numeric::tolerance::Tolerance;
+use shakedown_core::value::place::Place;
+use shakedown_core::value::record::Shared;
 
 /// How many cases a component and the hypotheses are compared on, and how many of them are random
 /// at the least, however many corners there are.
@@ -50,7 +50,7 @@ pub(crate) enum Besides {
 }
 
 /// What explains the findings of one component.
-pub(crate) struct Diagnoser {
+pub struct Diagnoser {
     evidence: Evidence,
     explanations: Vec<Explanation>,
     /// By what breaks.
@@ -61,10 +61,10 @@ pub(crate) struct Diagnoser {
 /// one invariant have no name, it tells whether the component is still the same. `varies` where it
 /// is not the same from call to call.
 #[cfg(feature = "fuzz")]
-pub(crate) fn behaviour(subject: &mut Subject, place: Place, calls: &mut u64) -> String {
+pub fn behaviour(subject: &mut Subject, place: Place, calls: &mut u64) -> String {
     let first = wrong_on_first_cases(subject, place, calls);
     if first == wrong_on_first_cases(subject, place, calls) {
-        format!("{:08x}", crate::value::text::fnv1a(first.bytes()))
+        format!("{:08x}", shakedown_core::value::text::fnv1a(first.bytes()))
     } else {
         "varies".to_owned()
     }
@@ -214,7 +214,7 @@ impl Component for Noted<'_> {
 impl Diagnoser {
     /// Calls the component on the minimal cases, on corners and on random cases, and finds what
     /// explains what it does wrong.
-    pub(crate) fn new(
+    pub fn new(
         subject: &mut Subject,
         findings: &[Shrunk],
         place: Place,
@@ -285,7 +285,7 @@ impl Diagnoser {
     /// Whether what explains a diagnosis explains all that is wrong with what the component gave
     /// for another case.
     #[cfg(feature = "fuzz")]
-    pub(crate) fn explains(
+    pub fn explains(
         &self,
         diagnosis: &[Diagnosis],
         case: &Shared,
@@ -307,7 +307,7 @@ impl Diagnoser {
 
     /// What explains a finding: what breaks its invariant on its smallest case too; else what
     /// explains nearly all that is wrong, where nothing there is wrong that it does not explain.
-    pub(crate) fn faults(&mut self, finding: &Shrunk) -> Vec<Diagnosis> {
+    pub fn faults(&mut self, finding: &Shrunk) -> Vec<Diagnosis> {
         let mut named: Vec<bool> =
             self.explanations.iter().map(|one| self.may_explain(one, finding)).collect();
         let is_of_outputs = !NOT_OF_OUTPUTS.contains(&finding.invariant.id);
@@ -494,7 +494,7 @@ impl Diagnoser {
     /// On which input classes a finding's invariant is broken, and on which it holds: a class
     /// fails when most of its cases do, or when the smallest case belongs to it. And where it is
     /// broken, in words.
-    pub(crate) fn classes(
+    pub fn classes(
         &self,
         subject: &mut Subject,
         finding: &Shrunk,

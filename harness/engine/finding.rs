@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::contract::component::Component as _;
-use crate::contract::erased::AnyContract;
-use crate::contract::invariant::AnyInvariant;
-use crate::contract::options::AnyOptions;
-use crate::contract::outcome::Stop;
-use crate::contract::probe::gradient_of_first;
-use crate::contract::stream;
-use crate::engine::shrink::Shrunk;
-use crate::engine::subject::Subject;
 use crate::files::case_file::CaseFile;
 use crate::files::corpora::found_folder;
-use crate::numeric::tolerance::{Number, Wanted};
 use crate::report::json::{json, json_float, nested_json};
 use crate::report::{Classes, ComponentReport, Diagnosis, Finding, Strength};
-use crate::value::place::{Dtype, Place};
-use crate::value::record::{AnyRecord, Shared};
-use crate::value::text::{for_shell, one_line, shortened};
-use crate::value::yaml;
+use crate::shrink::Shrunk;
+use crate::subject::Subject;
+use shakedown_core::contract::component::Component as _;
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::invariant::AnyInvariant;
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::contract::outcome::Stop;
+use shakedown_core::contract::probe::gradient_of_first;
+use shakedown_core::contract::stream;
+use shakedown_core::numeric::tolerance::{Number, Wanted};
+use shakedown_core::value::place::{Dtype, Place};
+use shakedown_core::value::record::{AnyRecord, Shared};
+use shakedown_core::value::text::{for_shell, one_line, shortened};
+use shakedown_core::value::yaml;
 
 /// Makes the entry of a finding in the report, and the file of its case.
-pub(crate) fn make(
+pub fn make(
     subject: &mut Subject,
     shrunk: Shrunk,
     place: Place,
@@ -96,7 +96,7 @@ const REPEATS: usize = 6;
 
 /// Notes where a bug shows only after other calls: its smallest case fails here, and passes as the
 /// first of a fresh process. What has an exact name does not depend on them.
-pub(crate) fn note_state(
+pub fn note_state(
     subject: &mut Subject,
     findings: &mut [&mut Finding],
     file: &mut CaseFile,
@@ -154,7 +154,7 @@ pub(crate) fn keep_bugs(
 
 /// Writes the case of a finding into `found`: where it is, and how to call the component on it
 /// again. One that cannot be written is among the subject's warnings.
-pub(crate) fn keep(subject: &mut Subject, file: &CaseFile) -> (Option<String>, String) {
+pub fn keep(subject: &mut Subject, file: &CaseFile) -> (Option<String>, String) {
     let path = match subject.state() {
         None => None,
         // A batch that could not be made smaller: what cannot be read again is not kept.

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
-use crate::contract::erased::AnyContract;
-use crate::contract::fault::AnyFault;
-use crate::contract::options::AnyOptions;
-use crate::contract::outcome::Stop;
 use crate::diagnosis::{OtherOption, other_words};
-use crate::engine::subject::Subject;
 use crate::host::builtin::Builtin;
 use crate::report::{Diagnosis, Strength};
-use crate::value::place::Place;
-use crate::value::record::Shared;
+use crate::subject::Subject;
+use shakedown_core::contract::component::{Call, Component, Failure, Gradients, Returned};
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::fault::AnyFault;
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::contract::outcome::Stop;
+use shakedown_core::value::place::Place;
+use shakedown_core::value::record::Shared;
 
 /// The share of what breaks in either that must break in both.
 const ALIKE: f64 = 0.6;

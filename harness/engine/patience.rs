@@ -5,10 +5,10 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::contract::component::Failure;
-use crate::engine::interrupt;
+use crate::interrupt;
 use crate::report::Cut;
-use crate::value::text::count;
+use shakedown_core::contract::component::Failure;
+use shakedown_core::value::text::count;
 
 /// Calls that hang.
 const HANGS: u64 = 3;
@@ -25,7 +25,7 @@ const SLOW: Duration = Duration::from_secs(20);
 
 /// What one phase of a check (the cases, the shrinking of a finding) has borne.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub struct Patience {
     hangs: u64,
     deaths: u64,
     nonsense: u64,
@@ -41,7 +41,7 @@ impl Patience {
     }
 
     /// Counts a call that failed.
-    pub(crate) fn spend(&mut self, failure: &Failure) {
+    pub fn spend(&mut self, failure: &Failure) {
         let restart = match failure {
             Failure::TimedOut { .. } => {
                 self.hangs += 1;
@@ -64,12 +64,12 @@ impl Patience {
     }
 
     /// Whether the component should be left alone.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.why().is_some()
     }
 
     /// Why the component should be left alone, where it should.
-    pub(crate) fn why(&self) -> Option<Cut> {
+    pub fn why(&self) -> Option<Cut> {
         let is_slow = self.restarts >= SLOW_RESTARTS && self.restarting >= SLOW;
         if self.hangs >= HANGS || self.deaths >= DEATHS || self.restarts >= RESTARTS || is_slow {
             Some(Cut::GaveUp)

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ndarray::{Array1, arr1};
 
-use crate::contract::Contract as _;
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
-use crate::contract::erased::{self, AnyContract};
-use crate::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Options, Scale};
-use crate::engine::subject::Subject;
-use crate::value::place::Place;
-use crate::value::record::Shared;
+use crate::subject::Subject;
+use shakedown_contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Options, Scale};
+use shakedown_core::contract::Contract as _;
+use shakedown_core::contract::component::{Call, Component, Failure, Gradients, Returned};
+use shakedown_core::contract::erased::{self, AnyContract};
+use shakedown_core::value::place::Place;
+use shakedown_core::value::record::Shared;
 
 /// A call of the component.
 pub(crate) type Asked<'a> = Call<'a, GroupAdvantage>;

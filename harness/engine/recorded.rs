@@ -8,26 +8,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::contract::cause::Found;
-use crate::contract::component::{Call, Component, Failure, Gradients, Returned};
-use crate::contract::cuts::{Cuts, Pair};
-use crate::contract::erased::AnyContract;
-use crate::contract::invariant::AnyInvariant;
-use crate::contract::options::AnyOptions;
-use crate::contract::outcome::Stop;
-use crate::contract::probe::{AnyProbe, Memo};
-use crate::engine::check::blank_report;
-use crate::engine::cut_down::{fewest, places};
-use crate::engine::diagnose::{self, Diagnoser};
-use crate::engine::finding;
-use crate::engine::shrink::Shrunk;
-use crate::engine::subject::Subject;
+use crate::check::blank_report;
+use crate::cut_down::{fewest, places};
+use crate::diagnose::{self, Diagnoser};
 use crate::files::batch::Batch;
-use crate::numeric::tolerance::Tolerance;
+use crate::finding;
 use crate::report::{ComponentReport, InvariantReport, InvariantStatus, Status};
-use crate::value::error::Error;
-use crate::value::place::Place;
-use crate::value::record::{Shared, same_bits};
+use crate::shrink::Shrunk;
+use crate::subject::Subject;
+use shakedown_core::contract::cause::Found;
+use shakedown_core::contract::component::{Call, Component, Failure, Gradients, Returned};
+use shakedown_core::contract::cuts::{Cuts, Pair};
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::invariant::AnyInvariant;
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::contract::outcome::Stop;
+use shakedown_core::contract::probe::{AnyProbe, Memo};
+use shakedown_core::numeric::tolerance::Tolerance;
+use shakedown_core::value::error::Error;
+use shakedown_core::value::place::Place;
+use shakedown_core::value::record::{Shared, same_bits};
 
 /// The laws that speak about a call and not about what it gives.
 const ABOUT_THE_CALL: [&str; 4] =

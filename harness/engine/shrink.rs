@@ -1,16 +1,16 @@
 //! Shrinking on values: a failing case walks to simpler ones for as long as it fails.
 
-use crate::contract::cause::Found;
-use crate::contract::erased::AnyContract;
-use crate::contract::invariant::AnyInvariant;
-use crate::contract::options::AnyOptions;
-use crate::contract::outcome::Stop;
-use crate::engine::cut_down::{self, Minimal};
-use crate::engine::subject::{Broken, Subject};
-use crate::generate::measure::Measure;
-use crate::value::place::{Dtype, Place};
-use crate::value::record::Shared;
-use crate::value::text::quoted_texts;
+use crate::cut_down::{self, Minimal};
+use crate::subject::{Broken, Subject};
+use shakedown_core::contract::cause::Found;
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::invariant::AnyInvariant;
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::contract::outcome::Stop;
+use shakedown_core::generate::measure::Measure;
+use shakedown_core::value::place::{Dtype, Place};
+use shakedown_core::value::record::Shared;
+use shakedown_core::value::text::quoted_texts;
 
 /// Walks from a failing case to a minimal one. `fails` says whether a candidate still fails, or
 /// `None` to stop the search. Where one of the contract's own corners or small cases fails and is
@@ -63,18 +63,22 @@ pub fn minimise(
 const CANDIDATES: u64 = 3000;
 
 /// A finding on its smallest case.
-pub(crate) struct Shrunk {
+pub struct Shrunk {
     pub(crate) invariant: &'static AnyInvariant,
-    pub(crate) case: Shared,
-    pub(crate) found: Found,
-    pub(crate) at_case: u64,
-    pub(crate) tried: u64,
+    /// The smallest case.
+    pub case: Shared,
+    /// What it breaks there.
+    pub found: Found,
+    /// The number of the case that it was made of.
+    pub at_case: u64,
+    /// How many candidates were tried.
+    pub tried: u64,
     /// The simplest case on the way that broke the invariant in another way.
-    pub(crate) other: Option<Broken>,
+    pub other: Option<Broken>,
 }
 
 /// Makes a case that breaks an invariant as small as it gets, in the way in which it does.
-pub(crate) fn shrink(
+pub fn shrink(
     subject: &mut Subject,
     invariant: &'static AnyInvariant,
     broken: Broken,
@@ -86,7 +90,7 @@ pub(crate) fn shrink(
 
 /// The same, among the cases that `wanted` takes: a bug that is known must not be where the way to
 /// a smaller case of another one ends.
-pub(crate) fn shrink_among(
+pub fn shrink_among(
     subject: &mut Subject,
     invariant: &'static AnyInvariant,
     broken: Broken,
@@ -157,13 +161,13 @@ mod tests {
     use ndarray::{Array2, s};
 
     use super::*;
-    use crate::contract::{erased, stream};
-    use crate::contracts::returns::{Options, Returns, ReturnsCase};
-    use crate::contracts::reward_function::RewardFunction;
-    use crate::contracts::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
-    use crate::engine::check::run;
-    use crate::engine::subject::Budget;
-    use crate::value::record::{AnyRecord, typed};
+    use crate::check::run;
+    use crate::subject::Budget;
+    use shakedown_contracts::returns::{Options, Returns, ReturnsCase};
+    use shakedown_contracts::reward_function::RewardFunction;
+    use shakedown_contracts::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
+    use shakedown_core::contract::{erased, stream};
+    use shakedown_core::value::record::{AnyRecord, typed};
 
     #[test]
     fn a_row_and_a_column_go_together_where_both_must_be_as_many() {
@@ -223,6 +227,10 @@ mod tests {
         let finding = finding.unwrap();
         let text = finding.case["completions"][0].as_str().unwrap();
         assert!(!text.is_empty(), "{}", finding.shown);
-        assert!(finding.found.starts_with(&crate::value::text::quoted(text)), "{}", finding.found);
+        assert!(
+            finding.found.starts_with(&shakedown_core::value::text::quoted(text)),
+            "{}",
+            finding.found
+        );
     }
 }

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::contract::cause::Found;
-use crate::contract::component::{Call, Component, Failure, Returned};
-use crate::contract::erased::AnyContract;
-use crate::contract::invariant::{AnyInvariant, Checked};
-use crate::contract::options::AnyOptions;
-use crate::contract::outcome::Stop;
-use crate::contract::probe::{AnyProbe, Memo};
-use crate::engine::patience::Patience;
 use crate::files::journal::Journaled;
 use crate::files::manifest::{Declared, Manifest};
 use crate::host::builtin::Builtin;
-use crate::numeric::tolerance::Tolerance;
-use crate::value::error::Error;
-use crate::value::place::Place;
-use crate::value::record::Shared;
-use crate::value::yaml::Document;
+use crate::patience::Patience;
+use shakedown_core::contract::cause::Found;
+use shakedown_core::contract::component::{Call, Component, Failure, Returned};
+use shakedown_core::contract::erased::AnyContract;
+use shakedown_core::contract::invariant::{AnyInvariant, Checked};
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::contract::outcome::Stop;
+use shakedown_core::contract::probe::{AnyProbe, Memo};
+use shakedown_core::numeric::tolerance::Tolerance;
+use shakedown_core::value::error::Error;
+use shakedown_core::value::place::Place;
+use shakedown_core::value::record::Shared;
+use shakedown_core::value::yaml::Document;
 
 /// How many random cases follow the corners, unless said otherwise.
 pub const DEFAULT_CASES: u64 = 256;
@@ -77,9 +77,9 @@ pub struct Subject {
     /// Cases to begin with.
     pub first: Vec<Shared>,
     /// What its report should say of this run besides.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// When to stop shrinking and diagnosing.
-    pub(crate) until: Option<Instant>,
+    pub until: Option<Instant>,
     /// The component itself.
     pub component: Journaled,
 }
@@ -139,7 +139,7 @@ impl Subject {
     }
 
     /// The folder that findings and journals go into; `None` writes nothing.
-    pub(crate) fn state(&self) -> Option<&Path> {
+    pub fn state(&self) -> Option<&Path> {
         self.state.as_deref().or(self.corpora.as_deref())
     }
 
@@ -161,7 +161,7 @@ impl Subject {
     }
 
     /// Calls the component.
-    pub(crate) fn call(
+    pub fn call(
         &mut self,
         case: &Shared,
         place: Place,
@@ -199,7 +199,8 @@ impl Subject {
         self.probe(case, place, memo, &mut 0).is_beyond_f64()
     }
 
-    pub(crate) fn try_with(
+    /// Asks one invariant about a case.
+    pub fn try_with(
         &mut self,
         invariant: &AnyInvariant,
         case: &Shared,
@@ -224,8 +225,11 @@ pub fn read_options(contract: &dyn AnyContract, yaml: &str) -> Result<Arc<dyn An
 }
 
 /// The first case that broke an invariant.
-pub(crate) struct Broken {
-    pub(crate) case: Shared,
-    pub(crate) found: Found,
-    pub(crate) at_case: u64,
+pub struct Broken {
+    /// The case.
+    pub case: Shared,
+    /// What broke.
+    pub found: Found,
+    /// The number of the case, counted from 1.
+    pub at_case: u64,
 }

@@ -8,16 +8,16 @@ use std::time::Duration;
 use ndarray::Array1;
 
 use super::*;
-use crate::contract::class::AnyClass;
-use crate::contract::component::{Call, Component, Returned};
-use crate::contracts;
-use crate::engine::planted::{
+use crate::host::builtin::Builtin;
+use crate::planted::{
     Asked, HANGS, LARGE, SMALL, Wrong, case, contract, has, nameless, not_divided, ours, raised,
     rewards, subject,
 };
-use crate::host::builtin::Builtin;
-use crate::value::place::Device;
-use crate::value::record::same_bits;
+use shakedown_contracts;
+use shakedown_core::contract::class::AnyClass;
+use shakedown_core::contract::component::{Call, Component, Returned};
+use shakedown_core::value::place::Device;
+use shakedown_core::value::record::same_bits;
 
 /// The reference of a contract whose defaults hide mistakes.
 fn gae() -> Subject {

@@ -1,0 +1,164 @@
+//! A candidate called once, on a small case: whether it is what it looks like.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::component::Component;
+use shakedown_contracts as contracts;
+use shakedown_core::contract::component::{Call, Component as _, Failure};
+use shakedown_core::contract::options::AnyOptions;
+use shakedown_core::contract::stream;
+use shakedown_core::value::place::{Dtype, Place};
+use shakedown_core::value::record::Shared;
+use shakedown_engine::host::builtin::Builtin;
+use shakedown_engine::host::process::{ArrayLibrary, Process, Python, Signature, Wiring};
+
+/// What came of it.
+pub(super) enum Trial {
+    /// It gives what the contract asks for.
+    Right,
+    /// It cannot be called here, and why.
+    Unknown(String),
+    /// It only looks like one, and why.
+    Other(String),
+}
+
+/// The file of a candidate.
+const CANDIDATE: &str = "shakedown_candidate.py";
+
+const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Takes out the options that the contract refuses, and gives those in force.
+pub(super) fn accepted(component: &mut Component) -> Arc<dyn AnyOptions> {
+    let contract = contracts::find(component.contract).expect("it was found by its name");
+    let mut options = contract.default_options();
+    component.options.retain(|(name, value)| match options.with(name, value) {
+        Ok(with) if with.check().is_ok() => {
+            options = with;
+            true
+        }
+        _ => false,
+    });
+    options
+}
+
+/// Tries a candidate of the repository in `dir`.
+pub(super) fn of(dir: &Path, component: &Component, options: &Arc<dyn AnyOptions>) -> Trial {
+    match tried(dir, component, options) {
+        Ok(()) => Trial::Right,
+        Err(trial) => trial,
+    }
+}
+
+fn tried(dir: &Path, component: &Component, options: &Arc<dyn AnyOptions>) -> Result<(), Trial> {
+    let unknown = |why: String| Trial::Unknown(first_line(&why));
+    if let Some(why) = component.code.as_ref().and_then(|code| code.lacks.clone()) {
+        return Err(Trial::Unknown(why));
+    }
+    let contract = contracts::find(component.contract).expect("it was found by its name");
+    let dir = dir.canonicalize().map_err(|error| unknown(error.to_string()))?;
+    // Its folder goes with it.
+    let own = Folder::new().map_err(|error| unknown(error.to_string()))?;
+    let target = match component.candidate() {
+        Some(text) => {
+            let file = own.0.join(CANDIDATE);
+            fs::write(&file, text).map_err(|error| unknown(error.to_string()))?;
+            format!("python:{}:candidate", file.display())
+        }
+        None => component.target.clone().ok_or_else(|| unknown("it has no name".to_owned()))?,
+    };
+    let python = Python {
+        path: component.path.iter().map(|path| dir.join(path)).collect(),
+        arrays: match component.arrays {
+            "torch" => ArrayLibrary::Torch,
+            "numpy" => ArrayLibrary::Numpy,
+            _ => ArrayLibrary::List,
+        },
+        load_timeout: LOAD_TIMEOUT,
+        folder: dir,
+        ..Python::default()
+    };
+    let signature = match component.signature {
+        Some("trl") => Signature::Trl,
+        Some("trl-chat") => Signature::TrlChat,
+        Some("verl") => Signature::Verl,
+        _ => Signature::ByName,
+    };
+    // Nothing is left in the repository.
+    let env = [("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())];
+    let wiring = Wiring { env: env.into(), ..Wiring::default() };
+    let mut process = Process::python(contract, &target, signature, &python).wired(&wiring);
+    match process.prepare(Place::CPU_F32) {
+        Ok(None) => {}
+        Ok(Some(why)) => return Err(unknown(why)),
+        Err(error) => return Err(unknown(error.to_string())),
+    }
+    let mut cases = stream::cases(contract, Vec::new(), 0, options, Dtype::F32);
+    let Some((_, case)) = cases.next() else { return Ok(()) };
+    let call = Call { case: &case, options, place: Place::CPU_F32, gradient: false };
+    let returned = process.call(&call).map_err(|failure| match failure {
+        Failure::Confused { problem, .. } | Failure::Malformed { problem } => {
+            Trial::Other(first_line(&problem))
+        }
+        Failure::Raised { message, .. } => Trial::Other(format!("raised {}", first_line(&message))),
+        failure => unknown(failure.to_string()),
+    })?;
+    let reference = Builtin::named(contract, &format!("{}/reference", contract.id()));
+    let right = reference.ok().and_then(|mut reference| reference.call(&call).ok());
+    match right {
+        Some(right) => same_shapes(&returned.output, &right.output).map_err(Trial::Other),
+        None => Ok(()),
+    }
+}
+
+/// Whether every output has the shape that it should have.
+fn same_shapes(found: &Shared, expected: &Shared) -> Result<(), String> {
+    let shapes = |record: &Shared| {
+        let mut shapes = Vec::new();
+        record.each(&mut |name, value| {
+            shapes.push((name, value.map(|value| value.shape().to_vec())));
+        });
+        shapes
+    };
+    for ((name, found), (_, expected)) in shapes(found).into_iter().zip(shapes(expected)) {
+        if let (Some(found), Some(expected)) = (found, expected)
+            && found != expected
+            && !name.starts_with("grad_")
+        {
+            return Err(format!("gives `{name}` of shape {found:?}, expected {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The first line, without the file of the candidate.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.rsplit_once(&format!("{CANDIDATE} ")).map_or(line, |(_, why)| why).to_owned()
+}
+
+/// A folder for one candidate, which goes with the value.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Folder> {
+        for number in 0..1000 {
+            let name = format!("shakedown-init-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Folder(path)),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(std::io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

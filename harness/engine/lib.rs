@@ -1,0 +1,23 @@
+//! The engine of `shakedown`: components are checked, findings are shrunk, diagnosed and kept.
+//! Compiled once for all contracts, of which it knows none.
+//!
+//! What is public here is so for the crate `shakedown`: depend on that one.
+
+#![deny(unsafe_code)] // with a reason where a file is memory: `tests/tidy.rs` has the list
+
+pub mod check;
+pub mod cut_down;
+pub mod diagnose;
+mod diagnosis;
+pub mod files;
+pub mod finding;
+pub mod host;
+pub mod interrupt;
+pub mod outcomes;
+pub mod patience;
+#[cfg(test)]
+pub(crate) mod planted;
+pub mod recorded;
+pub mod report;
+pub mod shrink;
+pub mod subject;
