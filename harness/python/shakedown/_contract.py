@@ -177,7 +177,7 @@ class Contract:
         def test(*args, **kwargs):
             __tracebackhide__ = True
             contract = self
-            options = {name: kwargs.pop(name) for name in decorated.parametrised}
+            options = {name: kwargs.pop(name) for name in decorated.parametrised & {*kwargs}}
             if options:
                 contract = contract._with(options)
             if decorated.has_places:
@@ -198,12 +198,14 @@ class Decorated:
     """What a decorated test is called with beside its fixtures: the plugin of pytest sets it.
 
     `functools.wraps` gives the same object to a function around the test, which pytest then sees.
+    A test that classes inherit is called with what is parametrised in each of them.
     """
 
     def __init__(self, contract: Contract):
         self.contract = contract
-        self.parametrised = []  # options
+        self.parametrised = set()  # options, in any of the classes
         self.has_places = False
+        self.signatures = {}  # of the functions that pytest sees, without these parameters
 
 
 def _again(name, options, settings):

@@ -194,14 +194,14 @@ def pytest_pycollect_makeitem(collector, name, obj):
             split = argnames.split(",") if isinstance(argnames, str) else argnames
             names += [one.strip() for one in split]
     options = test.contract.option_names()
-    test.parametrised = [one for one in dict.fromkeys(names) if one in options]
-    twice = [one for one in test.parametrised if one in test.contract.options]
+    names = [one for one in dict.fromkeys(names) if one in options]
+    twice = [one for one in names if one in test.contract.options]
     if twice:
         why = f"the option `{twice[0]}` is parametrised, and given to the contract too"
         raise collector.CollectError(f"{name}: {why}")
-    mine = collector.config.stash[MINE]
-    test.has_places = len(places_of(test, mine)) > 1
-    add_parameters(function, [*test.parametrised, *(["place"] if test.has_places else [])])
+    test.parametrised.update(names)
+    test.has_places = len(places_of(test, collector.config.stash[MINE])) > 1
+    add_parameters(test, function, [*names, *(["place"] if test.has_places else [])])
 
 
 def places_of(test, mine):
@@ -210,8 +210,8 @@ def places_of(test, mine):
     return asked or mine.defaults.get("places") or []
 
 
-def add_parameters(function, names):
-    signature = inspect.signature(function)
+def add_parameters(test, function, names):
+    signature = test.signatures.setdefault(function, inspect.signature(function))
     missing = [name for name in names if name not in signature.parameters]
     more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in missing]
     function.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])

@@ -135,6 +135,25 @@ def test_functions_around_a_decorated_test_are_tests_of_its_contract(repository)
     result.stdout.fnmatch_lines(["9 checks, * 0 bugs"])
 
 
+def test_a_test_that_two_classes_inherit_has_the_parameters_of_each(repository):
+    tests = """
+        class Base:
+            @shakedown.contract("group-advantage", scale="std")
+            def test_advantages(self, monkeypatch, rewards, groups, epsilon):
+                monkeypatch.setattr(trainer, "EPSILON", epsilon)
+                return trainer.advantages(rewards, groups)
+
+        @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
+        class TestEach(Base):
+            pass
+
+        class TestOne(Base):
+            pass
+    """
+    result = repository(tests, epsilon=1.0).runpytest("--shakedown-cases", "16")
+    result.assert_outcomes(passed=3)
+
+
 def test_an_option_that_is_given_twice_is_an_error_at_collection(repository):
     tests = """
         @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
