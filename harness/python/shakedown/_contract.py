@@ -176,11 +176,11 @@ class Contract:
         @functools.wraps(function)
         def test(*args, **kwargs):
             __tracebackhide__ = True
-            contract = test.shakedown
-            options = {name: kwargs.pop(name) for name in test.parametrised}
+            contract = self
+            options = {name: kwargs.pop(name) for name in decorated.parametrised & {*kwargs}}
             if options:
                 contract = contract._with(options)
-            if test.has_places:
+            if decorated.has_places:
                 contract = contract.settings(places=[kwargs.pop("place")])
             contract.check(functools.partial(function, *args, **kwargs))
 
@@ -190,10 +190,22 @@ class Contract:
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         wanted = [p for p in wanted if p.kind not in kinds]
         test.__signature__ = inspect.Signature(wanted)
-        test.shakedown = self
-        test.parametrised = []
-        test.has_places = False
+        test.shakedown = decorated = Decorated(self)
         return test
+
+
+class Decorated:
+    """What a decorated test is called with beside its fixtures: the plugin of pytest sets it.
+
+    `functools.wraps` gives the same object to a function around the test, which pytest then sees.
+    A test that classes inherit is called with what is parametrised in each of them.
+    """
+
+    def __init__(self, contract: Contract):
+        self.contract = contract
+        self.parametrised = set()  # options, in any of the classes
+        self.has_places = False
+        self.signatures = {}  # of the functions that pytest sees, without these parameters
 
 
 def _again(name, options, settings):

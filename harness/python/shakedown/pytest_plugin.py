@@ -1,4 +1,12 @@
-"""The plugin of pytest. It imports nothing but pytest until a contract or a manifest is met."""
+"""The plugin of pytest. Until it meets a contract or a manifest, it imports what pytest does.
+
+It looks for functions that a contract made into tests, and asks nothing of other objects.
+"""
+
+import inspect
+import os
+import sys
+import types
 
 import pytest
 
@@ -70,8 +78,6 @@ class Mine:
 
     def from_here(self, item):
         """The test as it is named in the folder that pytest was called in."""
-        import os
-
         _, separator, name = item.nodeid.partition("::")
         return os.path.relpath(item.path, self.config.invocation_params.dir) + separator + name
 
@@ -87,9 +93,9 @@ class Mine:
         here.passes_on = outcomes
         here.tell = item.stash.setdefault(CHECKED, []).append
 
-
     def pytest_runtest_logreport(self, report):
-        self.reports += getattr(report, "shakedown", [])
+        if issubclass(type(report), pytest.TestReport):
+            self.reports += vars(report).get("shakedown", [])
 
     def components(self):
         return [one for report in self.reports for one in report["components"]]
@@ -100,7 +106,6 @@ class Mine:
         if path is None or not self.reports or hasattr(self.config, "workerinput"):
             return
         import json
-        import os
 
         whole = {**self.reports[0], "components": self.components()}
         whole["elapsed_ms"] = sum(report["elapsed_ms"] for report in self.reports)
@@ -160,45 +165,56 @@ def contract_of(path):
     return lines[0].partition(":")[2].strip()
 
 
+def decorated(obj):
+    """What a contract has put on its test; None for all else, of which no code runs here.
+
+    Mocks, proxies and lazy modules answer to any name, and say that they are of any class.
+    """
+    home = sys.modules.get("shakedown._contract")
+    if type(obj) in (classmethod, staticmethod):
+        obj = obj.__func__
+    if home is None or type(obj) is not types.FunctionType:
+        return None
+    found = obj.__dict__.get("shakedown")
+    return found if type(found) is home.Decorated else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector, name, obj):
-    test = getattr(obj, "shakedown", None) and obj
-    if test is None or not hasattr(test, "parametrised"):
+    test = decorated(obj)
+    if test is None:
         return
+    function = getattr(obj, "__func__", obj)
     # Here all marks are known: of the function, of its class, of its module.
-    marks = [*getattr(test, "pytestmark", ()), *collector.iter_markers("parametrize")]
+    marks = [*getattr(function, "pytestmark", ()), *collector.iter_markers("parametrize")]
     names = []
     for mark in marks:
         if mark.name == "parametrize":
             argnames = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
             split = argnames.split(",") if isinstance(argnames, str) else argnames
             names += [one.strip() for one in split]
-    options = test.shakedown.option_names()
-    test.parametrised = [one for one in dict.fromkeys(names) if one in options]
-    twice = [one for one in test.parametrised if one in test.shakedown.options]
+    options = test.contract.option_names()
+    names = [one for one in dict.fromkeys(names) if one in options]
+    twice = [one for one in names if one in test.contract.options]
     if twice:
         why = f"the option `{twice[0]}` is parametrised, and given to the contract too"
         raise collector.CollectError(f"{name}: {why}")
-    mine = collector.config.stash[MINE]
-    test.has_places = len(places_of(test, mine)) > 1
-    add_parameters(test, [*test.parametrised, *(["place"] if test.has_places else [])])
+    test.parametrised.update(names)
+    test.has_places = len(places_of(test, collector.config.stash[MINE])) > 1
+    add_parameters(test, function, [*names, *(["place"] if test.has_places else [])])
 
 
 def places_of(test, mine):
-    import os
-
     asked = [one for one in os.environ.get("SHAKEDOWN_PLACES", "").split(",") if one]
-    asked = asked or mine.overrides.get("places") or test.shakedown._settings.get("places")
+    asked = asked or mine.overrides.get("places") or test.contract._settings.get("places")
     return asked or mine.defaults.get("places") or []
 
 
-def add_parameters(test, names):
-    import inspect
-
-    signature = test.__signature__
+def add_parameters(test, function, names):
+    signature = test.signatures.setdefault(function, inspect.signature(function))
     missing = [name for name in names if name not in signature.parameters]
     more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in missing]
-    test.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])
+    function.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])
 
 
 def pytest_collect_file(file_path, parent):
@@ -237,7 +253,6 @@ class Component(pytest.Item):
         self.component, self.place = component, place
 
     def runtest(self):
-        import os
         import subprocess
         import tempfile
 
@@ -265,14 +280,18 @@ class Component(pytest.Item):
 
 
 def pytest_generate_tests(metafunc):
-    test = metafunc.function
-    if getattr(test, "has_places", False) and "place" in metafunc.fixturenames:
+    test = decorated(metafunc.function)
+    if test and test.has_places and "place" in metafunc.fixturenames:
         metafunc.parametrize("place", places_of(test, metafunc.config.stash[MINE]))
 
 
 def contract_of_item(item):
-    function = getattr(item, "function", None)
-    return getattr(function, "shakedown", None) if hasattr(function, "parametrised") else None
+    """The contract of a decorated test. `item.function` would make an instance of its class."""
+    if not issubclass(type(item), pytest.Function):
+        return None
+    owner = getattr(item.parent, "obj", None)
+    test = decorated(inspect.getattr_static(owner, item.originalname, None))
+    return test and test.contract
 
 
 @pytest.hookimpl(trylast=True)
@@ -280,18 +299,19 @@ def pytest_collection_modifyitems(config, items):
     mine = config.stash[MINE]
     if mine.case is None:
         return
-    kept = [item for item in items if getattr(contract_of_item(item), "id", None) == mine.contract]
+    kept, others = [], []
+    for item in items:
+        contract = contract_of_item(item)
+        (kept if contract and contract.id == mine.contract else others).append(item)
     if not kept:
         why = f"no selected test has the contract {mine.contract} of {mine.case}"
         raise pytest.UsageError(f"--shakedown-case: {why}")
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    config.hook.pytest_deselected(items=others)
     items[:] = kept
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    import sys
-
     drive = sys.modules.get("shakedown._drive")
     if drive is None and "shakedown._contract" in sys.modules:
         from . import _drive as drive
@@ -307,8 +327,6 @@ def pytest_runtest_call(item):
 
 
 def pytest_enter_pdb():
-    import sys
-
     drive = sys.modules.get("shakedown._drive")
     if drive is not None:
         drive.here.is_debugged = True
@@ -318,7 +336,7 @@ def pytest_enter_pdb():
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
-    if report.when == "call" and CHECKED in item.stash:
+    if CHECKED in item.stash and report.when == "call":
         checked = item.stash[CHECKED]
         # This goes with the report from a worker of xdist to the session.
         report.shakedown = [one.json for one in checked]
@@ -332,20 +350,18 @@ def pytest_runtest_makereport(item, call):
 
 def show_error(item, error, report):
     """Says what is wrong in the words of shakedown, where it is shakedown that says it."""
-    import sys
-
-    if contract_of_item(item) and type(error).__name__ == "FixtureLookupError":
+    if type(error).__name__ == "FixtureLookupError" and contract_of_item(item):
         report.sections.append(("shakedown", wrong_name(item, error)))
     if "shakedown._report" not in sys.modules:
         return
     from ._errors import Broken
     from ._report import Skipped
 
-    if isinstance(error, Broken):
+    if issubclass(type(error), Broken):
         raised = any(getattr(finding, "error", None) for finding in error.report.findings[:1])
         if not raised:  # else the traceback ends in the user's own line, and in this text
             report.longrepr = error.report.text.strip("\n")
-    elif isinstance(error, Skipped):
+    elif issubclass(type(error), Skipped):
         report.outcome = "skipped"
         path, line, _ = item.location
         report.longrepr = (str(path), (line or 0) + 1, f"Skipped: {error.report.reason}")

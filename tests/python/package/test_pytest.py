@@ -84,6 +84,76 @@ def test_an_option_can_be_parametrised(repository):
     result.stdout.fnmatch_lines(["*test_advantages[[]0.01[]] PASSED*"])
 
 
+def test_functions_around_a_decorated_test_are_tests_of_its_contract(repository):
+    tests = """
+        import functools
+        from unittest import mock
+
+        contract = shakedown.contract("group-advantage", scale="std")
+        epsilons = pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
+
+        def with_epsilon(rewards, groups, epsilon):
+            with mock.patch("trainer.EPSILON", epsilon):
+                return trainer.advantages(rewards, groups)
+
+        def logged(test):
+            @functools.wraps(test)
+            def around(*args, **kwargs):
+                return test(*args, **kwargs)
+
+            return around
+
+        @epsilons
+        @logged
+        @contract.settings(places=["cpu/f32", "cpu/f64"])
+        def test_wrapped(rewards, groups, epsilon):
+            return with_epsilon(rewards, groups, epsilon)
+
+        @mock.patch("trainer.EPSILON", 1e-4)
+        @mock.patch("trainer.print", create=True)
+        @shakedown.contract("group-advantage", scale="std", epsilon=1e-4)
+        def test_patched(print, rewards, groups):
+            trainer.print()
+            assert print.called
+            return trainer.advantages(rewards, groups)
+
+        class TestTrainer:
+            @staticmethod
+            @epsilons
+            @contract
+            def test_static(rewards, groups, epsilon):
+                return with_epsilon(rewards, groups, epsilon)
+
+            @logged
+            @epsilons
+            @contract
+            def test_method(self, rewards, groups, epsilon):
+                return with_epsilon(rewards, groups, epsilon)
+    """
+    result = repository(tests, epsilon=1.0).runpytest("--shakedown-cases", "16")
+    result.assert_outcomes(passed=9)
+    result.stdout.fnmatch_lines(["9 checks, * 0 bugs"])
+
+
+def test_a_test_that_two_classes_inherit_has_the_parameters_of_each(repository):
+    tests = """
+        class Base:
+            @shakedown.contract("group-advantage", scale="std")
+            def test_advantages(self, monkeypatch, rewards, groups, epsilon):
+                monkeypatch.setattr(trainer, "EPSILON", epsilon)
+                return trainer.advantages(rewards, groups)
+
+        @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
+        class TestEach(Base):
+            pass
+
+        class TestOne(Base):
+            pass
+    """
+    result = repository(tests, epsilon=1.0).runpytest("--shakedown-cases", "16")
+    result.assert_outcomes(passed=3)
+
+
 def test_an_option_that_is_given_twice_is_an_error_at_collection(repository):
     tests = """
         @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
