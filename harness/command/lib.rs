@@ -68,6 +68,7 @@ mod render;
 pub use door::check::{Check, check, check_component};
 #[doc(inline)]
 pub use door::fuzz;
+#[cfg(feature = "proptest")]
 pub use door::strategy::cases;
 pub use door::suite::Suite;
 #[doc(inline)]

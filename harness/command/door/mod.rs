@@ -7,5 +7,6 @@ pub mod fuzz;
 pub mod prove;
 #[cfg(feature = "snapshots")]
 pub mod snapshots;
+#[cfg(feature = "proptest")]
 pub mod strategy;
 pub mod suite;

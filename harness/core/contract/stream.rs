@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use arbitrary::Unstructured;
-use proptest::prelude::Rng;
-use proptest::test_runner::{RngAlgorithm, TestRng};
+use chacha20::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng as _};
 
 use crate::contract::erased::AnyContract;
 use crate::contract::options::AnyOptions;
@@ -50,13 +50,13 @@ pub fn draw(
 }
 
 /// The generator of one run of one contract.
-pub fn rng(seed: u64, contract: &str) -> TestRng {
+pub fn rng(seed: u64, contract: &str) -> ChaCha20Rng {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     for (index, byte) in contract.bytes().enumerate() {
         bytes[8 + index % 24] ^= byte;
     }
-    TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
+    ChaCha20Rng::from_seed(bytes)
 }
 
 /// An endless stream: `first`, the corners, then chance. Each comes with whether it is random.
@@ -66,7 +66,7 @@ pub struct Stream {
     dtype: Dtype,
     kept: usize,
     fixed: std::vec::IntoIter<Shared>,
-    rng: TestRng,
+    rng: ChaCha20Rng,
 }
 
 /// The stream of a contract's cases. What of `first` is outside the contract is not in it.

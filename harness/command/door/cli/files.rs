@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Done, errors, output};
-use crate::render::{github, html, junit, sarif};
+#[cfg(feature = "junit")]
+use crate::render::junit;
+use crate::render::{github, html, sarif};
 use shakedown_core::value::error::Error;
 use shakedown_engine::files::atomic::write_whole;
 use shakedown_engine::report::text::{Paint, write_component, write_every_finding, write_summary};
@@ -19,7 +21,7 @@ pub(super) struct ReportFiles {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the report as JUnit XML: a suite for each component and place
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = junit_file)]
     junit: Option<PathBuf>,
     /// Write the findings as SARIF 2.1.0, for code scanning
     #[arg(long, value_name = "FILE")]
@@ -36,10 +38,19 @@ pub(super) struct ReportFiles {
     verbose: bool,
 }
 
+/// The file for JUnit, where this build can write it: before anything runs.
+fn junit_file(path: &str) -> Result<PathBuf, &'static str> {
+    match cfg!(feature = "junit") {
+        true => Ok(path.into()),
+        false => Err("this build cannot write JUnit: build with `--features junit`"),
+    }
+}
+
 /// A form of a report that is written into a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Json,
+    #[cfg(feature = "junit")]
     Junit,
     Sarif,
     Html,
@@ -85,6 +96,7 @@ impl Told for WithTables<'_> {
     fn form(&self, form: Form) -> String {
         match form {
             Form::Json => self.report.json(),
+            #[cfg(feature = "junit")]
             Form::Junit => junit::xml(self.report),
             Form::Sarif => sarif::json(self.report),
             Form::Html => html::page(self.report),
@@ -119,6 +131,7 @@ impl ReportFiles {
         })();
         let forms = [
             (&self.json, Form::Json),
+            #[cfg(feature = "junit")]
             (&self.junit, Form::Junit),
             (&self.sarif, Form::Sarif),
             (&self.html, Form::Html),

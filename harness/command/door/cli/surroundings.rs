@@ -10,7 +10,9 @@ use serde_json::Value as Json;
 
 use super::files::{Form, ReportFiles, Told};
 use super::{Done, gold, manifest_here};
-use crate::render::subjects::{github, html, junit, sarif, text};
+#[cfg(feature = "junit")]
+use crate::render::subjects::junit;
+use crate::render::subjects::{github, html, sarif, text};
 use shakedown_core::value::error::{Error, unknown};
 use shakedown_core::value::redact::secrets;
 use shakedown_core::value::text::{for_shell, harmless};
@@ -189,6 +191,7 @@ impl Told for Judged<'_> {
     fn form(&self, form: Form) -> String {
         match form {
             Form::Json => self.diagnosis.json(),
+            #[cfg(feature = "junit")]
             Form::Junit => junit::xml(self.diagnosis, self.fail_on),
             Form::Sarif => sarif::json(self.diagnosis),
             Form::Html => html::page(self.diagnosis),

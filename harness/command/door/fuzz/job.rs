@@ -109,7 +109,7 @@ pub(crate) fn failed(error: &Error) -> Next {
 
 /// Fills a folder with random inputs: from nothing libFuzzer would begin with inputs of one byte.
 fn write_beginnings(folder: &Path, seed: u64, contract: &str) -> std::io::Result<()> {
-    use proptest::prelude::Rng as _;
+    use rand_core::Rng as _;
 
     fs::create_dir(folder)?;
     let mut rng = stream::rng(seed, contract);

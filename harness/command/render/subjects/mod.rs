@@ -2,6 +2,7 @@
 
 pub(crate) mod github;
 pub(crate) mod html;
+#[cfg(feature = "junit")]
 pub(crate) mod junit;
 pub(crate) mod sarif;
 mod spark;

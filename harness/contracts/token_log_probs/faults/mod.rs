@@ -34,7 +34,7 @@ mod tests {
     use std::sync::Arc;
 
     use arbitrary::Unstructured;
-    use proptest::prelude::Rng;
+    use rand_core::Rng as _;
 
     use super::*;
     use crate::token_log_probs::{Options, TokenLogProbsCase, TokenLogProbsOutput, columns};
