@@ -56,7 +56,7 @@
 //!
 //! It checks components, not training runs, and says nothing about which convention is better.
 
-#![deny(unsafe_code)] // with a reason where C++ is called: `tests/tidy.rs` has the list
+#![deny(unsafe_code)] // with a reason where C++ is called: `tests/library/tidy.rs` has the list
 
 // What is hidden here is for our own tests and fuzz targets, and may change any day: the public
 // doors are below.

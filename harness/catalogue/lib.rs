@@ -3,7 +3,7 @@
 //! Everything here is public through the crate `shakedown`, which checks components against it;
 //! depend on that one. This is a crate of its own so that the two are compiled apart.
 
-#![deny(unsafe_code)] // with a reason where C is called: `tests/tidy.rs` has the list
+#![deny(unsafe_code)] // with a reason where C is called: `tests/library/tidy.rs` has the list
 
 #[doc(hidden)]
 pub mod contract;

@@ -1,10 +1,5 @@
 //! The functions of real libraries, checked as the manifests of `targets/python` declare them.
 
-#[path = "../support/snapshot.rs"]
-mod snapshot;
-#[path = "../support/summary.rs"]
-mod summary;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -14,6 +9,8 @@ use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::files::manifest::{Declared, Manifest};
 use shakedown::report::{ComponentReport, Status};
+
+use crate::{snapshot, summary};
 
 /// Besides the corners, of which there are several dozen: what CI has time for.
 const BUDGET: Budget = Budget { cases: 32, seed: 0, time: None };

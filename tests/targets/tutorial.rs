@@ -1,10 +1,5 @@
 //! The reward functions of the usual GRPO tutorial: the same is found in Rust and in Python.
 
-#[path = "../support/snapshot.rs"]
-mod snapshot;
-#[path = "../support/summary.rs"]
-mod summary;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +11,8 @@ use shakedown::files::manifest::Manifest;
 use shakedown::place::Place;
 use shakedown::report::ComponentReport;
 use shakedown_targets::tutorial::tutorial;
+
+use crate::{snapshot, summary};
 
 fn check(mut subject: Subject) -> ComponentReport {
     subject.corpora = None;

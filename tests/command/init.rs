@@ -1,18 +1,12 @@
 //! `shakedown init` in fresh training repositories, and what was written there at work.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/snapshot.rs"]
-mod snapshot;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use folder::{Folder, Ran};
-use snapshot::assert_snapshot;
+use crate::folder::{Folder, Ran};
+use crate::snapshot::assert_snapshot;
 
 /// Runs `init` with more arguments.
 fn init(folder: &Folder, arguments: &[&str]) -> Ran {

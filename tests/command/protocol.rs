@@ -1,19 +1,11 @@
 //! Programs that speak the protocol themselves, and badly: every one is a finding or a clear error,
 //! as what a worker for Python does is (`bad_behaviour.rs`).
-#![cfg(feature = "cli")]
 
-#[path = "support/behaviour.rs"]
-mod behaviour;
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/report.rs"]
-mod report;
-
-use behaviour::{
+use crate::bad_behaviour::behaviour::{
     INTERPRETER, PATIENT, PYTHON, assert_error, assert_finds, assert_found, assert_hangs,
     assert_passes, check_one, has_python, make_executable,
 };
-use folder::Folder;
+use crate::folder::Folder;
 
 /// The target of `protocol.py`, behaving in some way.
 fn process(behaviour: &str) -> String {

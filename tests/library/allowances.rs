@@ -6,9 +6,6 @@
 //! defaults, under each other word that an option takes, and under the options of each fault;
 //! last, for cases under options that are both drawn. Only these change with what is drawn.
 
-#[path = "support/snapshot.rs"]
-mod snapshot;
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +22,8 @@ use shakedown::files::case_file::CaseFile;
 use shakedown::files::corpora::regressions_folder;
 use shakedown::numeric::tolerance::{Expected, ExpectedTexts, Wanted};
 use shakedown::value::record::Shared;
-use snapshot::assert_snapshot;
+
+use crate::snapshot::assert_snapshot;
 
 type Contract = &'static dyn AnyContract;
 

@@ -211,7 +211,7 @@ fn agree(found: f64, number: &Number, allowed: f64) -> bool {
 #[test]
 fn oracles_agree_with_the_libraries() {
     let golden: Vec<Json> =
-        serde_json::from_str(include_str!("golden/library_outputs.json")).unwrap();
+        serde_json::from_str(include_str!("../golden/library_outputs.json")).unwrap();
     let mut all = Outcome::default();
     for one in &golden {
         let (name, contract) = (&one["name"], one["contract"].as_str().unwrap());

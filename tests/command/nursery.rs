@@ -1,21 +1,13 @@
 //! Workers that are forked from a process that has imported their libraries: as far from each
 //! other as those that are not, and gone with the command.
-#![cfg(all(feature = "cli", unix))]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/process.rs"]
-mod process;
-#[path = "support/report.rs"]
-mod report;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-use folder::Folder;
-use process::{is_running, wait_until};
-use report::{Report, Status, check};
+use crate::folder::Folder;
+use crate::process::{is_running, wait_until};
+use crate::report::{Report, Status, check};
 
 /// The beginning of every module: it notes which process imports it, and whose child that is.
 const NOTES: &str = "\

@@ -1,12 +1,9 @@
 //! `shakedown replay`: what is said of kept cases, by whom, and what is removed.
 
-#[path = "support/folder.rs"]
-mod folder;
-
 use std::fs;
 use std::time::Instant;
 
-use folder::{Folder, Ran};
+use crate::folder::{Folder, Ran};
 
 const FOUND: &str = "corpora/group-advantage/found";
 

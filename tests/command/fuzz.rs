@@ -1,10 +1,4 @@
 //! `shakedown fuzz`: that it finds what chance does not, tells bugs apart, and keeps its folders.
-#![cfg(feature = "fuzz")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/report.rs"]
-mod report;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use folder::{Folder, Ran};
-use report::{InvariantStatus, Report, Status, check};
+use crate::folder::{Folder, Ran};
+use crate::report::{self, InvariantStatus, Report, Status, check};
 
 /// A folder with a manifest of one Python component.
 fn folder_of(function: &str) -> Folder {
@@ -67,7 +61,8 @@ fn a_bug_behind_two_conditions_is_found_where_chance_finds_nothing() {
     assert!(found.is_some(), "three times 6000 guided cases found nothing");
 }
 
-/// The figures of `fuzz/README.md`: `cargo test --release --test fuzz -- --ignored --nocapture`.
+/// The figures of `fuzz/README.md`:
+/// `cargo test --release --features fuzz --test command -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement of some minutes"]
 fn guided_cases_find_it_ten_times_sooner_than_chance() {

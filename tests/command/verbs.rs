@@ -1,20 +1,13 @@
 //! The command as its users see it: help, catalogue, reports, exit codes, and every verb.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/report.rs"]
-mod report;
-#[path = "support/snapshot.rs"]
-mod snapshot;
 
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-use folder::{Folder, Ran};
-use report::{InvariantStatus, Report, Status, check};
 use shakedown::contracts::IDS;
-use snapshot::assert_snapshot;
+
+use crate::folder::{Folder, Ran};
+use crate::report::{self, InvariantStatus, Report, Status, check};
+use crate::snapshot::assert_snapshot;
 
 /// A manifest of one builtin component.
 fn manifest_of(name: &str, target: &str) -> String {

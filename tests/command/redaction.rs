@@ -1,14 +1,11 @@
 //! No secret leaves: planted in every slot of what is read, looked for in all that is written.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
 
 use std::fmt::Write as _;
 
-use folder::Folder;
 use proptest::prelude::*;
 use shakedown::value::redact::{identity, secrets};
+
+use crate::folder::Folder;
 
 /// Letters by a rule, so that every run plants the same.
 fn letters(seed: u64, alphabet: &str, length: usize) -> String {

@@ -1,30 +1,25 @@
 //! Components that behave badly, each in a real process: every one is a finding or a clear error,
 //! and the other components of its manifest are checked all the same.
-#![cfg(feature = "cli")]
 
-#[path = "support/behaviour.rs"]
-mod behaviour;
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/process.rs"]
-mod process;
-#[path = "support/report.rs"]
-mod report;
+#[path = "../support/behaviour.rs"]
+pub(crate) mod behaviour;
 
 use std::fmt::Write as _;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
+
+use super::FORK;
+use crate::folder::Folder;
+use crate::process::{is_running, wait_until};
+use crate::report::{Report, Status, check};
 use behaviour::{
-    FORK, HASTY, INTERPRETER, PATIENT, PYTHON, assert_error, assert_finds, assert_found,
+    HASTY, INTERPRETER, PATIENT, PYTHON, assert_error, assert_finds, assert_found,
     assert_found_from_three, assert_hangs, assert_passes, assert_passing, check_one, has,
     has_python, make_executable, write_manifest,
 };
-use folder::Folder;
-use process::{is_running, wait_until};
-use report::{Report, Status, check};
-use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 
 // ---- Raises.
 

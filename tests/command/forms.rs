@@ -1,14 +1,11 @@
 //! What manifests say of Python components besides their target: constructors, objects made once,
 //! environments, modules that are not there, columns.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
 
 use std::fs;
 
-use folder::Folder;
 use serde_json::Value as Json;
+
+use crate::folder::Folder;
 
 const TRAINER: &str = r#"
 import functools

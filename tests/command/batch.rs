@@ -1,20 +1,15 @@
 //! Recorded batches: what is read, what is refused and how, what is checked, cut and named.
 
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/report.rs"]
-#[expect(dead_code, reason = "a batch has no manifest of its own")]
-mod report;
-
 use std::collections::HashMap;
 
-use folder::Folder;
-use report::{InvariantStatus, Report, Status};
 use safetensors::tensor::{Dtype, TensorView};
 use shakedown::author;
 use shakedown::contracts;
 use shakedown::contracts::group_advantage::{GroupAdvantageOutput, Options, Scale};
 use shakedown::files::batch::{self, Batch};
+
+use crate::folder::{Folder, Ran};
+use crate::report::{self, InvariantStatus, Report, Status};
 
 /// A tensor to write: name, dtype, shape, bytes.
 type Tensor = (&'static str, Dtype, Vec<usize>, Vec<u8>);
@@ -63,7 +58,7 @@ fn grpo(advantages: &[f32]) -> Vec<u8> {
 }
 
 /// Checks a batch in a folder of its own; the report, and what was printed.
-fn check(bytes: &[u8], contract: &str, more: &[&str]) -> (Folder, folder::Ran, Option<Report>) {
+fn check(bytes: &[u8], contract: &str, more: &[&str]) -> (Folder, Ran, Option<Report>) {
     let folder = Folder::new();
     folder.write("step.safetensors", bytes);
     folder.write(

@@ -1,24 +1,17 @@
 //! Reports for machines: JUnit, SARIF and annotations; shards, and their reports merged.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/report.rs"]
-mod report;
-#[path = "support/snapshot.rs"]
-mod snapshot;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use folder::{Folder, Ran};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus};
 use quick_xml::events::{BytesStart, Event};
-use report::{Component, InvariantStatus, Report, Status, check};
 use serde_json::{Value, json};
-use snapshot::assert_snapshot;
+
+use crate::folder::{Folder, Ran};
+use crate::report::{Component, InvariantStatus, Report, Status, check};
+use crate::snapshot::assert_snapshot;
 
 /// Every kind of outcome, in components whose names have what files have to escape.
 const MANIFEST: &str = "version: 1

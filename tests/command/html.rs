@@ -1,18 +1,11 @@
 //! The HTML report: it says all there is, loads nothing, and can be read in a browser.
-#![cfg(feature = "cli")]
 
-#[path = "support/browser.rs"]
-mod browser;
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/report.rs"]
-mod report;
-
-use browser::{Browser, Measured, Scheme};
-use folder::Folder;
-use report::{Component, Diagnosis, Report, check};
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
+
+use crate::browser::{Browser, Measured, Scheme};
+use crate::folder::Folder;
+use crate::report::{Component, Diagnosis, Report, check};
 
 /// Planted bugs of three kinds (numbers, texts, relations), what is right, skipped and known, and
 /// names that try to be more than names.

@@ -1080,12 +1080,14 @@ fn without_an_interpreter_a_python_script_is_refused() {
         return;
     }
     // The environment is that of all tests in this process: the test runs itself again.
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "without_an_interpreter_a_python_script_is_refused"])
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "configs::without_an_interpreter_a_python_script_is_refused"])
         .env("SHAKEDOWN_PYTHON", MISSING)
-        .stdout(std::process::Stdio::null())
-        .status();
-    assert!(status.unwrap().success());
+        .output()
+        .unwrap();
+    // A name that is not listed would end well, having tested nothing.
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
 }
 
 #[test]

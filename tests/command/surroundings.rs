@@ -1,18 +1,13 @@
 //! `check-run`, `check-config` and `check-data` as their users see them: text, exit codes, every
 //! form of the report, the catalogue of rules.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/snapshot.rs"]
-mod snapshot;
 
 use std::fmt::Write as _;
 
-use folder::{Folder, Ran};
 use serde_json::{Value as Json, json};
 use shakedown::report::diagnosis::{Diagnosis, RuleStatus, Severity, Verdict};
-use snapshot::assert_snapshot;
+
+use crate::folder::{Folder, Ran};
+use crate::snapshot::assert_snapshot;
 
 /// A log under TRL's names: the reward goes from one value to another, with a little noise.
 fn log(rows: usize, from: f64, to: f64) -> String {

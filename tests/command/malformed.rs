@@ -2,21 +2,13 @@
 //! where there is one, what was expected and found, and the nearest known name.
 //!
 //! Each entry of a snapshot is what is wrong, the line that the error points to, and the error.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/malformed.rs"]
-mod malformed;
-#[path = "support/snapshot.rs"]
-mod snapshot;
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use folder::Folder;
-use malformed::{MANIFEST, Malformed, changed, text, wrong_words};
-use snapshot::assert_snapshot;
+use crate::folder::Folder;
+use crate::manifests::{MANIFEST, Malformed, changed, text, wrong_words};
+use crate::snapshot::assert_snapshot;
 
 fn manifests() -> Vec<Malformed> {
     let change = |what, from, to| changed(MANIFEST, what, from, to);

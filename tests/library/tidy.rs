@@ -1,8 +1,5 @@
 //! Conventions as tests: every list is complete, every file is where a reader looks for it.
 
-#[path = "support/paths.rs"]
-mod paths;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +10,8 @@ use shakedown::contracts::{self, IDS};
 use shakedown::rules::{About, Rule};
 use shakedown::runs::simulate::bug::Bug;
 use shakedown::{datasets, runs, settings};
+
+use crate::paths;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

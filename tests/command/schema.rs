@@ -1,21 +1,16 @@
 //! The schemas: what manifests and options may be is the same to editors, to Python and to the
 //! parser.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/malformed.rs"]
-mod malformed;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arbitrary::Unstructured;
-use folder::Folder;
-use malformed::{MANIFEST, wrong_words};
 use serde_json::{Map, Value as Json, json};
 use shakedown::contracts::{self, IDS};
+
+use crate::folder::Folder;
+use crate::manifests::{MANIFEST, wrong_words};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

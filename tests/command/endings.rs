@@ -1,17 +1,11 @@
 //! How runs end: whatever keeps one from its end, what it did is reported, and nobody is harmed.
-#![cfg(feature = "cli")]
-
-#[path = "support/folder.rs"]
-mod folder;
-#[path = "support/report.rs"]
-mod report;
 
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use folder::{Folder, Ran};
-use report::{Report, Status, check};
+use crate::folder::{Folder, Ran};
+use crate::report::{Report, Status, check};
 
 const RIGHT: &str = "- name: right\n  contract: group-advantage\n  \
                      target: builtin:group-advantage/reference\n";
