@@ -417,6 +417,23 @@ fn nothing_cites_a_document_that_a_reader_cannot_open() {
 }
 
 #[test]
+fn every_file_of_tests_is_in_a_binary() {
+    let tests = files("tests", "rs");
+    let manifests = ["harness", "targets"].map(|folder| files(folder, "toml")).concat();
+    let naming = tests.iter().chain(&manifests).map(read);
+    let naming: String = naming.chain([read("Cargo.toml")]).collect();
+    for path in &tests {
+        // As a module of its folder's binary, or by a path, as in `path = "../support/report.rs"`.
+        let module = format!("\nmod {};", path.file_stem().unwrap().display());
+        let main = fs::read_to_string(path.with_file_name("main.rs")).unwrap_or_default();
+        let [folder, file] = [path.parent().unwrap(), path].map(|one| one.file_name().unwrap());
+        let is_named = naming.contains(&format!("{}/{}\"", folder.display(), file.display()));
+        assert!(main.contains(&module) || is_named, "{} is in no test", path.display());
+    }
+    assert!(tests.len() > 40, "only {} files were found", tests.len());
+}
+
+#[test]
 fn every_path_that_a_page_names_is_there() {
     let folders = ["harness", "targets", "tests", "fuzz", "corpora", "snapshots"];
     let pages = folders.map(|folder| files(folder, "md")).concat();
