@@ -20,6 +20,7 @@ use shakedown::contract::fault::AnyFault;
 use shakedown::contract::options::AnyOptions;
 use shakedown::contract::stream;
 use shakedown::contracts;
+use shakedown::contracts::REGISTRY;
 use shakedown::door::{prove, strategy::cases_of};
 use shakedown::engine::check::run;
 use shakedown::engine::shrink;
@@ -320,7 +321,7 @@ fn case_files_read_back_bit_for_bit(contract: Contract) {
             case: Shared::clone(case),
             outdated: None,
         };
-        let back = CaseFile::parse(&file.text()).unwrap();
+        let back = CaseFile::parse(&REGISTRY, &file.text()).unwrap();
         assert!(same_bits(&*back.case, &**case), "{}", file.text());
         assert_eq!(back.text(), file.text());
     });

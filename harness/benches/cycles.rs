@@ -17,6 +17,7 @@ use shakedown::contract::erased::{self, AnyContract};
 use shakedown::contract::invariant::AnyInvariant;
 use shakedown::contract::stream;
 use shakedown::contracts;
+use shakedown::contracts::REGISTRY;
 use shakedown::contracts::group_advantage::{GroupAdvantage, GroupAdvantageCase, Options};
 use shakedown::contracts::policy_loss::PolicyLoss;
 use shakedown::engine::shrink;
@@ -195,7 +196,7 @@ fn manifest(criterion: &mut Criterion) {
     let path = folder.path().join("shakedown.yaml");
     std::fs::write(&path, format!("version: 1\ncomponents:\n{text}")).expect("it can be written");
     criterion.bench_function("manifest/1000-components", |bencher| {
-        bencher.iter(|| Manifest::read(&path).expect("the manifest is good"));
+        bencher.iter(|| Manifest::read(&REGISTRY, &path).expect("the manifest is good"));
     });
 }
 

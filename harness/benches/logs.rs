@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use shakedown::runs::formats::{self, OwnNames};
+use shakedown_lint::runs::formats::{self, OwnNames};
 
 const NAMES: [&str; 20] = [
     "reward",

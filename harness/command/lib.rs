@@ -56,7 +56,7 @@
 //!
 //! It checks components, not training runs, and says nothing about which convention is better.
 
-#![deny(unsafe_code)] // with a reason where C++ is called: `tests/tidy.rs` has the list
+#![deny(unsafe_code)] // with a reason where C++ is called: `tests/library/tidy.rs` has the list
 
 // What is hidden here is for our own tests and fuzz targets, and may change any day: the public
 // doors are below.
@@ -64,6 +64,10 @@ pub mod door;
 pub mod own_contract;
 #[cfg(feature = "cli")]
 mod render;
+
+#[cfg(test)]
+#[path = "../../tests/support/planted.rs"]
+mod planted;
 
 pub use door::check::{Check, check, check_component};
 #[doc(inline)]
@@ -86,6 +90,9 @@ pub use shakedown_engine::files::batch;
 pub use shakedown_engine::report;
 #[doc(hidden)]
 pub use shakedown_engine::{files, host};
+#[cfg(feature = "lint")]
+#[doc(inline)]
+pub use shakedown_lint::report as diagnosis;
 #[cfg(feature = "lint")]
 #[doc(hidden)]
 pub use shakedown_lint::{datasets, rules, runs, settings};

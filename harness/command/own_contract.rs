@@ -39,5 +39,5 @@
 //! that it checks.
 //!
 //! ```ignore
-#![doc = include_str!("../../tests/own_contract.rs")]
+#![doc = include_str!("../../tests/library/own_contract.rs")]
 //! ```

@@ -37,6 +37,9 @@ pub fn all() -> impl Iterator<Item = &'static dyn AnyContract> {
     REGISTRY.all()
 }
 
+#[cfg(test)]
+mod laws_tests;
+
 /// The regressions in `corpora/`, a constant for each contract.
 mod regressions {
     include!(concat!(env!("OUT_DIR"), "/regressions.rs"));

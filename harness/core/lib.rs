@@ -2,7 +2,7 @@
 //!
 //! Everything here is public through the crate `shakedown`: depend on that one.
 
-#![deny(unsafe_code)] // with a reason where C is called: `tests/tidy.rs` has the list
+#![deny(unsafe_code)] // with a reason where C is called: `tests/library/tidy.rs` has the list
 
 #[doc(hidden)]
 pub mod contract;

@@ -285,12 +285,7 @@ impl Diagnoser {
     /// Whether what explains a diagnosis explains all that is wrong with what the component gave
     /// for another case.
     #[cfg(feature = "fuzz")]
-    pub fn explains(
-        &self,
-        diagnosis: &[Diagnosis],
-        case: &Shared,
-        returned: &Returned,
-    ) -> bool {
+    pub fn explains(&self, diagnosis: &[Diagnosis], case: &Shared, returned: &Returned) -> bool {
         let Some(observed) = self.evidence.observed_again(case, returned) else { return false };
         let (mut any, mut open): (bool, Option<Vec<bool>>) = (false, None);
         for explanation in &self.explanations {

@@ -15,9 +15,13 @@ pub mod host;
 pub mod interrupt;
 pub mod outcomes;
 pub mod patience;
-#[cfg(test)]
-pub(crate) mod planted;
 pub mod recorded;
 pub mod report;
 pub mod shrink;
 pub mod subject;
+
+#[cfg(test)]
+extern crate self as shakedown_engine;
+#[cfg(test)]
+#[path = "../../tests/support/planted.rs"]
+mod planted;

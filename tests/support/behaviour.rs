@@ -5,15 +5,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-use super::folder::{Folder, Ran};
-use super::report::{Component, Report, Status, check};
+use super::FORK;
+use crate::folder::{Folder, Ran};
+use crate::report::{Component, Report, Status, check};
 
 /// The folder of the components.
 pub(crate) const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
-
-/// Whether workers are forked. `bad_behaviour_unforked.rs` has the same tests without.
-pub(crate) const FORK: bool =
-    !matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"bad_behaviour_unforked");
 
 /// A time limit that a busy machine does not reach by itself.
 pub(crate) const PATIENT: &str = "arrays: list, timeout_ms: 20000";

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 pub(crate) type Path = Vec<String>;
 
 /// Every path that begins with `crate`, `super`, `self` or the name of a module that the file
-/// declares, from the root of the crate, outside comments, texts and tests. What macros name as
+/// declares, as that of the file with the name of the crate first, outside comments, texts and tests. What macros name as
 /// `$crate` counts where they are used.
 pub(crate) fn named(text: &str, module: &[&str]) -> BTreeSet<Path> {
     let tokens = without_tests(&tokens(text));
@@ -19,7 +19,7 @@ pub(crate) fn named(text: &str, module: &[&str]) -> BTreeSet<Path> {
             continue;
         }
         let base = match tokens[at] {
-            "crate" => Vec::new(),
+            "crate" => here[..1].to_vec(),
             "self" => here.clone(),
             "super" => parent(&here),
             name if declared.contains(name) => [&here[..], &[name.to_owned()]].concat(),

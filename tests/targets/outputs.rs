@@ -1,8 +1,5 @@
 //! What the references on tensors give on the regression corpus: a change shows up as a snapshot.
 
-#[path = "../support/outputs.rs"]
-mod outputs;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,13 +12,15 @@ use shakedown_targets::{
     preference, returns, rollout_gae, value, whiten,
 };
 
+use crate::recorded;
+
 fn give_what_they_gave<C: Contract, K: Component<C> + 'static>(component: fn(C::Options) -> K) {
     let make = |options: &Arc<dyn AnyOptions>| {
         erased::component::<C>(component(options.typed::<C::Options>().clone()))
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for place in [Place::CPU_F32, Place::CPU_BF16] {
-        let given = outputs::on_regressions(erased::of::<C>(), &root.join("corpora"), place, make);
+        let given = recorded::on_regressions(erased::of::<C>(), &root.join("corpora"), place, make);
         let name = format!("tensor-{}-{}", C::ID, place.dtype.name());
         given.assert(&root.join("snapshots/outputs"), &name);
     }

@@ -1,19 +1,17 @@
 //! The functions of real libraries, checked as the manifests of `targets/python` declare them.
 
-#[path = "../support/snapshot.rs"]
-mod snapshot;
-#[path = "../support/summary.rs"]
-mod summary;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
+use shakedown::contracts::REGISTRY;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::files::manifest::{Declared, Manifest};
 use shakedown::report::{ComponentReport, Status};
+
+use crate::{snapshot, summary};
 
 /// Besides the corners, of which there are several dozen: what CI has time for.
 const BUDGET: Budget = Budget { cases: 32, seed: 0, time: None };
@@ -42,7 +40,7 @@ fn check(library: &str) {
         return;
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("python/{library}.yaml"));
-    let manifest = Manifest::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let manifest = Manifest::read(&REGISTRY, &path).unwrap_or_else(|error| panic!("{error}"));
     let waiting = Mutex::new(manifest.components.iter().enumerate());
     let texts = Mutex::new(BTreeMap::new());
     let work = || {

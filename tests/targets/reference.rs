@@ -9,8 +9,8 @@ use shakedown::contract::erased;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::place::{Device, Dtype, Place};
-use shakedown::render::text::{Paint, write_component};
 use shakedown::report::Status;
+use shakedown::report::text::{Paint, write_component};
 use shakedown_targets::{
     accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
     group_filter, group_sampling, importance_weights, kl, length_penalty, log_probs,

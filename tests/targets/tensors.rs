@@ -168,7 +168,7 @@ fn a_cuda_place_that_is_not_here_is_skipped_by_name() {
     assert_eq!(report.status, Status::Skipped);
     assert_eq!(report.place, "cuda:99/bf16".parse::<Place>().unwrap());
     let mut text = Vec::new();
-    shakedown::render::text::write_component(&mut text, &report, Default::default()).unwrap();
+    shakedown::report::text::write_component(&mut text, &report, Default::default()).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.starts_with("- advantage · ours · cuda:99/bf16   skipped: "), "{text}");
     assert_eq!(report.cases, 0);

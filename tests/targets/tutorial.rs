@@ -1,14 +1,10 @@
 //! The reward functions of the usual GRPO tutorial: the same is found in Rust and in Python.
 
-#[path = "../support/snapshot.rs"]
-mod snapshot;
-#[path = "../support/summary.rs"]
-mod summary;
-
 use std::path::Path;
 use std::sync::Arc;
 
 use shakedown::contract::erased;
+use shakedown::contracts::REGISTRY;
 use shakedown::contracts::reward_function::RewardFunction;
 use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
@@ -16,6 +12,8 @@ use shakedown::files::manifest::Manifest;
 use shakedown::place::Place;
 use shakedown::report::ComponentReport;
 use shakedown_targets::tutorial::tutorial;
+
+use crate::{snapshot, summary};
 
 fn check(mut subject: Subject) -> ComponentReport {
     subject.corpora = None;
@@ -47,7 +45,7 @@ fn the_same_is_found_in_python() {
         return;
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tutorial/rewards.yaml");
-    let manifest = Manifest::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let manifest = Manifest::read(&REGISTRY, &path).unwrap_or_else(|error| panic!("{error}"));
     let declared = manifest.components.iter();
     let in_python = declared.map(|declared| check(Subject::declared(&manifest, declared)));
     let summaries = |reports: Vec<ComponentReport>| -> Vec<String> {

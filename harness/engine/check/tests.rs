@@ -13,7 +13,7 @@ use crate::planted::{
     Asked, HANGS, LARGE, SMALL, Wrong, case, contract, has, nameless, not_divided, ours, raised,
     rewards, subject,
 };
-use shakedown_contracts;
+use shakedown_contracts as contracts;
 use shakedown_core::contract::class::AnyClass;
 use shakedown_core::contract::component::{Call, Component, Returned};
 use shakedown_core::value::place::Device;

@@ -321,10 +321,9 @@ pub(crate) fn head(
     text
 }
 
-#[cfg(test)]
 impl CaseFile {
     /// A case of which nothing is known.
-    pub(crate) fn blank(contract: &'static dyn AnyContract, case: Shared) -> Self {
+    pub fn blank(contract: &'static dyn AnyContract, case: Shared) -> Self {
         CaseFile {
             contract,
             invariant: None,

@@ -17,9 +17,8 @@ use shakedown_core::value::yaml;
 use shakedown_engine::files::batch;
 use shakedown_engine::files::case_file::CaseFile;
 use shakedown_engine::files::manifest::{Declared, Manifest};
-use shakedown_lint::datasets;
-use shakedown_lint::runs;
-use shakedown_lint::settings;
+#[cfg(feature = "lint")]
+use shakedown_lint::{datasets, runs, settings};
 
 /// Reads a manifest, writes it on one line, and reads that.
 ///
@@ -156,16 +155,19 @@ pub fn batch(bytes: &[u8]) {
 }
 
 /// Reads a log in every form: it is refused or read.
+#[cfg(feature = "lint")]
 pub fn log(bytes: &[u8]) {
     runs::formats::fuzz(bytes);
 }
 
 /// Reads a configuration in every form that no other program parses.
+#[cfg(feature = "lint")]
 pub fn settings(bytes: &[u8]) {
     settings::formats::fuzz(bytes);
 }
 
 /// Reads and judges a data set.
+#[cfg(feature = "lint")]
 pub fn data_set(bytes: &[u8]) {
     datasets::judge::fuzz(bytes);
 }

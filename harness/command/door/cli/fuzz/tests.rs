@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use clap::Parser;
 
 use super::*;
-use shakedown_engine::planted::{case, contract};
+use crate::planted::{case, contract};
 use shakedown_engine::report::{Cut, Diagnosis, InvariantReport};
 
 #[derive(Parser)]
@@ -259,7 +259,7 @@ fn what_is_not_there_is_refused() {
     let known = ["ours", "gae", "other", "gae/reference", "returns", "whiten", "gae", "gae"];
     let unknown = unknown("component", "othe", &known);
     assert_eq!(said, format!("{}: {unknown}", manifest.path().display()));
-    let unknown = contracts::unknown("ga");
+    let unknown = REGISTRY.get("ga").err().unwrap();
     assert_eq!(asked(Some(&manifest), &["ga/reference"]), Err(unknown.clone()));
     assert_eq!(asked(None, &["ga"]), Err(unknown));
     let nothing = "there is no shakedown.yaml here: name a contract, or add --manifest";

@@ -8,6 +8,10 @@ use ndarray::arr1;
 use tempfile::TempDir;
 
 use super::*;
+use crate::planted::{
+    Asked, HANGS, LARGE, Ours, SMALL, Wrong, case, contract, has, nameless, not_divided, ours,
+    raised, rewards, subject,
+};
 use shakedown_contracts::group_advantage::{GroupAdvantage, GroupAdvantageOutput, Scale};
 use shakedown_core::contract::component::{Component, Gradients, Returned};
 use shakedown_core::contract::erased;
@@ -15,10 +19,6 @@ use shakedown_core::numeric::tolerance::{Expected, Number};
 use shakedown_core::value::place::{Device, Dtype};
 use shakedown_engine::files::journal::Journaled;
 use shakedown_engine::host::builtin::Builtin;
-use shakedown_engine::planted::{
-    Asked, HANGS, LARGE, Ours, SMALL, Wrong, case, contract, has, nameless, not_divided, ours,
-    raised, rewards, subject,
-};
 
 fn planted(fault: &str) -> Box<dyn Component> {
     let name = format!("group-advantage/fault/{fault}");
