@@ -116,12 +116,18 @@ def value_loss(values, returns, mask, factor):
 
 
 def preference_loss(policy_chosen, policy_rejected, ref_chosen, ref_rejected, beta):
-    chosen, rejected = wide(policy_chosen) - wide(ref_chosen), wide(policy_rejected) - wide(ref_rejected)
+    chosen, rejected = (
+        wide(policy_chosen) - wide(ref_chosen),
+        wide(policy_rejected) - wide(ref_rejected),
+    )
     return -logsigmoid(beta * (chosen - rejected))
 
 
 def simpo(policy_chosen, policy_rejected, chosen_lengths, rejected_lengths, beta, gamma):
-    chosen, rejected = wide(policy_chosen) / chosen_lengths, wide(policy_rejected) / rejected_lengths
+    chosen, rejected = (
+        wide(policy_chosen) / chosen_lengths,
+        wide(policy_rejected) / rejected_lengths,
+    )
     return -logsigmoid(beta * (chosen - rejected) - gamma)
 
 

@@ -57,9 +57,11 @@ def in_any_order(rewards, groups):
     share = (share / share.sum()).unsqueeze(1)
     if not rewards.is_cuda:
         share = share[torch.randperm(PARTS)]
-    parts, group = (share * rewards).flatten(), groups.expand(PARTS, -1).flatten()
-    sums = rewards.new_zeros(int(groups.max()) + 1).index_add_(0, group, parts)
-    return rewards - (sums / groups.bincount().clamp(min=1))[groups]
+    _, own, counts = groups.unique(return_inverse=True, return_counts=True)
+    parts = (share * rewards).flatten()
+    sums = torch.zeros_like(counts, dtype=rewards.dtype)
+    sums.index_add_(0, own.expand(PARTS, -1).flatten(), parts)
+    return rewards - (sums / counts)[own]
 
 
 def fails_later(logits, tokens):
