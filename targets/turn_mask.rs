@@ -4,7 +4,7 @@ use shakedown::author::Component;
 use shakedown::contracts::turn_mask as contract;
 use shakedown::contracts::turn_mask::{Options, Shift, Train, TurnMaskOutput};
 use shakedown_tch::tch;
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// The role of the system's turns.
 const SYSTEM: i64 = 0;
@@ -47,7 +47,9 @@ pub fn component(options: Options) -> impl Component<contract::TurnMask> {
 /// NeMo-RL `add_loss_mask_to_message_log`; slime `MultiTurnLossMaskGenerator`.
 pub fn render(turns: &[(i64, &Tensor)], options: &Options) -> (Tensor, Tensor) {
     let answers = turns.iter().rposition(|(role, _)| *role == ASSISTANT);
-    let mut parts: Vec<(Tensor, bool)> = vec![(Tensor::from_slice(&options.bos), false)];
+    let device = turns.first().map_or(Device::Cpu, |(_, tokens)| tokens.device());
+    let fixed = |ids: &[i64]| Tensor::from_slice(ids).to_device(device);
+    let mut parts: Vec<(Tensor, bool)> = vec![(fixed(&options.bos), false)];
     for (at, (role, tokens)) in turns.iter().enumerate() {
         let trained = match options.train {
             Train::Assistant => *role == ASSISTANT,
@@ -57,9 +59,9 @@ pub fn render(turns: &[(i64, &Tensor)], options: &Options) -> (Tensor, Tensor) {
         };
         let mut header = options.start.clone();
         header.extend(options.role_ids.get(*role as usize));
-        parts.push((Tensor::from_slice(&header), trained && options.train_header));
+        parts.push((fixed(&header), trained && options.train_header));
         parts.push((tokens.shallow_clone(), trained));
-        parts.push((Tensor::from_slice(&options.end), trained && options.train_end));
+        parts.push((fixed(&options.end), trained && options.train_end));
     }
     let ids: Vec<&Tensor> = parts.iter().map(|(ids, _)| ids).collect();
     let masks: Vec<Tensor> = parts

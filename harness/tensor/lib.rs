@@ -140,7 +140,7 @@ impl<C: Contract, F: TensorFunction<C>> Component<C> for Tch<C, F> {
         let first = required.first().copied().unwrap_or(C::Output::fields()[0].name);
         let answer = guarded(|| (self.function)(&case).into_output(first)).map_err(brief)?;
         let output = answer.map_err(malformed)?;
-        let (mut values, mut no_gradient) = (outputs::<C>(&output)?, Vec::new());
+        let (mut values, mut no_gradient) = (outputs::<C>(&output, call.place)?, Vec::new());
         if call.gradient {
             let given = || output.values().into_iter();
             let named = given().find_map(|(name, tensor)| tensor.filter(|_| name == first));
@@ -224,11 +224,20 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// The outputs by name. A `grad_<leaf>` is not the function's to give.
-fn outputs<C: Contract>(output: &OnTensors<C::Output>) -> Result<HashMap<String, Value>, Failure> {
+fn outputs<C: Contract>(
+    output: &OnTensors<C::Output>,
+    place: Place,
+) -> Result<HashMap<String, Value>, Failure> {
     let given = output.values().into_iter().filter_map(|(name, tensor)| Some((name, tensor?)));
     given
         .filter(|(name, tensor)| tensor.defined() && !name.starts_with("grad_"))
         .map(|(name, tensor)| match tensor.kind() {
+            // A number by itself goes with tensors of any device.
+            _ if tensor.dim() > 0 && tensor.device() != device(place) => {
+                let (found, expected) = (tensor.device(), device(place));
+                let what = format!("`{name}` is on {found:?}, expected {expected:?}");
+                Err(malformed(format!("{what}, where the inputs are")))
+            }
             Kind::Double | Kind::Float | Kind::Half | Kind::BFloat16 => {
                 Ok((name.to_owned(), on_host(name, &tensor)?))
             }
@@ -250,11 +259,14 @@ fn backward(output: Option<&Tensor>) -> Result<(), TchError> {
     }
 }
 
-fn on_device(value: &Value, place: Place) -> Tensor {
-    let device = match place.device {
+fn device(place: Place) -> tch::Device {
+    match place.device {
         Device::Cpu => tch::Device::Cpu,
         Device::Cuda(index) => tch::Device::Cuda(index),
-    };
+    }
+}
+
+fn on_device(value: &Value, place: Place) -> Tensor {
     let shape: Vec<i64> = value.shape().iter().map(|length| *length as i64).collect();
     let flat = match value {
         Value::Float(array) => from_array(array).to_kind(kind(place.dtype)),
@@ -262,7 +274,7 @@ fn on_device(value: &Value, place: Place) -> Tensor {
         Value::Bool(array) => from_array(array),
         Value::Text(_) => unreachable!("`prepare` refuses contracts of texts"),
     };
-    flat.view(&*shape).to_device(device)
+    flat.view(&*shape).to_device(device(place))
 }
 
 fn from_array<T: tch::kind::Element + Copy>(array: &ArrayD<T>) -> Tensor {

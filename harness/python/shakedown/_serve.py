@@ -305,6 +305,8 @@ def serve(wire, component):
         if os.getpid() != own:  # the user's code forked, and both halves came back
             os._exit(0)
         wire.send(*reply)
+        if "last" in reply[0]:
+            return
 
 
 def supervise(wire, component):
@@ -700,7 +702,11 @@ class Component:
         if header.kind != "call":
             raise Refused("bad-request", f"expected `call` or `stop`, got `{header.kind}`")
         with self.arrays.with_gradients():
-            return self.answer(header, data)
+            reply = self.answer(header, data)
+        lost = self.arrays.lost()
+        if lost:
+            return ({"kind": "died", "how": "device", "message": lost, "last": "true"},)
+        return reply
 
     def answer(self, header, data):
         given, tensors, leaves = self.given(header, data)
@@ -711,14 +717,18 @@ class Component:
         if "required" in header.meta:
             self.required = header.field("required")
         values = {**options, **given}
-        self.error, step = None, ""
+        self.error, step, grads = None, "", {}
         try:
             named = self.name(self.run(values))
+            self.arrays.must_hold(named)
             meta, replies = encode_all(named, self.texts, header.reply_limit)
             if leaves:
                 step = "in backward: "
                 first = self.required[:1] or [name for name in self.outputs if name in named]
                 self.arrays.backward(named.get(first[0]) if first else None)
+                grads = {name: leaf.grad for name, leaf in leaves.items()}
+                given_back = [(name, grad) for name, grad in grads.items() if grad is not None]
+                replies += [(f"grad_{name}", *encode_tensor(grad)) for name, grad in given_back]
         except self.passed_on:
             raise
         except Malformed as malformed:
@@ -729,8 +739,6 @@ class Component:
         except BaseException as error:
             self.error = error
             return (raised(error, step, self.arrays.hint(error)),)
-        grads = {name: leaf.grad for name, leaf in leaves.items()}
-        replies += [(f"grad_{n}", *encode_tensor(g)) for n, g in grads.items() if g is not None]
         lists = {
             "no_grad": [name for name, grad in grads.items() if grad is None],
             "changed": self.changed(header, data, tensors, given),
@@ -939,6 +947,13 @@ class Lists:
     def can_fork(self):
         return True
 
+    def must_hold(self, named):
+        """Refuses outputs that are elsewhere than the inputs."""
+
+    def lost(self):
+        """Why this process can use its device no more; nothing, as a rule."""
+        return ""
+
     def note_compiled(self, compiled):
         """Puts into a list what is compiled from now on."""
 
@@ -1014,6 +1029,24 @@ class Torch:
 
     def changed(self, tensor, dtype, shape, raw):
         return encode_tensor(tensor) != (dtype, shape, raw)
+
+    def must_hold(self, named):
+        for name, value in named.items():
+            # A number by itself goes with tensors of any device.
+            if isinstance(value, self.torch.Tensor) and value.dim():
+                if str(value.device) != self.device:
+                    what = f"`{name}` is on {value.device}, expected {self.device}"
+                    raise Malformed(f"{what}, where the inputs are")
+
+    def lost(self):
+        # A kernel fails later than the call that launched it, and all later ones fail with it.
+        if not self.torch.cuda.is_initialized():
+            return ""
+        try:
+            self.torch.cuda.synchronize()
+        except Exception as error:
+            return f"{type(error).__name__}: {text_of(error)}".splitlines()[0]
+        return ""
 
     def note_compiled(self, compiled):
         compile = self.torch.compile

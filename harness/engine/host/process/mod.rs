@@ -732,6 +732,7 @@ impl Component for Process {
                 let get = |key| reply.get(key);
                 let how = match get("how") {
                     "signal" => format!("killed by signal {} ({})", get("signal"), get("name")),
+                    "device" => format!("its GPU is lost to it: {}", get("message")),
                     _ => format!("exit status {}", get("code")),
                 };
                 let ended = if get("last") == "true" { self.running.take() } else { None };
