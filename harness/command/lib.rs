@@ -47,10 +47,17 @@
 //!
 //! # Features
 //!
-//! `cli` (default): the command. `snapshots` (default): `Suite::snapshots`, with insta. `init`:
-//! `shakedown init`. `fuzz`: `shakedown fuzz`, with libFuzzer inside, which takes a C++ compiler.
-//! A test suite needs none of them: `default-features = false`. Functions on tensors, with
-//! gradients by autograd, are the crate `shakedown-tch`, which links libtorch.
+//! A test suite needs no default feature: `default-features = false`, and of these what it uses.
+//!
+//! - `cli` (default): the command. `lint`, a part of it: `check-run`, `check-config`, `check-data`.
+//! - `proptest`: [`cases`] for `proptest!`. `snapshots`: `Suite::snapshots`, with insta.
+//! - `junit`: JUnit reports. `parquet`: logs and data sets in parquet files. `tokenizer`: lengths in
+//!   tokens. `init`: `shakedown init`.
+//! - `fuzz`: `shakedown fuzz`, with libFuzzer inside, which takes a C++ compiler.
+//! - `full`: all of them.
+//!
+//! Functions on tensors, with gradients by autograd, are the crate `shakedown-tch`, which links
+//! libtorch.
 //!
 //! # What it does not do
 //!

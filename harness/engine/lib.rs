@@ -3,7 +3,7 @@
 //!
 //! What is public here is so for the crate `shakedown`: depend on that one.
 
-#![deny(unsafe_code)] // with a reason where a file is memory: `tests/tidy.rs` has the list
+#![deny(unsafe_code)] // with a reason where a file is memory: `tests/library/tidy.rs` has the list
 
 pub mod check;
 pub mod cut_down;

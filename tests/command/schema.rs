@@ -185,7 +185,7 @@ fn what_only_some_components_may_have_is_so_to_the_schema_too() {
 #[test]
 fn the_schema_has_the_keys_and_the_words_that_the_parser_knows() {
     let schema = printed(&["schema"]);
-    let parser = fs::read_to_string(root().join("harness/files/manifest.rs")).unwrap();
+    let parser = fs::read_to_string(root().join("harness/engine/files/manifest.rs")).unwrap();
     let definitions = &schema["definitions"];
     for (name, part) in [
         ("File", &schema),

@@ -1,4 +1,4 @@
-"""A component of `group-advantage` on the wire protocol (harness/host/process/PROTOCOL.md).
+"""A component of `group-advantage` on the wire protocol (harness/engine/host/process/PROTOCOL.md).
 
 It shares nothing with _serve.py, as a program in another language would not. Its argument says
 how it behaves: `right` as it should, anything else badly.

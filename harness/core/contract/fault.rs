@@ -7,19 +7,7 @@ use crate::contract::options::AnyOptions;
 use crate::value::place::Dtype;
 use crate::value::record::{AnyRecord, Field, Shared, is_float};
 
-/// A known wrong behaviour.
-///
-/// ```
-/// # use shakedown_catalogue as shakedown;
-/// use shakedown::author::Fault;
-/// use shakedown::contracts::returns::{Options, Returns};
-///
-/// let fault: Fault<Returns> =
-///     Fault::new("gamma-not-applied", "the sum of the rewards ahead, without the discount")
-///         .seen("a discount read from the wrong configuration key")
-///         .under("{gamma: 0.9}")
-///         .as_if(&[|options| Options { gamma: 1.0, ..options }]);
-/// ```
+/// A known wrong behaviour. `own_contract` of the crate `shakedown` shows some.
 pub struct Fault<D: Definition> {
     /// The id inside its contract: `baseline-missing`.
     pub id: &'static str,

@@ -13,24 +13,7 @@ use crate::value::place::Place;
 use crate::value::record::{AnyRecord, Shared};
 
 /// What an invariant's file says besides its documentation: under which conditions it is checked,
-/// and how.
-///
-/// ```
-/// # mod invariants {
-/// # use shakedown_catalogue as shakedown;
-/// use shakedown::author::{Outcome, Pitfall, Probe, Rule};
-/// use shakedown::contracts::returns::Returns;
-///
-/// pub(super) const RULE: Rule<Returns> =
-///     Rule::new(Pitfall::AdvantageNormalisation, &["rewards-clipped"], check)
-///         .under(|options| options.gamma > 0.0);
-///
-/// fn check(probe: &mut Probe<'_, Returns>) -> Outcome {
-///     let _ = probe.output()?;
-///     Ok(())
-/// }
-/// # }
-/// ```
+/// and how. `own_contract` of the crate `shakedown` shows some.
 pub struct Rule<D: Definition> {
     pub pitfall: Pitfall,
     pub catches: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! What the files of a contract's invariants import: `use crate::contract::prelude::*;`.
+//! What the files of a contract's invariants import: `use shakedown_core::contract::prelude::*;`.
 
 pub use crate::contract::Contract;
 pub use crate::contract::component::Gradients;

@@ -2,10 +2,9 @@
 //! out, scale it or detach it, and see what comes of that.
 //!
 //! ```
-//! # use shakedown_catalogue as shakedown;
-//! # use shakedown::numeric::tape::Tape;
-//! # use shakedown::numeric::terms::{Alteration, TermChange, altered, named_in};
-//! # use shakedown::value::place::Dtype;
+//! # use shakedown_core::numeric::tape::Tape;
+//! # use shakedown_core::numeric::terms::{Alteration, TermChange, altered, named_in};
+//! # use shakedown_core::value::place::Dtype;
 //! fn loss(x: f64) -> f64 {
 //!     let tape = Tape::new(Dtype::F64);
 //!     let x = tape.constant(x);
