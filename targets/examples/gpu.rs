@@ -96,7 +96,7 @@ fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(
         (cases, sets) = (cases + report.cases, sets + 1);
     }
     // Where time is short, the corners at least have to be seen.
-    let said = format!("no finding, {sets} sets of options");
+    let said = format!("no finding, sets of options: {sets}");
     if cases < 20 { Err(format!("only {cases} cases")) } else { Ok((cases, said)) }
 }
 
@@ -312,7 +312,9 @@ fn main() -> ExitCode {
             let has = known.iter().any(|(known, _)| known == id);
             println!("{} {id}", if has { "reference" } else { "none" });
         }
-        zoo::all().iter().for_each(|(name, _)| println!("bug {name}"));
+        // That of `policy-update` trains a policy a thousand times, which takes a GPU too long.
+        let bugs = zoo::all().into_iter().map(|(name, _)| name);
+        bugs.filter(|name| *name != "moved_reference").for_each(|name| println!("bug {name}"));
         return ExitCode::SUCCESS;
     }
     let (answer, code) = match answer(&words) {
