@@ -51,8 +51,8 @@
 //!
 //! - `cli` (default): the command. `lint`, a part of it: `check-run`, `check-config`, `check-data`.
 //! - `proptest`: [`cases`] for `proptest!`. `snapshots`: `Suite::snapshots`, with insta.
-//! - `junit`: JUnit reports. `parquet`: logs and data sets in parquet files. `tokenizer`: lengths in
-//!   tokens. `init`: `shakedown init`.
+//! - `junit`: JUnit reports. `parquet`: logs and data sets in parquet files. `tokenizer`: lengths
+//!   in tokens. `init`: `shakedown init`.
 //! - `fuzz`: `shakedown fuzz`, with libFuzzer inside, which takes a C++ compiler.
 //! - `full`: all of them.
 //!
@@ -71,10 +71,6 @@ pub mod door;
 pub mod own_contract;
 #[cfg(feature = "cli")]
 mod render;
-
-#[cfg(test)]
-#[path = "../../tests/support/planted.rs"]
-mod planted;
 
 pub use door::check::{Check, check, check_component};
 #[doc(inline)]

@@ -402,8 +402,9 @@ fn nothing_cites_a_document_that_a_reader_cannot_open() {
 #[test]
 fn every_file_of_tests_is_in_a_binary() {
     let tests = files("tests", "rs");
-    let manifests = ["harness", "targets"].map(|folder| files(folder, "toml")).concat();
-    let naming = tests.iter().chain(&manifests).map(read);
+    let others = [("harness", "toml"), ("targets", "toml"), ("harness", "rs")];
+    let others = others.map(|(folder, extension)| files(folder, extension)).concat();
+    let naming = tests.iter().chain(&others).map(read);
     let naming: String = naming.chain([read("Cargo.toml")]).collect();
     for path in &tests {
         // As a module of its folder's binary, or by a path, as in `path = "../support/report.rs"`.

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 pub(crate) type Path = Vec<String>;
 
 /// Every path that begins with `crate`, `super`, `self` or the name of a module that the file
-/// declares, as that of the file with the name of the crate first, outside comments, texts and tests. What macros name as
-/// `$crate` counts where they are used.
+/// declares, as that of the file with the name of the crate first, outside comments, texts and
+/// tests. What macros name as `$crate` counts where they are used.
 pub(crate) fn named(text: &str, module: &[&str]) -> BTreeSet<Path> {
     let tokens = without_tests(&tokens(text));
     let declared = declared(&tokens);

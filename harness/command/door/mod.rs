@@ -10,3 +10,7 @@ pub mod snapshots;
 #[cfg(feature = "proptest")]
 pub mod strategy;
 pub mod suite;
+
+#[cfg(test)]
+#[path = "../../../tests/support/planted.rs"]
+mod planted;

@@ -2,7 +2,7 @@
 //! behaviour shows up in `cargo insta review`, a change of the last bits does not.
 //!
 //! Each number is written with one digit more than its tolerance, the bound that
-//! [`tolerance`](shakedown_core::numeric::tolerance) gives for its dtype and for the terms that made it; and
+//! [`tolerance`](crate::author::tolerance) gives for its dtype and for the terms that made it; and
 //! it is not the texts that are compared but the numbers in them, with that tolerance. So noise
 //! neither breaks a snapshot nor rewrites one, not even where a number lies between two roundings.
 //!

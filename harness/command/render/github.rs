@@ -77,7 +77,8 @@ mod tests {
             "warnings": ["inputs-unchanged holds", "no case of the class `x` was generated"],
         });
         let report = json!({
-            "schema": shakedown_engine::report::SCHEMA, "version": "0.1.0", "seed": 0, "elapsed_ms": 0,
+            "schema": shakedown_engine::report::SCHEMA, "version": "0.1.0", "seed": 0,
+            "elapsed_ms": 0,
             "components": [component],
         });
         let report: Report = serde_json::from_value(report).unwrap();

@@ -231,7 +231,8 @@ fn grown(file: &mut File, length: usize) -> std::io::Result<MmapMut> {
     unsafe { MmapMut::map_mut(&*file) }
 }
 
-/// A value as it stands in a journal: as [`ValueRef`](shakedown_core::value::record::ValueRef) was written.
+/// A value as a journal has it: as [`ValueRef`](shakedown_core::value::record::ValueRef) was
+/// written.
 #[derive(Deserialize)]
 enum Noted {
     Float(ArrayD<f64>),

@@ -330,12 +330,13 @@ macro_rules! rules {
         pub fn all() -> &'static [$crate::rules::Rule<$subject>] {
             static ALL: &[$crate::rules::Rule<$subject>] = &[$( $crate::rules::Rule {
                 id: {
-                    const NAME: &[u8] = &::shakedown_core::value::text::bytes::<{ stringify!($name).len() }>(
-                        stringify!($name),
-                    );
-                    ::shakedown_core::value::text::dashed(NAME)
+                    use ::shakedown_core::value::text::{bytes, dashed};
+                    const NAME: &[u8] = &bytes::<{ stringify!($name).len() }>(stringify!($name));
+                    dashed(NAME)
                 },
-                doc: ::shakedown_core::contract::doc::Doc(include_str!(concat!(stringify!($name), ".rs"))),
+                doc: ::shakedown_core::contract::doc::Doc(
+                    include_str!(concat!(stringify!($name), ".rs")),
+                ),
                 head: $name::HEAD,
             } ),+];
             ALL

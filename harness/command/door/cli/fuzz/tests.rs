@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use clap::Parser;
 
 use super::*;
-use crate::planted::{case, contract};
+use crate::door::planted::{case, contract};
 use shakedown_engine::report::{Cut, Diagnosis, InvariantReport};
 
 #[derive(Parser)]

@@ -8,7 +8,7 @@ use ndarray::arr1;
 use tempfile::TempDir;
 
 use super::*;
-use crate::planted::{
+use crate::door::planted::{
     Asked, HANGS, LARGE, Ours, SMALL, Wrong, case, contract, has, nameless, not_divided, ours,
     raised, rewards, subject,
 };
