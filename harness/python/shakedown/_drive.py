@@ -44,6 +44,9 @@ class Surroundings:
 
 
 here = Surroundings()
+plugin = sys.modules.get("shakedown.pytest_plugin")
+if plugin is not None:
+    plugin.surround_running(sys.modules[__name__])
 
 
 def check(contract, function):

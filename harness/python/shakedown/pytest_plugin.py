@@ -18,6 +18,7 @@ OPTIONS = [
 ]
 MINE = pytest.StashKey()
 CHECKED = pytest.StashKey()
+RUNNING = []  # the test that runs, for as long as no contract has been met
 
 
 def pytest_addoption(parser):
@@ -316,7 +317,12 @@ def pytest_runtest_call(item):
     if drive is None and "shakedown._contract" in sys.modules:
         from . import _drive as drive
     if drive is None:
+        RUNNING.append(item)
         yield
+        RUNNING.remove(item)
+        drive = sys.modules.get("shakedown._drive")
+        if drive is not None:
+            drive.here = drive.Surroundings()
         return
     before, drive.here = drive.here, drive.Surroundings()
     item.config.stash[MINE].surround(item, drive)
@@ -324,6 +330,12 @@ def pytest_runtest_call(item):
         yield
     finally:
         drive.here = before
+
+
+def surround_running(drive):
+    """Says where a check runs whose test was the first to meet a contract: `_drive` calls it."""
+    for item in RUNNING:
+        item.config.stash[MINE].surround(item, drive)
 
 
 def pytest_enter_pdb():
