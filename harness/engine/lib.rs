@@ -1,5 +1,5 @@
 //! The engine of `shakedown`: components are checked, findings are shrunk, diagnosed and kept.
-//! Compiled once for all contracts, of which it knows none.
+//! It knows no contract, so it is compiled once for all of them.
 //!
 //! What is public here is so for the crate `shakedown`: depend on that one.
 

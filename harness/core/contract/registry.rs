@@ -11,7 +11,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The contracts of these names, each of which `find` finds.
+    /// A registry of these ids; `find` returns the contract of each.
     pub const fn new(
         ids: &'static [&'static str],
         find: fn(&str) -> Option<&'static dyn AnyContract>,

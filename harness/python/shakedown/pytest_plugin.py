@@ -167,7 +167,7 @@ def contract_of(path):
 
 
 def decorated(obj):
-    """What a contract has put on its test; None for all else, of which no code runs here.
+    """What a contract has put on its test, else None. It runs no code of other objects.
 
     Mocks, proxies and lazy modules answer to any name, and say that they are of any class.
     """

@@ -74,7 +74,7 @@ STRANGERS = """
 
 
     class Function:
-        "Stands for a function: has its attributes, and answers to all others."
+        "Imitates a function: has its attributes, and answers to all others."
 
         def __init__(self, function):
             self.__wrapped__ = function

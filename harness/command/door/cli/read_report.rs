@@ -67,7 +67,7 @@ fn parse(mut from: impl Read + Seek, path: &Path) -> Result<Either, Error> {
         let why = format!("not a report of the schema {schema}: {why}");
         Error::new(why).at(path).line(line, column)
     };
-    // A report of another schema is told by its name, not by its first strange key.
+    // The name of the schema comes first: an error names it, and not the first unknown key.
     let is_object = is_object(text(&mut from).map_err(failed)?).map_err(failed)?;
     let named = serde_json::from_reader(text(&mut from).map_err(failed)?);
     let named: Named = match named {
