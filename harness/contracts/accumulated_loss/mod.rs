@@ -16,7 +16,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
@@ -134,7 +133,8 @@ impl Contract for AccumulatedLoss {
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
     const LEAVES: &'static [&'static str] = &["micro_batches.*.token_losses"];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::ACCUMULATED_LOSS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::ACCUMULATED_LOSS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -24,7 +24,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array1, Ix1};
 
 use shakedown_core::contract::cuts::Cuts;
@@ -192,7 +191,8 @@ impl Contract for AnswerExtractor {
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("texts", "N"), ("answers", "N")]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::ANSWER_EXTRACTOR;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::ANSWER_EXTRACTOR;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

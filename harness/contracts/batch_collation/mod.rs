@@ -19,7 +19,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix1, Ix2};
 
@@ -297,7 +296,8 @@ impl Contract for BatchCollation {
         Blind::at("ignore", -100.0, &[("ignore", "-1")]),
         Blind::at("multiple_of", 1.0, &[("multiple_of", "4")]),
     ];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::BATCH_COLLATION;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::BATCH_COLLATION;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

@@ -22,7 +22,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
@@ -193,7 +192,8 @@ impl Contract for BatchPartition {
         Blind::at("min_parts", 1.0, &[("mode", "capacity"), ("min_parts", "3")]),
         Blind::at("multiple_of", 1.0, &[("mode", "capacity"), ("multiple_of", "2")]),
     ];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::BATCH_PARTITION;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::BATCH_PARTITION;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -23,7 +23,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array1, Ix1};
 
 use shakedown_core::contract::cuts::Cuts;
@@ -167,7 +166,8 @@ impl Contract for CompletionDecoder {
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("completions", "N"), ("texts", "N")]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::COMPLETION_DECODER;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::COMPLETION_DECODER;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

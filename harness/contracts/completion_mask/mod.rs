@@ -20,7 +20,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
@@ -209,7 +208,8 @@ impl Contract for CompletionMask {
     const DOC: &'static str = include_str!("mod.rs");
     const WHOLE: &'static [&'static str] = &["mask"];
     const AXES: Axes = Axes::new(&[("tokens", "NT"), ("mask", "NT")]).may_be_empty(&['T']);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::COMPLETION_MASK;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::COMPLETION_MASK;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

@@ -16,7 +16,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array0, Array2, Ix0, Ix2, Ix3};
 
 use crate::token_entropy;
@@ -171,7 +170,7 @@ impl Contract for EntropyBonus {
         Blind::at("coefficient", 1.0, &[("coefficient", "0.5")]),
         Blind::at("top_share", 1.0, &[("top_share", "0.35")]),
     ];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::ENTROPY_BONUS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::ENTROPY_BONUS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

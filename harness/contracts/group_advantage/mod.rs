@@ -14,7 +14,6 @@ mod invariants;
 pub(super) mod oracle;
 pub(super) mod reference;
 
-use crate::regressions;
 use ndarray::{Array1, Ix1};
 
 use shakedown_core::contract::cuts::Cuts;
@@ -203,7 +202,8 @@ impl Contract for GroupAdvantage {
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("rewards", "N"), ("groups", "N"), ("advantages", "N")]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::GROUP_ADVANTAGE;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::GROUP_ADVANTAGE;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

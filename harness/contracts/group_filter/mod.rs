@@ -15,7 +15,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array1, Ix1};
 
 use shakedown_core::contract::cuts::Cuts;
@@ -173,7 +172,7 @@ impl Contract for GroupFilter {
         ("kept_ids", "M"),
         ("kept_rewards", "M"),
     ]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::GROUP_FILTER;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::GROUP_FILTER;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -18,7 +18,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use std::collections::{HashMap, HashSet};
 
 use ndarray::{Array1, Ix0, Ix1};
@@ -159,7 +158,7 @@ impl Contract for GroupSampling {
         Blind::at("repeats", 1.0, &[("repeats", "2")]),
         Blind::while_equal(["group_size", "prompts_per_batch"], &[("prompts_per_batch", "3")]),
     ];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::GROUP_SAMPLING;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::GROUP_SAMPLING;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

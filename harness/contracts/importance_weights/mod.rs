@@ -17,7 +17,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix1, Ix2};
 
@@ -301,7 +300,8 @@ impl Contract for ImportanceWeights {
         ("keep", "NT"),
         ("grad_log_probs", "NT"),
     ]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::IMPORTANCE_WEIGHTS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::IMPORTANCE_WEIGHTS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

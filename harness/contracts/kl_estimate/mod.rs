@@ -17,7 +17,6 @@ mod on_tape;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array2, Ix2};
 
 use shakedown_core::contract::cuts::Cuts;
@@ -181,7 +180,7 @@ impl Contract for KlEstimate {
         ("kl", "NT"),
         ("grad_log_probs", "NT"),
     ]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::KL_ESTIMATE;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::KL_ESTIMATE;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -21,7 +21,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
@@ -159,7 +158,7 @@ impl Contract for LengthPenalty {
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("lengths", "N"), ("rewards", "N")]);
     const BLIND: &'static [Blind] = &[Blind::at("factor", 1.0, &[("factor", "0.5")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::LENGTH_PENALTY;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::LENGTH_PENALTY;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

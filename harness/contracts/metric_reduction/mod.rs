@@ -15,7 +15,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
 use shakedown_core::contract::blind::Blind;
@@ -192,7 +191,8 @@ impl Contract for MetricReduction {
     const DOC: &'static str = include_str!("mod.rs");
     const WHOLE: &'static [&'static str] = &["count"];
     const BLIND: &'static [Blind] = &[Blind::at("ev_epsilon", 0.0, &[("ev_epsilon", "1.0e-2")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::METRIC_REDUCTION;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::METRIC_REDUCTION;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -14,7 +14,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array1, Array2, Ix1, Ix2};
 
 pub use super::group_advantage::{Baseline, EpsilonMode, Layout, Scale, Singleton, Unscored};
@@ -173,7 +172,8 @@ impl Contract for OutcomeAdvantage {
         ("groups", "N"),
         ("advantages", "NT"),
     ]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::OUTCOME_ADVANTAGE;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::OUTCOME_ADVANTAGE;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

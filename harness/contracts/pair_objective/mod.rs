@@ -24,7 +24,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
@@ -314,7 +313,7 @@ impl Contract for PairObjective {
         Blind::at("label_smoothing", 0.0, &[("label_smoothing", "0.1")]),
         Blind::at("label_smoothing", 0.5, &[("label_smoothing", "0.2")]),
     ];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::PAIR_OBJECTIVE;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::PAIR_OBJECTIVE;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -18,7 +18,6 @@ mod on_tape;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array0, Array2, Ix0, Ix2, IxDyn};
 
@@ -354,7 +353,7 @@ impl Contract for PolicyLoss {
         ["clip_low", "clip_high"],
         &[("clip_low", "0.1"), ("clip_high", "0.3")],
     )];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::POLICY_LOSS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::POLICY_LOSS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

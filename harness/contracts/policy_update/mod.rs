@@ -16,7 +16,6 @@ mod invariants;
 pub mod learner;
 mod trials;
 
-use crate::regressions;
 use std::ops::Bound::{Excluded, Included};
 
 use ndarray::{Array1, Ix0, Ix1, arr0};
@@ -107,7 +106,7 @@ impl Contract for PolicyUpdate {
     const ID: &'static str = "policy-update";
     const STAGE: Stage = Stage::Update;
     const DOC: &'static str = include_str!("mod.rs");
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::POLICY_UPDATE;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::POLICY_UPDATE;
     const PARTS: Parts<Self> = Parts {
         draw: |u, _, dtype| generate::draw(u, dtype),
         corners: |_, dtype| generate::corners(dtype),

@@ -17,7 +17,6 @@ mod on_tape;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
@@ -235,7 +234,8 @@ impl Contract for PreferenceLoss {
     ])
     .rows('P');
     const BLIND: &'static [Blind] = &[Blind::at("beta", 1.0, &[("beta", "0.2")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::PREFERENCE_LOSS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::PREFERENCE_LOSS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

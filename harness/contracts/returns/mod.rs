@@ -14,7 +14,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array2, Ix2};
 
 use shakedown_core::contract::blind::Blind;
@@ -99,7 +98,7 @@ impl Contract for Returns {
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("rewards", "NT"), ("mask", "NT"), ("returns", "NT")]);
     const BLIND: &'static [Blind] = &[Blind::at("gamma", 1.0, &[("gamma", "0.9")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::RETURNS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::RETURNS;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: generate::corners,

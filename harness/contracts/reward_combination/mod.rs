@@ -15,7 +15,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array1, Ix0, Ix1, Ix2};
 
 use shakedown_core::contract::blind::Blind;
@@ -246,7 +245,8 @@ impl Contract for RewardCombination {
         ("combined", "N"),
         ("function_means", "K"),
     ]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::REWARD_COMBINATION;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::REWARD_COMBINATION;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

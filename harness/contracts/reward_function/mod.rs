@@ -16,7 +16,6 @@ mod probes;
 mod reference;
 mod template;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix1};
 
@@ -199,7 +198,8 @@ impl Contract for RewardFunction {
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes =
         Axes::new(&[("prompts", "N"), ("completions", "N"), ("answers", "N"), ("rewards", "N")]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::REWARD_FUNCTION;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::REWARD_FUNCTION;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

@@ -17,7 +17,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array2, Ix1, Ix2};
 
 use shakedown_core::contract::blind::Blind;
@@ -153,7 +152,7 @@ impl Contract for RolloutGae {
         Blind::at("gamma", 1.0, &[("gamma", "0.9")]),
         Blind::at("lam", 1.0, &[("lam", "0.9")]),
     ];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::ROLLOUT_GAE;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::ROLLOUT_GAE;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -20,7 +20,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array2, Ix2};
 
 use shakedown_core::contract::blind::Blind;
@@ -143,7 +142,8 @@ impl Contract for SamplingFilter {
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("logits", "NV"), ("probs", "NV")]);
     const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::SAMPLING_FILTER;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::SAMPLING_FILTER;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -23,7 +23,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix1, Ix2};
 
@@ -243,7 +242,8 @@ impl Contract for SequencePacking {
         ("labels", "BL"),
     ]);
     const BLIND: &'static [Blind] = &[Blind::at("pad", 0.0, &[("pad", "3")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::SEQUENCE_PACKING;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::SEQUENCE_PACKING;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

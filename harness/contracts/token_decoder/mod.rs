@@ -40,7 +40,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use std::collections::BTreeMap;
 
 use arbitrary::Unstructured;
@@ -256,7 +255,7 @@ impl Contract for TokenDecoder {
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("tokens", "NT"), ("texts", "N")]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::TOKEN_DECODER;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::TOKEN_DECODER;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

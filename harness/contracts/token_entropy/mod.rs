@@ -15,7 +15,6 @@ mod invariants;
 pub(crate) mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
 use shakedown_core::contract::blind::Blind;
@@ -120,7 +119,7 @@ impl Contract for TokenEntropy {
     const LEAVES: &'static [&'static str] = &["logits"];
     const AXES: Axes = Axes::new(&[("logits", "NTV"), ("entropy", "NT"), ("grad_logits", "NTV")]);
     const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::TOKEN_ENTROPY;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::TOKEN_ENTROPY;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -16,7 +16,6 @@ mod on_tape;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array2, ArrayView1, Axis, Ix2, Ix3};
 
 use shakedown_core::contract::blind::Blind;
@@ -136,7 +135,8 @@ impl Contract for TokenLogProbs {
         ("grad_logits", "NTV"),
     ]);
     const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::TOKEN_LOG_PROBS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] =
+        crate::regressions::TOKEN_LOG_PROBS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -17,7 +17,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use ndarray::{Array1, Array2, Ix0, Ix1, Ix2};
 
 use crate::kl_estimate;
@@ -206,7 +205,7 @@ impl Contract for TokenRewards {
         Blind::at("penalty", 1.0, &[("penalty", "0.5")]),
         Blind::at("penalty", 0.0, &[("penalty", "0.5")]),
     ];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::TOKEN_REWARDS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::TOKEN_REWARDS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

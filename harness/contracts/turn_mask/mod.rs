@@ -19,7 +19,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array1, Ix0, Ix1, arr0};
 
@@ -274,7 +273,7 @@ impl Contract for TurnMask {
     const DOC: &'static str = include_str!("mod.rs");
     const WHOLE: &'static [&'static str] = &["tokens", "mask", "labels"];
     const BLIND: &'static [Blind] = &[Blind::at("ignore", -100.0, &[("ignore", "-1")])];
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::TURN_MASK;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::TURN_MASK;
     const PARTS: Parts<Self> = Parts {
         draw: |u, options, _| generate::draw(u, options),
         corners: |options, _| generate::corners(options),

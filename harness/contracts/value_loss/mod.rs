@@ -15,7 +15,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix0, Ix2, arr0};
 
@@ -143,7 +142,7 @@ impl Contract for ValueLoss {
         ("mask", "NT"),
         ("grad_values", "NT"),
     ]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::VALUE_LOSS;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::VALUE_LOSS;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -15,7 +15,6 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use crate::regressions;
 use arbitrary::Unstructured;
 use ndarray::{Array2, Ix2};
 
@@ -129,7 +128,7 @@ impl Contract for Whiten {
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
     const AXES: Axes = Axes::new(&[("values", "NT"), ("mask", "NT"), ("whitened", "NT")]);
-    const REGRESSIONS: &'static [(&'static str, &'static str)] = regressions::WHITEN;
+    const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::WHITEN;
     const PARTS: Parts<Self> = Parts {
         draw: generate::draw,
         corners: generate::corners,

@@ -1,9 +1,9 @@
 //! `shakedown adopt`: a finding becomes a regression.
 
-use shakedown_contracts::REGISTRY;
 use std::path::{Component, Path, PathBuf};
 
 use super::{Done, output};
+use shakedown_contracts::REGISTRY;
 use shakedown_core::value::error::Error;
 use shakedown_engine::files::case_file::CaseFile;
 use shakedown_engine::files::corpora::regressions_folder;

@@ -1,12 +1,12 @@
 //! `shakedown list --json`, `shakedown list --manifest` and `shakedown schema`: what is known, for
 //! programs.
 
-use shakedown_contracts::REGISTRY;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
 use super::{Done, output};
+use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::value::place::Place;
 use shakedown_core::value::record::{Field, Kind};

@@ -1,6 +1,5 @@
 //! `shakedown check`.
 
-use shakedown_contracts::REGISTRY;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +9,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{CheckArguments, Done, MANIFEST, is_terminal, values};
+use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::erased::RENAMED;
 use shakedown_core::value::error::{Error, nearest, unknown};
 use shakedown_core::value::place::Place;

@@ -1,12 +1,12 @@
 //! `shakedown check-batch`: a recorded batch of a real training step.
 
-use shakedown_contracts::REGISTRY;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::check::Task;
 use super::{CheckBatchArguments, Done, Stopped, check};
+use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::options::AnyOptions;
 use shakedown_core::value::error::Error;

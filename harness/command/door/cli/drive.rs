@@ -1,7 +1,6 @@
 //! `shakedown drive`: a check whose component runs in the process that started this one. It sends
 //! one `job`, then answers calls, and gets a `report` (`PROTOCOL.md`).
 
-use shakedown_contracts::REGISTRY;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use serde::Deserialize;
 
 use super::Done;
 use crate::render::html;
+use shakedown_contracts::REGISTRY;
 use shakedown_core::value::error::Error;
 use shakedown_core::value::location::Location;
 use shakedown_core::value::place::Dtype;

@@ -1,10 +1,10 @@
 //! `shakedown list` and `shakedown explain`: the catalogue.
 
-use shakedown_contracts::REGISTRY;
 use std::fmt::Write as _;
 
 use super::{Done, catalogue, output, surroundings};
 use shakedown_contracts as contracts;
+use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::fault::{AnyFault, AnyFunction};
 use shakedown_core::contract::stage::Pitfall;

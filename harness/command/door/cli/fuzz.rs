@@ -1,7 +1,6 @@
 //! `shakedown fuzz`: coverage-guided cases for hours. Each job is a process of its own, because
 //! libFuzzer never gives the control back and a component in the same process may take it down.
 
-use shakedown_contracts::REGISTRY;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Seek};
@@ -21,6 +20,7 @@ use super::{Done, MANIFEST, Places, duration, is_terminal, manifest_here, output
 use crate::door::fuzz::engine::{self, Next};
 use crate::door::fuzz::job::{self, Limits};
 use crate::door::fuzz::session::{AtOnePlace, Session, kept, reason};
+use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::cause::Cause as Way;
 use shakedown_core::contract::coverage;
 use shakedown_core::contract::erased::AnyContract;

@@ -1,12 +1,12 @@
 //! `shakedown replay` and `shakedown shrink`: kept cases against today's components.
 
-use shakedown_contracts::REGISTRY;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Done, Stopped, output};
+use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::component::Component as _;
 use shakedown_core::contract::invariant::AnyInvariant;
 use shakedown_core::contract::options::AnyOptions;

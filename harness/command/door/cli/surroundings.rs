@@ -1,6 +1,5 @@
 //! `shakedown check-run`, `check-config` and `check-data`: what surrounds the components.
 
-use shakedown_contracts::REGISTRY;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,6 +12,7 @@ use super::{Done, gold, manifest_here};
 #[cfg(feature = "junit")]
 use crate::render::subjects::junit;
 use crate::render::subjects::{github, html, sarif, text};
+use shakedown_contracts::REGISTRY;
 use shakedown_core::value::error::{Error, unknown};
 use shakedown_core::value::redact::secrets;
 use shakedown_core::value::text::{for_shell, harmless};

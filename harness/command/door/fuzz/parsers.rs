@@ -2,11 +2,11 @@
 //! same, and what is refused is refused at a place of the text. Readers of what others write take
 //! any bytes.
 
-use shakedown_contracts::REGISTRY;
 use std::collections::HashMap;
 use std::path::Path;
 
 use shakedown_contracts as contracts;
+use shakedown_contracts::REGISTRY;
 use shakedown_core::value::error::Error;
 use shakedown_core::value::place::Dtype;
 use shakedown_core::value::record::{Value, Values, same_bits};

@@ -1,12 +1,12 @@
 //! What `shakedown fuzz` makes of its arguments, of what its jobs say, and of its folders.
 
-use shakedown_contracts::REGISTRY;
 use std::ffi::OsStr;
 
 use clap::Parser;
 
 use super::*;
 use crate::door::planted::{case, contract};
+use shakedown_contracts::REGISTRY;
 use shakedown_engine::report::{Cut, Diagnosis, InvariantReport};
 
 #[derive(Parser)]

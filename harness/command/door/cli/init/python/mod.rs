@@ -6,7 +6,6 @@ mod pytest;
 mod scan;
 mod trial;
 
-use shakedown_contracts::REGISTRY;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use super::{MANIFEST_FILE, Plan, repository};
 use component::Component;
 use scan::{Function, Scan};
 use shakedown_contracts as contracts;
+use shakedown_contracts::REGISTRY;
 use shakedown_core::value::error::Error;
 use shakedown_core::value::yaml;
 use shakedown_engine::files::manifest::Manifest;
