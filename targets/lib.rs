@@ -61,6 +61,7 @@ pub mod pairs;
 pub mod policy;
 pub mod ppo;
 pub mod preference;
+pub mod references;
 pub mod reinforce;
 pub mod returns;
 pub mod reward_combination;

@@ -259,7 +259,8 @@ fn backward(output: Option<&Tensor>) -> Result<(), TchError> {
     }
 }
 
-fn device(place: Place) -> tch::Device {
+/// The device of a place, as tch has it.
+pub fn device(place: Place) -> tch::Device {
     match place.device {
         Device::Cpu => tch::Device::Cpu,
         Device::Cuda(index) => tch::Device::Cuda(index),
@@ -306,7 +307,8 @@ fn to_array<T: tch::kind::Element + Copy + Default>(
     Ok(ArrayD::from_shape_vec(shape, numbers).expect("a tensor has as many numbers as its shape"))
 }
 
-fn kind(dtype: Dtype) -> Kind {
+/// The dtype, as tch has it.
+pub fn kind(dtype: Dtype) -> Kind {
     match dtype {
         Dtype::F64 => Kind::Double,
         Dtype::F32 => Kind::Float,

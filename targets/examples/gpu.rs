@@ -2,23 +2,16 @@
 //! historical bug found and named there, what does a large batch cost.
 
 use std::process::{Command, ExitCode};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arbitrary::Unstructured;
-use proptest::prelude::Rng;
-use shakedown::author::{Component, Contract, Options};
-use shakedown::contract::erased;
+use shakedown::author::Component;
 use shakedown::engine::check::run;
-use shakedown::engine::subject::{Budget, Subject};
+use shakedown::engine::subject::Budget;
 use shakedown::place::{Device, Dtype, Place};
 use shakedown::report::{ComponentReport, Diagnosis, Status};
-use shakedown_targets::{
-    accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
-    group_filter, group_sampling, importance_weights, kl, length_penalty, log_probs,
-    metric_reduction, outcome, pair_objective, policy, preference, returns, reward_combination,
-    rollout_gae, sequence_packing, token_rewards, turn_mask, value, whiten, zoo,
-};
+use shakedown_targets::references::{self, Reference};
+use shakedown_targets::{entropy, log_probs, policy, zoo};
+use shakedown_tch::{device, kind};
 use tch::{Kind, Tensor};
 
 /// The cases of one set of options, besides the corners, and the most sets.
@@ -31,67 +24,16 @@ const ONE_SET: Duration = Duration::from_secs(60);
 /// How many cases, and what came of them; the error is what is wrong.
 type Answer = Result<(u64, String), String>;
 
-/// A question about one contract: the place, and how long it may take.
-type Question = Box<dyn Fn(Place, Duration) -> Answer>;
-
-fn references() -> Vec<(&'static str, Question)> {
-    fn of<C: Contract, K: Component<C> + 'static>(
-        component: fn(C::Options) -> K,
-    ) -> (&'static str, Question) {
-        (C::ID, Box::new(move |place, limit| keeps_every_invariant(component, place, limit)))
-    }
-    vec![
-        of(group_sampling::component),
-        of(turn_mask::component),
-        of(batch_collation::component),
-        of(sequence_packing::component),
-        of(batch_partition::component),
-        of(length_penalty::component),
-        of(reward_combination::component),
-        of(group_filter::component),
-        of(advantage::component),
-        of(outcome::component),
-        of(token_rewards::component),
-        of(gae::component),
-        of(rollout_gae::component),
-        of(returns::component),
-        of(whiten::component),
-        of(log_probs::component),
-        of(entropy::component),
-        of(kl::component),
-        of(importance_weights::component),
-        of(policy::component),
-        of(entropy_bonus::component),
-        of(value::component),
-        of(preference::component),
-        of(pair_objective::component),
-        of(accumulate::component),
-        of(metric_reduction::component),
-    ]
-}
-
 /// The default options, then drawn ones, as many sets as there is time for and one at least.
-fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(
-    component: fn(C::Options) -> K,
-    place: Place,
-    limit: Duration,
-) -> Answer {
+fn keeps_every_invariant(reference: &Reference, place: Place, limit: Duration) -> Answer {
     let begun = Instant::now();
     let (mut cases, mut sets) = (0, 0);
     while sets == 0 || (sets < SETS && begun.elapsed() < limit) {
-        let mut options = C::Options::default();
-        if sets > 0 {
-            let mut bytes = [0; 256];
-            shakedown::contract::stream::rng(sets, C::ID).fill_bytes(&mut bytes);
-            options = C::Options::draw(&mut Unstructured::new(&bytes)).expect("bytes are there");
-        }
-        let tensors = erased::component::<C>(component(options.clone()));
-        let mut subject = Subject::new(erased::of::<C>(), C::ID, tensors);
-        subject.options = Arc::new(options.clone());
+        let mut subject = reference(sets);
         let budget = Budget { cases: CASES, seed: sets, time: Some(limit.max(ONE_SET)) };
         let report = run(&mut subject, place, &budget, &|_| ()).map_err(|e| e.to_string())?;
         if report.status != Status::Pass {
-            return Err(format!("{} under {options:?}", wrong(&report)));
+            return Err(format!("{} under {:?}", wrong(&report), subject.options));
         }
         (cases, sets) = (cases + report.cases, sets + 1);
     }
@@ -266,31 +208,15 @@ fn memory(device: tch::Device) -> Option<i64> {
     String::from_utf8_lossy(&said.stdout).trim().parse().ok()
 }
 
-fn device(place: Place) -> tch::Device {
-    match place.device {
-        Device::Cpu => tch::Device::Cpu,
-        Device::Cuda(index) => tch::Device::Cuda(index),
-    }
-}
-
-fn kind(dtype: Dtype) -> Kind {
-    match dtype {
-        Dtype::F64 => Kind::Double,
-        Dtype::F32 => Kind::Float,
-        Dtype::Bf16 => Kind::BFloat16,
-        Dtype::F16 => Kind::Half,
-    }
-}
-
 fn answer(words: &[&str]) -> Answer {
     let place = |text: &str| text.parse::<Place>().map_err(|error| error.to_string());
     let number = |text: &str| text.parse::<i64>().map_err(|error| format!("{text}: {error}"));
     let seconds = |text: &str| Ok::<_, String>(Duration::from_secs(number(text)?.unsigned_abs()));
     match words {
         ["reference", contract, at, limit] => {
-            let known = references().into_iter().find(|(id, _)| id == contract);
-            let (_, question) = known.ok_or(format!("there is no reference for {contract}"))?;
-            question(place(at)?, seconds(limit)?)
+            let known = references::find(contract);
+            let reference = known.ok_or(format!("there is no reference for {contract}"))?;
+            keeps_every_invariant(&reference, place(at)?, seconds(limit)?)
         }
         ["bug", name, at, limit] => is_found(name, place(at)?.device, seconds(limit)?),
         ["scale", what, at, rows, tokens, vocabulary] => {
@@ -307,9 +233,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     if words == ["list"] {
         // What there is to ask, one a line; a contract without a reference on tensors too.
-        let known = references();
         for id in shakedown::contracts::IDS {
-            let has = known.iter().any(|(known, _)| known == id);
+            let has = references::find(id).is_some();
             println!("{} {id}", if has { "reference" } else { "none" });
         }
         // That of `policy-update` trains a policy a thousand times, which takes a GPU too long.

@@ -1,22 +1,11 @@
 //! The references on tensors keep every invariant, under drawn options, at every place.
 
-use std::sync::Arc;
-
-use arbitrary::Unstructured;
-use proptest::prelude::Rng;
-use shakedown::author::{Component, Contract, Options};
-use shakedown::contract::erased;
 use shakedown::engine::check::run;
-use shakedown::engine::subject::{Budget, Subject};
+use shakedown::engine::subject::Budget;
 use shakedown::place::{Device, Dtype, Place};
 use shakedown::report::Status;
 use shakedown::report::text::{Paint, write_component};
-use shakedown_targets::{
-    accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
-    group_filter, group_sampling, importance_weights, kl, length_penalty, log_probs,
-    metric_reduction, outcome, pair_objective, policy, preference, returns, reward_combination,
-    rollout_gae, sequence_packing, token_rewards, turn_mask, value, whiten,
-};
+use shakedown_targets::references;
 
 /// The default options, and drawn ones.
 fn option_sets() -> u64 {
@@ -35,24 +24,13 @@ fn places() -> Vec<Place> {
     })
 }
 
-fn options<C: Contract>(set: u64) -> C::Options {
-    if set == 0 {
-        return C::Options::default();
-    }
-    let mut bytes = [0; 256];
-    shakedown::contract::stream::rng(set, C::ID).fill_bytes(&mut bytes);
-    C::Options::draw(&mut Unstructured::new(&bytes)).unwrap()
-}
-
-fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(component: fn(C::Options) -> K) {
+fn check(contract: &str) {
+    let reference = references::find(contract).expect("the contract has a reference");
     let mut total = 0;
     let mut skipped = Vec::new();
     for place in places() {
         for set in 0..option_sets() {
-            let options = options::<C>(set);
-            let component = erased::component::<C>(component(options.clone()));
-            let mut subject = Subject::new(erased::of::<C>(), C::ID, component);
-            subject.options = Arc::new(options.clone());
+            let mut subject = reference(set);
             let budget = Budget { cases: CASES, seed: set, time: None };
             let report = run(&mut subject, place, &budget, &|_| ()).unwrap();
             if report.status == Status::Skipped {
@@ -62,141 +40,59 @@ fn keeps_every_invariant<C: Contract, K: Component<C> + 'static>(component: fn(C
             let mut text = Vec::new();
             write_component(&mut text, &report, Paint::default()).unwrap();
             let text = String::from_utf8_lossy(&text);
-            assert_eq!(report.status, Status::Pass, "{options:?}\n{text}");
+            assert_eq!(report.status, Status::Pass, "{:?}\n{text}", subject.options);
             total += report.cases;
         }
     }
-    println!("{}: {total} cases; skipped: {skipped:?}", C::ID);
+    println!("{contract}: {total} cases; skipped: {skipped:?}");
     let of_cpu = 3 * option_sets() * CASES;
     assert!(total >= of_cpu || Place::from_env().unwrap().is_some(), "only {total} cases");
 }
 
-#[test]
-fn group_advantage_keeps_every_invariant() {
-    keeps_every_invariant(advantage::component);
+/// A test for each reference, called as its contract is.
+macro_rules! references {
+    ($( $contract:ident )+) => {
+        mod keeps_every_invariant {
+            $( #[test]
+            fn $contract() {
+                super::check(&stringify!($contract).replace('_', "-"));
+            } )+
+        }
+
+        #[test]
+        fn every_reference_has_a_test() {
+            let tested = [$( stringify!($contract).replace('_', "-") ),+];
+            let all: Vec<&str> = references::all().iter().map(|(id, _)| *id).collect();
+            assert_eq!(tested.as_slice(), all);
+        }
+    };
 }
 
-#[test]
-fn token_log_probs_keeps_every_invariant() {
-    keeps_every_invariant(log_probs::component);
-}
-
-#[test]
-fn returns_keeps_every_invariant() {
-    keeps_every_invariant(returns::component);
-}
-
-#[test]
-fn length_penalty_keeps_every_invariant() {
-    keeps_every_invariant(length_penalty::component);
-}
-
-#[test]
-fn outcome_advantage_keeps_every_invariant() {
-    keeps_every_invariant(outcome::component);
-}
-
-#[test]
-fn gae_keeps_every_invariant() {
-    keeps_every_invariant(gae::component);
-}
-
-#[test]
-fn rollout_gae_keeps_every_invariant() {
-    keeps_every_invariant(rollout_gae::component);
-}
-
-#[test]
-fn kl_estimate_keeps_every_invariant() {
-    keeps_every_invariant(kl::component);
-}
-
-#[test]
-fn preference_loss_keeps_every_invariant() {
-    keeps_every_invariant(preference::component);
-}
-
-#[test]
-fn accumulated_loss_keeps_every_invariant() {
-    keeps_every_invariant(accumulate::component);
-}
-
-#[test]
-fn token_entropy_keeps_every_invariant() {
-    keeps_every_invariant(entropy::component);
-}
-
-#[test]
-fn policy_loss_keeps_every_invariant() {
-    keeps_every_invariant(policy::component);
-}
-
-#[test]
-fn whiten_keeps_every_invariant() {
-    keeps_every_invariant(whiten::component);
-}
-
-#[test]
-fn value_loss_keeps_every_invariant() {
-    keeps_every_invariant(value::component);
-}
-
-#[test]
-fn token_rewards_keeps_every_invariant() {
-    keeps_every_invariant(token_rewards::component);
-}
-
-#[test]
-fn group_filter_keeps_every_invariant() {
-    keeps_every_invariant(group_filter::component);
-}
-
-#[test]
-fn importance_weights_keeps_every_invariant() {
-    keeps_every_invariant(importance_weights::component);
-}
-
-#[test]
-fn reward_combination_keeps_every_invariant() {
-    keeps_every_invariant(reward_combination::component);
-}
-
-#[test]
-fn pair_objective_keeps_every_invariant() {
-    keeps_every_invariant(pair_objective::component);
-}
-
-#[test]
-fn group_sampling_keeps_every_invariant() {
-    keeps_every_invariant(group_sampling::component);
-}
-
-#[test]
-fn entropy_bonus_keeps_every_invariant() {
-    keeps_every_invariant(entropy_bonus::component);
-}
-
-#[test]
-fn batch_collation_keeps_every_invariant() {
-    keeps_every_invariant(batch_collation::component);
-}
-
-#[test]
-fn sequence_packing_keeps_every_invariant() {
-    keeps_every_invariant(sequence_packing::component);
-}
-
-#[test]
-fn batch_partition_keeps_every_invariant() {
-    keeps_every_invariant(batch_partition::component);
-}
-
-#[test]
-fn metric_reduction_keeps_every_invariant() {
-    keeps_every_invariant(metric_reduction::component);
-}
-
-#[test]
-fn turn_mask_keeps_every_invariant() {
-    keeps_every_invariant(turn_mask::component);
+references! {
+    group_sampling
+    turn_mask
+    batch_collation
+    sequence_packing
+    batch_partition
+    length_penalty
+    reward_combination
+    group_filter
+    group_advantage
+    outcome_advantage
+    token_rewards
+    gae
+    rollout_gae
+    returns
+    whiten
+    token_log_probs
+    token_entropy
+    kl_estimate
+    importance_weights
+    policy_loss
+    entropy_bonus
+    value_loss
+    preference_loss
+    pair_objective
+    accumulated_loss
+    metric_reduction
 }
