@@ -13,7 +13,7 @@ use shakedown_lint::report::{Diagnosis, SCHEMA as DIAGNOSIS};
 /// Larger files are refused: a report has a few megabytes.
 const LARGEST_FILE_BYTES: u64 = 256 << 20;
 
-/// What tells a report of another schema; all else is passed over.
+/// The schema of a report; all other fields are ignored.
 #[derive(Default, Deserialize)]
 struct Named {
     schema: Option<Json>,
