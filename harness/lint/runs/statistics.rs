@@ -37,10 +37,18 @@ impl Statistics {
     /// Figures of some finite values; `None` where there are none.
     pub fn of_values(values: Vec<f64>) -> Option<Statistics> {
         let n = values.len();
-        if n == 0 {
-            return None;
-        }
-        let window = n.div_ceil(5).clamp(3, 50).min(n);
+        (n > 0).then(|| Statistics::over(values, n.div_ceil(5).clamp(3, 50).min(n)))
+    }
+
+    /// The same over windows of a whole fifth: a change that the noise of fifty values hides shows
+    /// in more of them, as long as it lasts.
+    pub fn over_fifths(self) -> Statistics {
+        let fifth = self.n().div_ceil(5).max(self.window);
+        Statistics::over(self.values, fifth)
+    }
+
+    fn over(values: Vec<f64>, window: usize) -> Statistics {
+        let n = values.len();
         let start = (n - window) / 2;
         let first = median(&values[..window]);
         let mid = median(&values[start..start + window]);
@@ -49,7 +57,7 @@ impl Statistics {
         let se = 1.25 * sigma * (2.0 / window as f64).sqrt();
         let z = if last == first { 0.0 } else { (last - first) / se };
         let tau = kendall(&blocks(&values, 100));
-        Some(Statistics { values, window, first, mid, last, sigma, se, z, tau })
+        Statistics { values, window, first, mid, last, sigma, se, z, tau }
     }
 
     /// How many values there are.

@@ -3,8 +3,8 @@
 //! ### Fires when
 //! In 50 rows or more the end of `reward.mean` is above its beginning by less than 2.5 standard
 //! errors, or 0.05 of the rewards' scale, and below by less than 4, or 0.1; its middle is within 3,
-//! or 0.1, and it never rose by as much. Where the noise would hide 0.15 of the scale nothing is
-//! said; nor where the task is solved or the reward is at its top, nor where a score of what is
+//! or 0.1, and it never rose by as much. Where the noise would hide 0.15 of the scale in windows of
+//! 50 rows and in whole fifths of the run, nothing is said; nor where the task is solved or the reward is at its top, nor where a score of what is
 //! meant rises, nor where only mixed groups are kept, whose mean reward stays in the middle.
 //!
 //! ### Not said
@@ -48,8 +48,12 @@ pub(super) const HEAD: Head<Run> = Head {
 const FEWEST: usize = 50;
 
 fn check(run: &Run) -> Judgement {
-    let reward = run.figures("reward.mean", FEWEST)?;
+    let mut reward = run.figures("reward.mean", FEWEST)?;
     let scale = run.reward_scale().ok_or_else(|| insufficient("the rewards have no scale"))?;
+    // Of a long run the noise hides less in more of its rows.
+    if is_hidden(&reward, scale) {
+        reward = reward.over_fifths();
+    }
     if !is_flat(&reward, scale) {
         return Ok(vec![]);
     }
@@ -58,7 +62,7 @@ fn check(run: &Run) -> Judgement {
             "only mixed groups are kept, whose mean reward stays in the middle",
         ));
     }
-    if 3.0 * reward.se > 0.15 * scale {
+    if is_hidden(&reward, scale) {
         let noise = short(3.0 * reward.se / scale);
         return Err(insufficient(format!("the noise hides changes up to {noise} of the scale")));
     }
@@ -82,6 +86,11 @@ fn check(run: &Run) -> Judgement {
         .at_steps(run.steps_from("reward.mean", 0))
         .metric("reward.mean", "last - first", reward.last - reward.first, Some(limit))
         .into()
+}
+
+/// Whether the noise would hide a gain.
+fn is_hidden(reward: &Statistics, scale: f64) -> bool {
+    3.0 * reward.se > 0.15 * scale
 }
 
 fn is_flat(reward: &Statistics, scale: f64) -> bool {
@@ -128,6 +137,16 @@ mod tests {
         for seed in 0..30 {
             let noisy = |i: usize| 0.4 + 0.15 * noise(seed, i);
             assert!(!fires(60, &[("reward.mean", &noisy), STD]), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_long_run_is_judged_whatever_its_noise() {
+        for seed in 0..10 {
+            let noisy = |i: usize| 0.4 + 0.15 * noise(seed, i);
+            assert!(fires(5000, &[("reward.mean", &noisy)]), "seed {seed}");
+            let rises = |i: usize| 0.4 + 2e-5 * i as f64 + 0.15 * noise(seed, i);
+            assert!(!fires(5000, &[("reward.mean", &rises)]), "seed {seed}");
         }
     }
 
