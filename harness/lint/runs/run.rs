@@ -11,6 +11,7 @@ use crate::runs::series::{self, Series};
 use crate::runs::statistics::{Statistics, mean, median, quantile};
 use crate::settings::{Library, Settings};
 
+const SHAPED: &str = "the reward is the one that has the KL penalty in it: no other is logged";
 const LEFT_OUT: &str = "the log has more names than a log of training: some are left out";
 
 /// A run, as rules see it.
@@ -51,6 +52,14 @@ impl Run {
     pub fn new(name: String, files: Vec<PathBuf>, format: &str, recorded: Recorded) -> Run {
         let Recorded { series, unknown, rows, steps, restarts, library, left_out } = recorded;
         let format = format.to_owned();
+        let mut series = derived::while_something_is_finite(series);
+        let mut warnings = Vec::from_iter(left_out.then(|| LEFT_OUT.to_owned()));
+        if !series.contains_key("reward.mean")
+            && let Some(shaped) = series.get("reward.shaped").cloned()
+        {
+            warnings.push(SHAPED.to_owned());
+            series.insert("reward.mean".to_owned(), shaped);
+        }
         Run {
             name,
             files,
@@ -59,9 +68,9 @@ impl Run {
             rows,
             steps,
             restarts,
-            series: derived::while_something_is_finite(series),
+            series,
             unknown,
-            warnings: left_out.then(|| LEFT_OUT.to_owned()).into_iter().collect(),
+            warnings,
             ..Run::default()
         }
     }
