@@ -56,6 +56,7 @@ pub const DERIVED: &[Derived] = &[
         id: "disorder.mismatch",
         of: |row| disorder(row, &[["mismatch.prob", "mismatch.prob_max"]]),
     },
+    Derived { id: "disorder.margin", of: margin },
     Derived { id: "advantage.one_sided", of: one_sided },
     Derived { id: "kl.ref.moving", of: moving },
 ];
@@ -135,6 +136,20 @@ fn disorder(row: &Row, pairs: &[[&str; 2]]) -> Option<f64> {
         Some(a - b - tolerance(a, b, resolution))
     };
     pairs.iter().filter_map(above).filter(|above| *above > 0.0).reduce(f64::max)
+}
+
+/// How much of a bf16 the margin of a pair may be off.
+const BF16: f64 = 1e-2;
+
+/// By how much the margin is not the chosen reward less the rejected one, beyond what rounding
+/// explains.
+fn margin(row: &Row) -> Option<f64> {
+    let ids = ["pref.margin", "pref.chosen", "pref.rejected"];
+    let [margin, chosen, rejected] = ids.map(|id| value(row, id));
+    let (margin, chosen, rejected) = (margin?, chosen?, rejected?);
+    let resolution: f64 = ids.iter().filter_map(|id| row.get(*id)).map(|it| it.resolution).sum();
+    let allowed = BF16 * chosen.abs().max(rejected.abs()) + resolution;
+    Some((margin - (chosen - rejected)).abs() - allowed).filter(|above| *above > 0.0)
 }
 
 /// 1 where the advantages of a row with signal have one sign, 0 where they have both; `None` where
