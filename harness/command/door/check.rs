@@ -14,7 +14,8 @@ use shakedown_core::contract::{Contract, erased};
 use shakedown_core::value::error::Error;
 use shakedown_core::value::place::Place;
 use shakedown_engine::check::run;
-use shakedown_engine::host::function::{HostFn, HostFunction};
+use shakedown_engine::files::journal::Journaled;
+use shakedown_engine::host::function::{ByDifferences, HostFn, HostFunction};
 use shakedown_engine::report::text::{Paint, write_component};
 use shakedown_engine::report::{ComponentReport, Status};
 use shakedown_engine::subject::{Budget, Subject};
@@ -50,9 +51,19 @@ pub fn check_component<C: Contract>(component: impl Component<C> + 'static) -> C
     Check { plan: Plan { subject, places, budget: Budget::default() }, of: PhantomData }
 }
 
-/// The folder of the package under test; where there is none, paths begin in the working folder.
+/// The folder of the package under test; where there is none, paths begin in the working folder. The
+/// targets of cargo-fuzz are a package of their own, in a folder of the one that they test.
 pub(crate) fn package() -> PathBuf {
-    std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    tested_by(&package).unwrap_or(package)
+}
+
+fn tested_by(package: &Path) -> Option<PathBuf> {
+    let manifest = std::fs::read_to_string(package.join("Cargo.toml")).ok()?;
+    let is_fuzz = manifest.lines().any(|line| line.trim_start().starts_with("cargo-fuzz"));
+    let parent =
+        package.parent().filter(|parent| is_fuzz && parent.join("Cargo.toml").is_file())?;
+    Some(parent.to_owned())
 }
 
 /// A check that has not run yet. See [`check`].
@@ -93,6 +104,15 @@ impl<C: Contract> Check<C> {
     pub fn places(mut self, places: impl IntoIterator<Item = Place>) -> Self {
         self.plan.places = places.into_iter().collect();
         self
+    }
+
+    /// Takes the gradients from the values, by central differences at f64, and not from what the
+    /// component returns in `grad_…`: for a function without autograd.
+    pub fn by_differences(self) -> Self {
+        let Plan { subject, places, budget } = self.plan;
+        let component = Journaled::new(Box::new(ByDifferences(Box::new(subject.component))));
+        let subject = Subject { component, ..subject };
+        Check { plan: Plan { subject, places, budget }, of: self.of }
     }
 
     /// Leaves an invariant out, for a reason.

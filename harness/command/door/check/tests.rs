@@ -3,8 +3,9 @@
 
 use super::*;
 use shakedown_contracts::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase, MicroBatch};
+use shakedown_contracts::group_advantage::{self, GroupAdvantage, GroupAdvantageCase};
 use shakedown_contracts::kl_estimate::{
-    Estimator, Gradient, KlEstimate, KlEstimateOutput, Options,
+    Estimator, Gradient, KlEstimate, KlEstimateCase, KlEstimateOutput, Options,
 };
 use shakedown_contracts::policy_update::learner::{Learner, RIGHT};
 use shakedown_contracts::policy_update::{self, PolicyUpdate, PolicyUpdateCase};
@@ -115,4 +116,55 @@ fn gradients_of_host_functions_are_taken_by_differences_in_every_micro_batch() {
         means.sum::<f64>() / case.micro_batches.len() as f64
     });
     assert_eq!(status, InvariantStatus::Fail);
+}
+
+#[test]
+fn a_function_that_returns_f32_is_judged_at_f32() {
+    let centred = |case: &GroupAdvantageCase| {
+        let mean = |group: i64| {
+            let rows = case.groups.iter().zip(&case.rewards).filter(|(one, _)| **one == group);
+            let of_group: Vec<f32> = rows.map(|(_, reward)| *reward as f32).collect();
+            of_group.iter().sum::<f32>() / of_group.len() as f32
+        };
+        let rows = case.groups.iter().zip(&case.rewards);
+        rows.map(|(group, reward)| *reward as f32 - mean(*group)).collect::<Vec<f32>>()
+    };
+    let options = group_advantage::Options::default();
+    let options = group_advantage::Options { scale: group_advantage::Scale::None, ..options };
+    let check = check::<GroupAdvantage>(centred).options(options).without_corpora();
+    let [report] = &check.report().unwrap()[..] else { panic!("one place") };
+    assert_eq!((report.place, report.status), (Place::CPU_F32, Status::Pass), "{report:?}");
+}
+
+#[test]
+fn a_fuzz_target_keeps_its_findings_with_the_package_that_it_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    let fuzz = folder.path().join("fuzz");
+    std::fs::create_dir(&fuzz).unwrap();
+    std::fs::write(folder.path().join("Cargo.toml"), "[package]\n").unwrap();
+    std::fs::write(fuzz.join("Cargo.toml"), "[package.metadata]\ncargo-fuzz = true\n").unwrap();
+    assert_eq!(tested_by(&fuzz).as_deref(), Some(folder.path()));
+    std::fs::write(fuzz.join("Cargo.toml"), "[package]\nname = \"fuzz\"\n").unwrap();
+    assert_eq!(tested_by(&fuzz), None, "a package that only has the name");
+    assert_eq!(tested_by(folder.path()), None);
+}
+
+/// The loss of a policy whose ratio is detached: its value is right.
+#[test]
+fn a_loss_whose_gradient_is_left_out_does_not_pass() {
+    let reference = |case: &KlEstimateCase| -> KlEstimateOutput {
+        let log_ratio = &case.log_probs - &case.ref_log_probs;
+        KlEstimateOutput { kl: log_ratio, grad_log_probs: None }
+    };
+    let options =
+        || Options { estimator: Estimator::K1, gradient: Gradient::Value, ..Options::default() };
+    let check = || check::<KlEstimate>(reference).options(options()).without_corpora();
+    let found = |check: Check<KlEstimate>| {
+        let [report] = &check.report().unwrap()[..] else { panic!("one place") };
+        let found = report.findings.iter().find(|one| one.invariant == "gradient");
+        found.map(|one| one.found.clone())
+    };
+    let expected = "`log_probs` gets no gradient: the output is detached from it";
+    assert_eq!(found(check()).as_deref(), Some(expected));
+    assert_eq!(found(check().by_differences()), None);
 }
