@@ -186,14 +186,14 @@ def import_for_all(where, path, arrays):
         raise ImportError("what was imported before is another module here")
     PRELOADED.clear()
     before = chance()
-    array_library(arrays, "cpu").note_compiled(COMPILED)
+    array_library(arrays, "cpu").note_compiled()
     look_in(path)
     module_at(where)
     if chance() != before:
         raise ImportError("the import seeds what is random, or draws from it")
 
 
-# What was compiled when the nursery imported the module of the component.
+# What torch.compile has made: told to compile nothing, it gives back what it was given.
 COMPILED = []
 
 
@@ -584,9 +584,9 @@ class Component:
         optional = load.field("optional") if "optional" in load.meta else []
         self.required = [name for name in self.outputs if name not in optional]
         self.texts = load.field("texts") if "texts" in load.meta else []
-        self.compiles, self.compiled = load.meta.get("compile") == "true", list(COMPILED)
+        self.compiles = load.meta.get("compile") == "true"
         self.shadows, self.passed_on, self.error = {}, (), None
-        self.objects = {}
+        self.objects, self.is_given = {}, function is not None
         if function is None:
             self.find(load)
         else:
@@ -594,16 +594,15 @@ class Component:
             self.function = instance_of(function, Constructor(load))
         self.source = source_of(self.function)
         self.gradless = without_gradients(self.function)
-        self.is_compiled = any(map(is_compiled, unwrapped(self.function))) and not self.compiles
-        self.function = with_its_signature(self.function)
+        self.is_compiled = uses_compiled(self.function)
         names = load.field("args") if "args" in load.meta else {}
         columns = columns_of(load)
         signature = load.meta.get("signature", "by-name")
         known = [*self.inputs, *self.options]
         given = names_given(signature, columns, known)
-        self.function = with_objects(
-            self.function, self.objects, [names.get(name, name) for name in given]
-        )
+        theirs = [names.get(name, name) for name in given]
+        self.function = with_its_signature(self.function, theirs)
+        self.function = with_objects(self.function, self.objects, theirs)
         ours = {theirs: name for name, theirs in names.items()}
         self.fixed = {ours.get(n, n): value for n, value in set_by_hand(self.function).items()}
         if names:
@@ -615,6 +614,7 @@ class Component:
         self.positional, self.keywords = bind(
             self.function, self.inputs, self.options, self.fixed, self.objects
         )
+        self.takes_anything = takes_anything(self.function)
         self.coverage = None
         if load.meta.get("coverage") == "true":
             own = own_folders(self.function, load.meta["target"], load.field("path"))
@@ -640,7 +640,7 @@ class Component:
         self.arrays = None if is_own else array_library(arrays, device)
         look_in(load.field("path"))
         self.arrays = self.arrays or array_library(arrays, device)
-        self.arrays.note_compiled(self.compiled)
+        self.arrays.note_compiled()
         try:
             if "setup" in load.meta:
                 self.objects = set_up(load.meta["setup"])
@@ -659,7 +659,7 @@ class Component:
             "python": sys.version.split()[0],
             "arrays": self.arrays.version,
             "autograd": json.dumps(self.arrays.autograd),
-            "takes": json.dumps(self.positional + self.keywords),
+            "takes": json.dumps([] if self.takes_anything else self.positional + self.keywords),
             "pid": str(os.getpid()),
             "notes": json.dumps(self.notes()),
             **self.source,
@@ -679,13 +679,11 @@ class Component:
             notes.append(f"`{self.gradless}` is around the function: its output has no gradient")
         if self.memory_mb is not None and taken_memory() is None:
             notes.append("`memory_mb` has no effect: this system does not say how much is taken")
-        if self.compiled and self.compiles:
+        if self.is_compiled and self.compiles:
             notes.append("torch.compile is on: each call may take as long as `load_timeout_ms`")
-        elif self.compiled:
-            what = "what torch.compile would compile runs as it is written"
-            notes.append(f"{what}; `python: {{compile: true}}` compiles it")
         elif self.is_compiled:
-            notes.append("what torch.compile would compile runs as it is written")
+            how = "" if self.is_given else "; `python: {compile: true}` compiles it"
+            notes.append(f"what torch.compile would compile runs as it is written{how}")
         return notes
 
     def limit_memory(self):
@@ -719,7 +717,7 @@ class Component:
         values = {**options, **given}
         self.error, step, grads = None, "", {}
         try:
-            named = self.name(self.run(values))
+            named = {n: counted(v) for n, v in self.name(self.run(values)).items()}
             self.arrays.must_hold(named)
             meta, replies = encode_all(named, self.texts, header.reply_limit)
             if leaves:
@@ -748,11 +746,28 @@ class Component:
 
     def run(self, values):
         with contextlib.nullcontext() if self.compiles else self.arrays.as_written():
-            result = self.function(
-                *[values.get(name) for name in self.positional],
-                **{name: values.get(name) for name in self.keywords},
-            )
-            return finished(result)
+            while True:
+                try:
+                    result = self.function(
+                        *[values.get(name) for name in self.positional],
+                        **{name: values.get(name) for name in self.keywords},
+                    )
+                    return finished(result)
+                except TypeError as error:
+                    if not self.takes_less(error):
+                        raise
+
+    def takes_less(self, error):
+        """Whether a function of `**kwargs` hands them over to one that does not take them all: an
+        option, which from now on it does not get."""
+        words = str(error).split("'")
+        if not self.takes_anything or "unexpected keyword argument" not in words[0]:
+            return False
+        name = words[1]
+        is_option = name in self.options and name in self.keywords
+        if is_option:
+            self.keywords.remove(name)
+        return is_option
 
     def given(self, header, data):
         """The inputs of a call, its tensors by name, and those that shall get a gradient."""
@@ -781,14 +796,17 @@ class Component:
 
     def name(self, result):
         """What the function returned, by the names of the outputs."""
-        if hasattr(result, "_asdict"):  # a named tuple
-            result = result._asdict()
-        if hasattr(result, "keys"):
-            missing = [name for name in self.required if name not in result]
+        # Metrics beside the value are not judged: they may be of anything.
+        if type(result) is tuple and len(result) > 1 and hasattr(result[-1], "keys"):
+            result = result[:-1] if len(result) > 2 else result[0]
+        fields = self.fields(result)
+        if fields is not None:
+            missing = [name for name in self.required if name not in fields]
             if missing:
-                has = ", ".join(f"`{key}`" for key in result.keys()) or "nothing"
-                raise Malformed(f"returned a dict without `{missing[0]}` (it has {has})")
-            named = {name: result[name] for name in self.outputs if name in result}
+                has = ", ".join(f"`{key}`" for key in fields) or "nothing"
+                what = "a dict" if hasattr(result, "keys") else a(result)
+                raise Malformed(f"returned {what} without `{missing[0]}` (it has {has})")
+            named = {name: fields[name] for name in self.outputs if name in fields}
             return {n: v for n, v in named.items() if v is not None or n in self.required}
         # With one required output a list is its value, as `[0.5, 0.25]` would be ambiguous.
         if isinstance(result, (tuple, list) if len(self.required) > 1 else tuple):
@@ -803,6 +821,19 @@ class Component:
         size = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
         expected = ", ".join(f"`{name}`" for name in self.required or self.outputs)
         raise Malformed(f"returned {a(result)}{size}, expected a dict or a tuple of {expected}")
+
+    def fields(self, result):
+        """The values of a result by name; None where it has none."""
+        if hasattr(result, "_asdict"):  # a named tuple
+            return result._asdict()
+        if hasattr(result, "keys"):
+            return {key: result[key] for key in result.keys()}
+        if hasattr(type(result), "__dataclass_fields__"):
+            fields = type(result).__dataclass_fields__
+            return {name: getattr(result, name) for name in fields if hasattr(result, name)}
+        attributes = getattr(result, "__dict__", {})
+        is_record = any(name in attributes for name in self.outputs)
+        return attributes if is_record or isinstance(result, types.SimpleNamespace) else None
 
     def changed(self, header, data, tensors, given):
         """The inputs that no longer are what the message said."""
@@ -954,8 +985,8 @@ class Lists:
         """Why this process can use its device no more; nothing, as a rule."""
         return ""
 
-    def note_compiled(self, compiled):
-        """Puts into a list what is compiled from now on."""
+    def note_compiled(self):
+        """Notes what is compiled from now on."""
 
     def with_gradients(self):
         """In it, gradients are kept, whatever another call or a test has left behind."""
@@ -1048,13 +1079,13 @@ class Torch:
             return f"{type(error).__name__}: {text_of(error)}".splitlines()[0]
         return ""
 
-    def note_compiled(self, compiled):
+    def note_compiled(self):
         compile = self.torch.compile
 
         @functools.wraps(compile)
         def noted(*args, **kwargs):
-            compiled.append(args)
-            return compile(*args, **kwargs)
+            COMPILED.append(compile(*args, **kwargs))
+            return COMPILED[-1]
 
         self.torch.compile = noted
 
@@ -1189,17 +1220,63 @@ def is_module(value):
     return bool(torch) and isinstance(value, getattr(torch.nn, "Module", ()))
 
 
-def with_its_signature(function):
-    """A `torch.nn.Module` as a function that says what its `forward` takes."""
-    if not is_module(function):
+def with_its_signature(function, given):
+    """A function that says what it takes, where it leaves that to another: a `torch.nn.Module` to
+    its `forward`, as the `apply` of a `torch.autograd.Function`; a wrapper to what it wraps."""
+    by_position = False
+    if is_module(function):
+        inner = getattr(function, "_orig_mod", function).forward  # under torch.compile
+    elif forward_of(function):
+        inner, by_position = forward_of(function), True
+    else:
+        inner = wrapped_in(function, given)
+    if inner is None:
         return function
-    inner = getattr(function, "_orig_mod", function)  # under torch.compile
 
-    @functools.wraps(inner.forward)
-    def forward(*args, **kwargs):
+    @functools.wraps(inner)
+    def as_said(*args, **kwargs):
         return function(*args, **kwargs)
 
-    return forward
+    if by_position:
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+        parameters = list(inspect.signature(inner).parameters.values())
+        torch = sys.modules["torch"]
+        if function.__self__.setup_context is torch.autograd.Function.setup_context:
+            del parameters[0]  # the context
+        parameters = [p.replace(kind=kinds[1]) if p.kind is kinds[0] else p for p in parameters]
+        as_said.__signature__ = inspect.Signature(parameters)
+    return as_said
+
+
+def forward_of(function):
+    """What computes the value where a function is the `apply` of a `torch.autograd.Function`."""
+    torch, kind = sys.modules.get("torch"), getattr(function, "__self__", None)
+    is_node = torch and isinstance(kind, type) and issubclass(kind, torch.autograd.Function)
+    return kind.forward if is_node and function.__name__ == "apply" else None
+
+
+def wrapped_in(function, given):
+    """What a function of `*args, **kwargs` wraps without saying so: what it names that takes some
+    of what is given, where that is one function."""
+    for _ in range(10):  # a wrapper may be wrapped itself
+        *_, inner = unwrapped(function)
+        if not takes_anything(function) or not hasattr(inner, "__code__"):
+            return None
+        found = [it for it in named_in(inner, inner.__code__) if callable(it) and it is not inner]
+        fitting = [it for it in found if set(parameters_of(it)[0]) & set(given)]
+        if len(fitting) == 1:
+            return fitting[0]
+        found = [it for it in found if takes_anything(it) and hasattr(it, "__code__")]
+        if fitting or len(found) != 1:
+            return None
+        [function] = found
+    return None
+
+
+def takes_anything(function):
+    """Whether it takes `**kwargs`, and names nothing that it takes."""
+    names, rest = parameters_of(function)
+    return rest and not names
 
 
 def set_up(target):
@@ -1657,7 +1734,8 @@ def unwrapped(function):
     """The function and what it wraps, from the outside to the inside."""
     for _ in range(100):  # what wraps it may be wrapped itself
         yield function
-        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
+        inner = forward_of(function) or getattr(function, "__wrapped__", None)
+        inner = inner or getattr(function, "__func__", None)
         inner = inner or getattr(function, "_torchdynamo_orig_callable", None)
         inner = inner or (function.func if isinstance(function, functools.partial) else None)
         if inner is None and is_module(function):
@@ -1671,9 +1749,42 @@ def unwrapped(function):
 
 def is_compiled(function):
     """Whether torch.compile made it."""
-    return hasattr(function, "_torchdynamo_orig_callable") or (
+    return any(function is made for made in COMPILED) or hasattr(function, "_torchdynamo_orig_callable") or (
         is_module(function) and hasattr(function, "_orig_mod")
     )
+
+
+def uses_compiled(function):
+    """Whether torch.compile made it, or what it names, or what that names in the same module."""
+    seen, rest = set(), list(unwrapped(function))
+    while rest:
+        function = rest.pop()
+        if is_compiled(function):
+            return True
+        code = getattr(function, "__code__", None)
+        if not isinstance(code, types.CodeType) or code in seen:
+            continue
+        seen.add(code)
+        for found in named_in(function, code):
+            if not inspect.isroutine(found) and not is_module(found):
+                continue
+            if is_compiled(found) or found.__module__ == function.__module__:
+                rest.extend(unwrapped(found))
+    return False
+
+
+def named_in(function, code):
+    """What the names in a function's code mean: globals, those of its closure, attributes."""
+    places = [function.__globals__]
+    with contextlib.suppress(ValueError):  # where one of its closure has no value yet
+        places.append(inspect.getclosurevars(function).nonlocals)
+    own = getattr(function, "__self__", None)
+    if own is not None:
+        methods = vars(type(own)).items()
+        methods = {n: types.MethodType(f, own) for n, f in methods if inspect.isfunction(f)}
+        places += [methods, getattr(own, "__dict__", {}), getattr(own, "_modules", {})]
+    for names in places:
+        yield from (names[name] for name in (*code.co_names, *code.co_freevars) if name in names)
 
 
 def without_gradients(function):
@@ -1804,6 +1915,11 @@ def encode_all(named, text_outputs, limit):
     return meta, replies
 
 
+def counted(value):
+    """A value with all that it has yet to produce, where it is a generator, say."""
+    return list(value) if hasattr(type(value), "__next__") else value
+
+
 def encode(value, room):
     """The kind of an output, and its dtype, shape and raw bytes."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
@@ -1813,7 +1929,7 @@ def encode(value, room):
     if numpy and isinstance(value, (numpy.ndarray, numpy.generic)):
         must_fit(value.shape, value.itemsize, room)
         return "array", encode_array(value)
-    if not isinstance(value, (int, float, list, tuple)) and not hasattr(value, "tolist"):
+    if not isinstance(value, (list, tuple)) and not is_number(value) and not hasattr(value, "tolist"):
         raise Malformed("expected an array or numbers")
     outer, item = [], value
     while isinstance(item, (list, tuple)):
@@ -1880,7 +1996,7 @@ def flatten(value, flat, room):
         shape = (len(value),) if shape is None and hasattr(value, "__len__") else shape or ()
         must_fit(shape, 8, room - 8 * len(flat))
         value = value.tolist()
-    if isinstance(value, (int, float)):
+    if is_number(value):
         flat.append(float(value))
         return ()
     if value is None:  # a reward that is not scorable
@@ -1899,6 +2015,11 @@ def flatten(value, flat, room):
             uneven = f"item 0 is {list(shapes[0])}, item {index} is {list(shape)}"
             raise Malformed(f"nested unevenly, {uneven}")
     return (len(shapes), *(shapes[0] if shapes else ()))
+
+
+def is_number(value):
+    """Whether Python takes it for a real number, as it does `Fraction` and `Decimal`."""
+    return hasattr(type(value), "__float__") and not hasattr(value, "tolist")
 
 
 def fold(flat, shape):

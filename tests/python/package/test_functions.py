@@ -1,11 +1,15 @@
 """Every kind of thing that can be called: methods, objects, classes, modules, wrapped functions."""
 
 import asyncio
+import dataclasses
+import decimal
+import fractions
 import functools
 import json
 import os
 import subprocess
 import textwrap
+import types
 
 import pytest
 
@@ -30,7 +34,7 @@ def advantages(rewards, groups, epsilon):
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("shakedown._drive.here", shakedown._drive.Surroundings())
+    monkeypatch.setattr("shakedown._context.here", shakedown._context.Context())
 
 
 @pytest.fixture
@@ -91,7 +95,78 @@ def under_no_grad(rewards, groups, epsilon):
     return advantages(rewards, groups, epsilon)
 
 
+class Function(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rewards, groups, epsilon):
+        return advantages(rewards, groups, epsilon)
+
+
+class FunctionOfTwo(torch.autograd.Function):
+    @staticmethod
+    def forward(rewards, groups, epsilon):
+        return advantages(rewards, groups, epsilon)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+
+def advantages_alone(rewards, groups):
+    return advantages(rewards, groups, 1e-4)
+
+
+def logged(function):
+    """A decorator without `functools.wraps`."""
+
+    def logs(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return logs
+
+
+class Logged:
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def hands_over(**kwargs):
+    return {"alone": advantages_alone}["alone"](**kwargs)
+
+
+@dataclasses.dataclass
+class Result:
+    advantages: torch.Tensor
+    deviation: float = 0.0
+
+
+class Record:
+    def __init__(self, advantages):
+        self.advantages = advantages
+
+
+def returning(make):
+    return lambda: lambda rewards, groups, epsilon: make(advantages(rewards, groups, epsilon))
+
+
 RIGHT = {
+    "apply": lambda: Function.apply,
+    "apply with setup_context": lambda: FunctionOfTwo.apply,
+    "wrapper": lambda: logged(advantages_alone),
+    "two wrappers": lambda: logged(logged(advantages_alone)),
+    "wrapper of a method": lambda: logged(Trainer().bound),
+    "object around a function": lambda: Logged(advantages_alone),
+    "what hands all over": lambda: hands_over,
+    "dataclass": returning(Result),
+    "namespace": returning(lambda it: types.SimpleNamespace(advantages=it, others=None)),
+    "object with attributes": returning(Record),
+    "with metrics": returning(lambda it: (it, {"deviation": 0.0})),
+    "dict with metrics": returning(lambda it: ({"advantages": it}, {"deviation": 0.0})),
+    "fractions": returning(lambda it: [fractions.Fraction(x) for x in it.tolist()]),
+    "decimals": returning(lambda it: [decimal.Decimal(x) for x in it.tolist()]),
+    "generator": returning(lambda it: (x for x in it.tolist())),
     "bound method": lambda: Trainer().bound,
     "class method": lambda: Trainer.of_class,
     "class method of an instance": lambda: Trainer().of_class,
@@ -164,6 +239,35 @@ class Loss(torch.nn.Module):
         weight = advantages[:, None] if advantages.ndim == 1 else advantages
         loss = -torch.minimum(ratio * weight, clipped * weight).masked_fill(~mask, 0)
         return loss.sum() / mask.sum().clamp(min=1)
+
+
+def test_a_loss_of_shape_1_with_metrics_is_right():
+    @functools.wraps(Loss().forward)
+    def loss(**given):
+        return Loss()(**given).reshape(1), {"clip_fraction": torch.zeros(3)}
+
+    contract = shakedown.PolicyLoss().settings(arrays="torch", cases=16)
+    assert contract.check(loss)
+
+
+def test_a_generator_of_texts_is_a_list_of_them():
+    contract = shakedown.contract("completion-decoder")
+    expected = [finding.invariant for finding in contract.report(lambda texts: texts).findings]
+    found = contract.report(lambda texts: (text for text in texts)).findings
+    assert [finding.invariant for finding in found] == expected
+
+
+def test_a_module_with_one_compiled_function_says_so_of_those_that_use_it(contract):
+    @torch.compile
+    def centred(rewards):
+        return rewards
+
+    def compiled(rewards, groups, epsilon):
+        return advantages(centred(rewards), groups, epsilon)
+
+    said = ["what torch.compile would compile runs as it is written"]
+    assert contract.check(compiled).warnings == said
+    assert contract.check(advantages).warnings == []
 
 
 def test_no_grad_around_a_loss_is_named():
