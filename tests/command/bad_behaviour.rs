@@ -117,13 +117,36 @@ fn what_is_compiled_at_its_first_call_may_take_as_long_as_loading() {
         return;
     }
     let folder = Folder::new();
-    let (_, report) = check_one(&folder, HASTY, "python:bad:warms_up");
+    let (_, report) = check_one(&folder, HASTY, "python:bad:warms_up_for_long");
     let expected = ("within-time-limit", "did not answer within 300 ms");
     assert_found(report.component("bad"), &[expected]);
     let folder = Folder::new();
     let python = format!("{HASTY}, compile: true, load_timeout_ms: 30000");
-    let (_, report) = check_one(&folder, &python, "python:bad:warms_up");
+    let (_, report) = check_one(&folder, &python, "python:bad:warms_up_for_long");
     assert_passing(&report, "bad");
+}
+
+#[test]
+fn the_first_call_of_a_process_has_longer() {
+    if !has_python() {
+        return;
+    }
+    let (_, report) = check_one(&Folder::new(), HASTY, "python:bad:warms_up");
+    assert_passing(&report, "bad");
+    let warnings = &report.component("bad").warnings;
+    assert!(!warnings.iter().any(|warning| warning.contains("took longer")), "{warnings:?}");
+}
+
+#[test]
+fn a_call_that_is_slow_once_is_no_finding() {
+    if !has_python() {
+        return;
+    }
+    let (_, report) = check_one(&Folder::new(), HASTY, "python:bad:is_slow_once");
+    assert_passing(&report, "bad");
+    let warnings = &report.component("bad").warnings;
+    let slow = "a call took longer than 300 ms, and less when repeated".to_owned();
+    assert!(warnings.contains(&slow), "{warnings:?}");
 }
 
 #[test]
@@ -158,7 +181,7 @@ fn a_wrong_type_is_a_finding() {
         ("a_string", "returned a str for `advantages`"),
         ("strings", "advantages"),
         ("complex_numbers", "found a complex"),
-        ("a_generator", "returned a generator for `advantages`"),
+        ("a_set", "returned a set for `advantages`"),
         ("a_huge_integer", "too large"),
     ] {
         assert_finds(&format!("python:bad:{function}"), &[("well-formed", words)]);

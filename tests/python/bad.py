@@ -147,11 +147,25 @@ def hangs(rewards, groups):
     time.sleep(600)
 
 
-def warms_up(rewards, groups, epsilon, warm=[]):
+def warms_up(rewards, groups, epsilon, warm=[], seconds=0.8):
     """Its first call takes longer than all others."""
     if not warm:
-        time.sleep(0.8)
+        time.sleep(seconds)
         warm.append(True)
+    return right(rewards, groups, epsilon)
+
+
+def warms_up_for_long(rewards, groups, epsilon):
+    return warms_up(rewards, groups, epsilon, seconds=2.5)
+
+
+def is_slow_once(rewards, groups, epsilon):
+    """On its twentieth call, in whatever process."""
+    with open("calls", "a") as calls:
+        calls.write("+")
+        number = calls.tell()
+    if number == 20:
+        time.sleep(1)
     return right(rewards, groups, epsilon)
 
 
@@ -244,8 +258,8 @@ def another_name(rewards, groups):
 
 
 @from_three
-def a_generator(rewards, groups):
-    return (reward for reward in rewards)
+def a_set(rewards, groups):
+    return set(rewards)
 
 
 @from_three

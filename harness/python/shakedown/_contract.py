@@ -105,7 +105,7 @@ class Contract:
                                     `[B, G, …]`, lists of lists, one at a time; None: as rows,
                                     each with the number of its group
         examples: list[dict]        cases to begin with, values by the name of the input
-        timeout: float | None = 10  seconds that a call may take
+        timeout: float | None = 10  seconds that a call may take, the first one six times as long
         isolate: bool = False       calls in a forked child, which may crash or hang
         name: str | None            in reports; the default is the test's or the function's
         """
@@ -239,6 +239,8 @@ def check_kind(where, default, given):
         kind, is_right = type(default).__name__, isinstance(given, type(default))
     elif isinstance(default, float):
         kind, is_right = "a number", given is None or isinstance(given, (int, float))
+        if where.endswith("timeout") and given is not None:
+            kind, is_right = "seconds above 0, or None", is_right and given > 0
     else:
         return
     if not is_right:

@@ -16,7 +16,7 @@ import threading
 import time
 import unittest
 
-from . import _command, _report, _serve
+from . import _command, _context, _report, _serve
 from ._contract import SETTINGS
 from ._errors import EngineError, UsageError
 
@@ -25,32 +25,13 @@ getsignal = getattr(signal, "_signal", signal).getsignal
 
 STATE = ".shakedown"
 LAST_WORDS = 2000  # bytes of the engine's standard error
-
-
-class Surroundings:
-    """What a check takes from where it runs: the plugin of pytest sets it."""
-
-    folder = None  # holds `.shakedown` and `corpora`; None: the working folder
-    corpora = "corpora"
-    overrides = {}  # settings that come before those in the code
-    defaults = {}  # settings that come after
-    name = None  # of the test
-    replay = None  # how to run the test again on a case, with `{file}` in it
-    case = None  # a case file: this case and no other
-    fuzz = None  # seconds to search for, in place of a number of cases
-    passes_on = ()  # exceptions that end a check, besides those of Python itself
-    is_debugged = False  # a debugger stands in a call: no limit applies
-    tell = staticmethod(lambda report: None)  # what is done with every report
-
-
-here = Surroundings()
-plugin = sys.modules.get("shakedown.pytest_plugin")
-if plugin is not None:
-    plugin.surround_running(sys.modules[__name__])
+FIRST = 6  # times its limit that the first call may take: it may import and compile
+LONGEST_IMPORT = 120  # seconds after which it is shown where an import hangs
 
 
 def check(contract, function):
     """Checks a function and gives the report."""
+    here = _context.here
     settings = {**SETTINGS, **here.defaults, **contract._settings, **here.overrides}
     arrays = settings["arrays"] or first_library()
     places = os.environ.get("SHAKEDOWN_PLACES", "").split(",")
@@ -89,7 +70,7 @@ def check(contract, function):
         "seed": settings["seed"],
         "only": list(settings["only"]),
         "state": state_in(folder),
-        "replay": here.replay or "call `check` again with `examples`",
+        "replay": here.replay(),
         "location": location,
     }
     if settings["time"] is not None:
@@ -253,16 +234,19 @@ class Host:
         self.function, self.timeout = function, timeout
         self.finals, self.warnings = [], []
         self.component = None
+        self.is_called = False
 
     def __enter__(self):
-        self.alarm = Alarm(self.timeout)
+        self.alarm = Alarm()
         self.alarm.__enter__()
+        os._exit = functools.partial(leave, os.getpid())
         if self.timeout is not None and not self.alarm.is_possible:
             what = "calls have no time limit: it needs the main thread, and a POSIX system"
             self.warnings.append(what)
         return self
 
     def __exit__(self, *_):
+        os._exit = LEAVE
         self.alarm.__exit__()
         if self.alarm.was_taken:
             what = "the component sets alarms of its own: a call that does has no time limit of ours"
@@ -286,17 +270,34 @@ class Host:
         return reply
 
     def answer(self, header, data):
-        own = os.getpid()
+        own, limit = os.getpid(), self.limit()
         try:
-            with self.alarm.armed():
+            with self.alarm.armed(limit):
                 reply = self.component.call(header, data)
             if os.getpid() != own:  # the component forked, and both halves came back
-                os._exit(0)
+                LEAVE(0)
             return reply
         except TimeUp:
-            return (timed_out(self.timeout),)
+            return (timed_out(limit),)
         except Foreign as foreign:
             raise foreign.error.with_traceback(foreign.__traceback__) from None
+
+    def limit(self):
+        """Seconds for the next call; None: no limit."""
+        if self.timeout is None or is_debugged():
+            return None
+        is_first, self.is_called = not self.is_called, True
+        return FIRST * self.timeout if is_first else self.timeout
+
+
+LEAVE = os._exit
+
+
+def leave(own, code):
+    """`os._exit` for a component, which would end the tests with it; not what it has forked."""
+    if os.getpid() == own:
+        raise SystemExit(code)
+    LEAVE(code)
 
 
 def timed_out(seconds):
@@ -305,7 +306,7 @@ def timed_out(seconds):
 
 def passed_on():
     """The exceptions that are not the component's."""
-    return (KeyboardInterrupt, unittest.SkipTest, TimeUp, Foreign, *here.passes_on)
+    return (KeyboardInterrupt, unittest.SkipTest, TimeUp, Foreign, *_context.here.passes_on)
 
 
 class TimeUp(BaseException):
@@ -323,11 +324,11 @@ class Foreign(BaseException):
 class Alarm:
     """A time limit by SIGALRM, which leaves that of others as it was.
 
-    It interrupts loops, sleeps and regular expressions, also under `except Exception`.
+    It interrupts loops, sleeps and regular expressions, also under `except Exception`; but no
+    import, as what is imported by half breaks those who import it later.
     """
 
-    def __init__(self, seconds):
-        self.seconds = seconds
+    def __init__(self):
         is_main = threading.current_thread() is threading.main_thread()
         self.is_possible = is_main and hasattr(signal, "setitimer")
         self.is_armed = self.was_taken = False
@@ -352,16 +353,17 @@ class Alarm:
             signal.setitimer(signal.ITIMER_REAL, left, self.interval)
 
     @contextlib.contextmanager
-    def armed(self):
-        """Raises TimeUp in what it surrounds, once the time is up."""
-        if not self.is_possible or self.seconds is None or is_debugged():
+    def armed(self, seconds):
+        """Raises TimeUp in what it surrounds, once it took so many seconds beside its imports."""
+        if not self.is_possible or seconds is None:
             yield
             return
-        self.is_armed = True
+        self.is_armed, self.seconds = True, seconds
+        self.began = self.imported = time.monotonic()
         if getsignal(signal.SIGALRM) != self.rings:  # the component has set its own
             self.was_taken = True
             signal.signal(signal.SIGALRM, self.rings)
-        left = min(self.seconds, max(self.theirs_at - time.monotonic(), 1e-6))
+        left = min(seconds, max(self.theirs_at - time.monotonic(), 1e-6))
         # Again and again, as the first one may fall into a bare `except`.
         signal.setitimer(signal.ITIMER_REAL, left, 0.2)
         try:
@@ -380,9 +382,15 @@ class Alarm:
             self.theirs_at = math.inf
             if callable(self.theirs):
                 self.call_theirs(number, frame)
-        elif self.is_armed and not is_debugged():
+        elif not self.is_armed or is_debugged():
+            return
+        elif imports(frame):
+            self.imported = time.monotonic()
+            if self.imported - self.began > LONGEST_IMPORT:
+                self.began = math.inf  # once
+                _serve.faulthandler.dump_traceback(all_threads=False)
+        elif time.monotonic() - self.imported >= self.seconds:
             raise TimeUp
-
 
     def call_theirs(self, number, frame):
         try:
@@ -393,10 +401,19 @@ class Alarm:
             raise Foreign(error) from None
 
 
+def imports(frame):
+    """Whether a call of ours is in an import."""
+    while frame and frame.f_code is not Host.answer.__code__:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def is_debugged():
     """Whether somebody may stand in a call."""
     debugpy = sys.modules.get("debugpy")
-    return here.is_debugged or bool(debugpy and debugpy.is_client_connected())
+    return _context.here.is_debugged or bool(debugpy and debugpy.is_client_connected())
 
 
 class Isolated(Host):
@@ -409,6 +426,7 @@ class Isolated(Host):
         if torch and torch.cuda.is_initialized():
             raise UsageError("isolate: CUDA is initialised in this process, and does not fork")
         self.child = None
+        self.timeouts = 0  # in a row
         return self
 
     def __exit__(self, *_):
@@ -423,7 +441,12 @@ class Isolated(Host):
     def answer(self, header, data):
         if self.child is None:
             self.child = Child(self.component)
-        reply = self.child.ask(header, data, None if is_debugged() else self.timeout)
+            self.is_called = self.timeouts > 1  # patience is over
+        reply = self.child.ask(header, data, self.limit())
+        if reply[0]["kind"] == "timed-out":
+            self.timeouts += 1
+        elif self.timeouts == 1:
+            self.timeouts = 0
         if self.child.is_over:
             self.end_child()
         return reply

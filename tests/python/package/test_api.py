@@ -80,7 +80,7 @@ def test_the_findings_are_those_of_the_command(contract, tmp_path, monkeypatch):
     command = [os.environ["SHAKEDOWN_BIN"], "check", "--json", "report.json"]
     assert subprocess.run(command, capture_output=True).returncode == 1
     theirs = json.loads((tmp_path / "report.json").read_text())["components"][0]
-    monkeypatch.setattr(shakedown._drive.here, "folder", str(tmp_path))
+    monkeypatch.setattr(shakedown._context.here, "folder", str(tmp_path))
     ours = contract.report(swallowing).json["components"][0]
     for report in (theirs, ours):
         for finding in report["findings"]:
@@ -240,7 +240,7 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
         ("only", "oracle", "a list"),
         ("cases", "many", "int"),
         ("names", ["x"], "a dict"),
-        ("timeout", "soon", "a number"),
+        ("timeout", "soon", "seconds above 0, or None"),
     ]
     for name, value, kind in kinds:
         expected = f"group-advantage: settings: {name}: expected {kind}, found {value!r}"

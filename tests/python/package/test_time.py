@@ -49,6 +49,62 @@ def test_a_call_that_hangs_is_a_finding(body, isolate, tmp_path, monkeypatch):
     assert len(finding.case["rewards"]) == 3
 
 
+centred = hangs(lambda: None)
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_a_call_that_is_slow_once_is_no_finding(isolate, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def component(rewards, groups):
+        with open("calls", "a+", encoding="utf-8") as calls:
+            calls.write("+")
+            calls.seek(0)
+            if calls.read().count("+") == 20:
+                time.sleep(1)
+        return centred(rewards, groups)
+
+    contract = shakedown.GroupAdvantage(scale="none")
+    report = contract.settings(timeout=0.3, isolate=isolate, cases=8, arrays="list").report(component)
+    assert report.status == "pass", report
+    slow = "a call took longer than 300 ms, and less when repeated"
+    assert [text for text in report.warnings if "longer" in text] == [slow]
+
+
+@pytest.mark.parametrize("isolate", [False, True])
+def test_the_first_call_has_longer(isolate, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def component(rewards, groups):
+        if not compiled:
+            time.sleep(0.8)
+            compiled.append(True)
+        return centred(rewards, groups)
+
+    compiled = []
+    contract = shakedown.GroupAdvantage(scale="none")
+    report = contract.settings(timeout=0.3, isolate=isolate, cases=8, arrays="list").report(component)
+    assert report.status == "pass" and not report.warnings, report
+
+
+def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    sleeps = "import time\ntime.sleep(1)\n"
+    (tmp_path / "imported_late.py").write_text(f"{sleeps}import imported_later\nWHOLE = True\n")
+    (tmp_path / "imported_later.py").write_text(f"{sleeps}WHOLE = True\n")
+
+    def component(rewards, groups):
+        import imported_late
+
+        assert imported_late.WHOLE and imported_late.imported_later.WHOLE
+        return centred(rewards, groups)
+
+    contract = shakedown.GroupAdvantage(scale="none")
+    report = contract.settings(timeout=0.1, cases=8, arrays="list").report(component)
+    assert report.status == "pass" and not report.warnings, report
+
+
 def test_the_alarm_of_others_rings_at_its_time(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
@@ -82,3 +138,9 @@ def test_pytest_timeout_fires_at_its_time(repository):
     result = repository(tests).runpytest()
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*Timeout*2*"])
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, "10s"])
+def test_a_limit_that_is_none_is_refused(timeout):
+    with pytest.raises(shakedown.UsageError, match="timeout: expected seconds above 0, or None"):
+        shakedown.GroupAdvantage().settings(timeout=timeout)

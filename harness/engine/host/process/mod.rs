@@ -14,6 +14,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use ndarray::Axis;
 use serde::Deserialize;
 
 use line::{Conversation, Lost};
@@ -36,6 +37,9 @@ pub use worker::kill_all;
 
 /// The program that serves Python functions; standard library only.
 const WORKER: &str = include_str!("../../../python/shakedown/_serve.py");
+
+/// How many times its limit the first call of a process may take: it may import and compile.
+const FIRST: u32 = 6;
 
 /// The library whose arrays a Python function gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -242,8 +246,10 @@ pub struct Process {
     autograd: bool,
     /// The inputs and options that it takes, as it said then.
     takes: Vec<String>,
-    /// What readers should know of how it runs, as it said then.
+    /// What readers should know of how it runs, as it said then, and of how it ran.
     notes: Vec<String>,
+    /// Whether a call has hung, twice in a row.
+    hangs: bool,
     /// Where its function is written, as it said then.
     source: Option<(PathBuf, usize)>,
 }
@@ -254,6 +260,8 @@ struct Running {
     device: Device,
     /// How long loading took.
     loaded_in: Duration,
+    /// Whether it has been called.
+    is_called: bool,
 }
 
 impl Process {
@@ -291,6 +299,7 @@ impl Process {
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
+            hangs: false,
             source: None,
         }
     }
@@ -345,6 +354,7 @@ impl Process {
             autograd: false,
             takes: Vec::new(),
             notes: Vec::new(),
+            hangs: false,
             source: None,
         }
     }
@@ -556,7 +566,8 @@ impl Process {
                 let line = reply.get("line").parse().ok().filter(|line| *line > 0);
                 self.source = line.map(|line| (PathBuf::from(reply.get("file")), line));
                 *import = Import::Possible;
-                Ok(Some(Running { conversation, device, loaded_in: started.elapsed() }))
+                let loaded_in = started.elapsed();
+                Ok(Some(Running { conversation, device, loaded_in, is_called: false }))
             }
             ("refused", "not-forked") if self.fork => Ok(None),
             ("refused", "device-missing") => Err(Refusal::NotHere(reply.get("message").to_owned())),
@@ -582,17 +593,40 @@ impl Process {
             .within(self.target.clone())
     }
 
+    /// The reply to a call. One that takes too long is made again: where it takes too long twice,
+    /// it hangs, and else the machine was busy.
     fn ask(&mut self, device: Device, request: &[u8]) -> Result<Message, Failure> {
+        let first = self.ask_once(device, request);
+        let Err(Failure::TimedOut { limit_ms }) = first else {
+            return first;
+        };
+        let again = self.ask_once(device, request);
+        if matches!(again, Err(Failure::TimedOut { .. })) {
+            self.hangs = true;
+        } else {
+            self.notes
+                .push(format!("a call took longer than {limit_ms} ms, and less when repeated"));
+        }
+        again
+    }
+
+    fn ask_once(&mut self, device: Device, request: &[u8]) -> Result<Message, Failure> {
         let mut is_first = true;
         loop {
-            let timeout = self.timeout;
+            let (timeout, hangs) = (self.timeout, self.hangs);
             let began = Instant::now();
             let running = self.start(device).map_err(|refusal| Failure::Died {
                 how: format!("and could not be started again: {}", refusal.why()),
                 restart: Some(began.elapsed()),
             })?;
             let restart = running.loaded_in;
+            let is_patient = !std::mem::replace(&mut running.is_called, true) && !hangs;
+            let timeout = if is_patient { timeout.saturating_mul(FIRST) } else { timeout };
             match running.conversation.ask(request.to_vec(), timeout) {
+                Ok(reply) if reply.get("kind") == "timed-out" => {
+                    let limit_ms = reply.get("limit_ms").parse().unwrap_or(0);
+                    return Err(Failure::TimedOut { limit_ms });
+                }
                 Ok(reply) => return Ok(reply),
                 Err(Lost::Confused(problem)) => {
                     self.running = None;
@@ -635,19 +669,27 @@ impl Process {
         }
     }
 
+    fn is_one_number(&self, output: &str) -> bool {
+        self.contract.outputs().iter().any(|field| field.name == output && field.ndim == Some(0))
+    }
+
     fn returned(&self, reply: &Message, inputs: &[(&str, Value)]) -> Result<Returned, Failure> {
         let malformed = |problem: String| Failure::Malformed { problem };
         let (changed, no_gradient) = (reply.names("changed"), reply.names("no_grad"));
         let mut values = no_gradients(&no_gradient, inputs);
         for (name, tensor) in &reply.tensors {
             let value = numbers(self.contract.whole(), name, tensor.value.clone());
-            if !matches!(value, Value::Float(_)) {
+            let Value::Float(mut array) = value else {
                 return Err(malformed(format!(
                     "`{name}` has dtype {:?}, expected a float dtype",
                     tensor.dtype
                 )));
+            };
+            // A loss of shape `[1]` trains as one of shape `[]`.
+            if array.shape() == [1] && self.is_one_number(name) {
+                array = array.index_axis_move(Axis(0), 0);
             }
-            values.insert(name.clone(), value);
+            values.insert(name.clone(), Value::Float(array));
         }
         values.extend(reply.lists().map_err(malformed)?);
         let output = self
@@ -738,9 +780,6 @@ impl Component for Process {
                 let ended = if get("last") == "true" { self.running.take() } else { None };
                 let restart = ended.map(|it| it.loaded_in);
                 Err(Failure::Died { how: self.under_limit(how), restart })
-            }
-            "timed-out" => {
-                Err(Failure::TimedOut { limit_ms: reply.get("limit_ms").parse().unwrap_or(0) })
             }
             kind => {
                 let problem = format!("answered `{kind}` to a call: {}", reply.get("message"));
