@@ -18,7 +18,7 @@ use crate::shrink::{Shrunk, shrink};
 use crate::subject::{Broken, Budget, Subject};
 use crate::{finding, interrupt};
 use shakedown_core::contract::blind::Blind;
-use shakedown_core::contract::component::{Component as _, Failure, Gradients};
+use shakedown_core::contract::component::{Call, Component as _, Failure, Gradients};
 use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::invariant::AnyInvariant;
 use shakedown_core::contract::outcome::Stop;
@@ -28,7 +28,7 @@ use shakedown_core::laws::NOT_OF_OUTPUTS;
 use shakedown_core::value::error::Error;
 use shakedown_core::value::location::Location;
 use shakedown_core::value::place::{Dtype, Place};
-use shakedown_core::value::record::Shared;
+use shakedown_core::value::record::{Shared, same_bits};
 use shakedown_core::value::text::number;
 
 /// One invariant while its component is checked.
@@ -70,7 +70,7 @@ pub fn run(
 
 /// Adds what is to be said of the run besides, each once.
 fn add_warnings(subject: &mut Subject, report: &mut ComponentReport) {
-    for warning in take(&mut subject.warnings) {
+    for warning in take(&mut subject.warnings).into_iter().chain(subject.component.notes()) {
         if !report.warnings.contains(&warning) {
             report.warnings.push(warning);
         }
@@ -184,7 +184,7 @@ fn run_over(
     let classes = contract.classes();
     let mut counts = vec![0; classes.len()];
     let mut patience = Patience::until(budget.time.map(|limit| started + limit));
-    let mut failed_with = None;
+    let (mut failed_with, mut last) = (None, None);
     for case in cases.take(usize::try_from(report.planned).unwrap_or(usize::MAX)) {
         if checked.iter().all(|progress| progress.broken.is_some()) {
             break;
@@ -201,6 +201,7 @@ fn run_over(
             continue;
         }
         report.cases += 1;
+        last = Some(Shared::clone(&case));
         progress(report.cases);
         for (class, count) in classes.iter().zip(&mut counts) {
             *count += u64::from(class.contains(&*case, &*options));
@@ -239,8 +240,16 @@ fn run_over(
         let why = failed_with.map_or_else(String::new, |failure| format!(": {failure}"));
         report.reason = Some(format!("no call gave an output on {}{why}", report.extent()));
     } else if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
-        report.status = Status::Skipped;
-        report.reason = Some(nothing_checked(&report.invariants));
+        let (status, mut reason) = unjudged(&report.invariants);
+        // What an invariant says nothing about may be that no call of its own came back.
+        if let (Status::Error, Some(case), None) = (status, last, report.cut) {
+            let call = Call { case: &case, options: &options, place, gradient: false };
+            report.calls += 1;
+            if let Err(failure) = subject.component.call(&call) {
+                reason = format!("{reason}; a call {failure}");
+            }
+        }
+        (report.status, report.reason) = (status, Some(reason));
     }
     report.elapsed_ms = milliseconds(started);
     Ok(report)
@@ -280,15 +289,26 @@ pub fn begin(
     (report, Vec::new())
 }
 
-/// Why a check that exercised nothing is no pass.
-pub fn nothing_checked(invariants: &[InvariantReport]) -> String {
+/// What a check is that judged nothing, and why: skipped where no invariant was to be checked, an
+/// error where no case met the conditions of those that were.
+pub fn unjudged(invariants: &[InvariantReport]) -> (Status, String) {
+    let vacuous = invariants.iter().filter(|one| one.status == InvariantStatus::Vacuous);
+    let mut vacuous: Vec<String> = vacuous.map(|one| format!("`{}`", one.id)).collect();
     let reason = |one: &InvariantReport| Some(format!("{} {}", one.id, one.reason.as_deref()?));
     let mut reasons: Vec<String> = invariants.iter().filter_map(reason).collect();
-    if let [_, _, _, more @ ..] = &reasons[..] {
+    let is_error = !vacuous.is_empty();
+    let (all, between) = if is_error { (&mut vacuous, ", ") } else { (&mut reasons, "; ") };
+    if let [_, _, _, more @ ..] = &all[..] {
         let others = format!("and {} others", more.len());
-        reasons.splice(3.., (!more.is_empty()).then_some(others));
+        all.splice(3.., (!more.is_empty()).then_some(others));
     }
-    format!("nothing was checked: {}", reasons.join("; "))
+    let all = all.join(between);
+    match is_error {
+        true => {
+            (Status::Error, format!("nothing was checked: no case meets the conditions of {all}"))
+        }
+        false => (Status::Skipped, format!("nothing was checked: {all}")),
+    }
 }
 
 /// The invariants to check; those that are not are reported as skipped, with the reason.
@@ -451,6 +471,7 @@ fn conclude(
     // As long again as the cases were given.
     subject.until = budget.time.map(|limit| Instant::now() + limit);
     let begun = Instant::now();
+    let first: Vec<_> = findings.iter().map(|(_, it)| (it.at_case, it.case.clone())).collect();
     let mut shrunk: Vec<Shrunk> = Vec::new();
     for (invariant, broken) in findings {
         shrunk.push(shrink(subject, invariant, broken, place, &mut report.calls));
@@ -492,7 +513,10 @@ fn conclude(
         let (classes, where_broken) =
             diagnoser.classes(subject, &shrunk, &mut patience, &mut report.calls);
         let calls = &mut report.calls;
+        let again = first.iter().find(|(at_case, _)| *at_case == shrunk.at_case);
+        let again = again.and_then(|(_, case)| kept_before(subject, case, place));
         let (mut finding, file) = finding::make(subject, shrunk, place, classes, diagnosis, calls);
+        finding.again = again;
         if finding.diagnosis.is_empty() && !NOT_OF_OUTPUTS.contains(&&*finding.invariant) {
             let where_wrong = where_wrong.get_or_insert_with(|| diagnoser.where_wrong());
             finding.region = where_wrong.clone().or(where_broken);
@@ -508,6 +532,16 @@ fn conclude(
         let warning = "findings may be smaller, and more may be said of them: their time was over";
         subject.warnings.push(warning.to_owned());
     }
+}
+
+/// The file of a case that somebody kept, with the reason why.
+fn kept_before(subject: &Subject, case: &Shared, place: Place) -> Option<String> {
+    let kept = corpora::kept(subject.contract, subject.corpora.as_deref()?).ok()?;
+    let is_it = |file: &CaseFile| same_bits(&*file.case.rounded(place.dtype), &**case);
+    let (name, file) = kept.into_iter().find(|(_, file)| is_it(file))?;
+    let why = file.why.map_or_else(String::new, |why| format!(": {why}"));
+    let link = file.link.map_or_else(String::new, |link| format!(", {link}"));
+    Some(format!("the kept case {name}.yaml fails again{why}{link}"))
 }
 
 /// Adds to the findings without a name what the laws that they break imply together.

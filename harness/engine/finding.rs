@@ -77,6 +77,7 @@ pub fn make(
             output.as_deref(),
         ),
         shown: shortened(shown),
+        again: None,
         case_file: None,
         replay: "run this test again".to_owned(),
         classes,

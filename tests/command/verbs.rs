@@ -431,9 +431,18 @@ fn replay_says_fixed_still_failing_or_stale() {
     assert_fails(&replay(&[&case]), 2, message);
     let text = std::fs::read_to_string(folder.path(&case)).unwrap();
     folder.write("kept.yaml", text.replace("component: wrong\n", ""));
-    let fixed = replay(&["kept.yaml"]);
-    let expected = "fixed          kept.yaml · builtin reference · cpu/f32\n1 fixed\n";
-    assert_eq!((fixed.code, &*fixed.stderr, &*fixed.stdout), (0, "", expected));
+    let nobody = replay(&["kept.yaml"]);
+    let expected = "not judged     kept.yaml · builtin reference · cpu/f32: no component of yours was \
+                    called: add --manifest\n1 not judged\n";
+    assert_eq!((nobody.code, &*nobody.stderr, &*nobody.stdout), (3, "", expected));
+    folder.write(
+        "test.yaml",
+        text.replace("component: wrong\n", "component: \"test_it.py::test\"\n"),
+    );
+    let test = replay(&["test.yaml"]);
+    let expected = "not judged     test.yaml · no component: run pytest test_it.py::test\n\
+                    1 not judged\n";
+    assert_eq!((test.code, &*test.stderr, &*test.stdout), (3, "", expected));
 
     folder.write("stale.yaml", text.replace("reward_range: [-10.0, 10.0]", "reward_range: [3, 4]"));
     let stale = replay(&[&["stale.yaml"], &manifest[..]].concat());
@@ -450,8 +459,8 @@ fn replay_says_fixed_still_failing_or_stale() {
             .replace("component: wrong\n", ""),
     );
     let some = replay(&["kept.yaml", "stale.yaml"]);
-    assert_eq!(some.code, 0);
-    assert!(some.stdout.ends_with("\n1 fixed, 1 stale\n"), "{}", some.stdout);
+    assert_eq!(some.code, 3);
+    assert!(some.stdout.ends_with("\n1 stale, 1 not judged\n"), "{}", some.stdout);
 }
 
 #[test]
@@ -500,9 +509,13 @@ fn adopt_moves_a_finding_to_the_regressions() {
     let text = std::fs::read_to_string(folder.path(&kept)).unwrap();
     assert!(text.contains("\nwhy: \"the mean was forgotten\"\n"), "{text}");
     assert!(text.contains(&format!("\nlink: \"{link}\"\n")), "{text}");
-    assert!(!text.contains("component:") && !text.contains("place:"), "{text}");
+    assert!(text.contains("\ncomponent: wrong\n") && !text.contains("place:"), "{text}");
 
     // The next check begins with it, and finds the same again.
+    let ran = folder.run(&["check", "manifest.yaml", "--only", "wrong/zero-sum"]);
+    let again = format!("the kept case {file} fails again: the mean was forgotten, {link}\n");
+    assert!(ran.stdout.contains(&again), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("shakedown adopt"), "{}", ran.stdout);
     assert_eq!(finding(&folder, "zero-sum"), found);
     let again = adopt(&found, &["--why", "again"]);
     assert_fails(&again, 2, &format!("{kept}: a regression of this name exists"));

@@ -39,14 +39,27 @@ pub(crate) type Regression = (String, CaseFile);
 /// The regressions of a contract: its own, then those in the corpora folder.
 ///
 /// # Errors
-/// One of them cannot be read.
+/// One of them cannot be read, or lies where none is looked for.
 pub fn regressions(
     contract: &'static dyn AnyContract,
     corpora: Option<&Path>,
 ) -> Result<Vec<Regression>, Error> {
     let mut cases = own(contract)?;
-    let Some(corpora) = corpora else { return Ok(cases) };
+    cases.extend(corpora.map_or(Ok(Vec::new()), |corpora| kept(contract, corpora))?);
+    Ok(cases)
+}
+
+/// The regressions of a contract in a corpora folder.
+///
+/// # Errors
+/// One of them cannot be read, or lies where none is looked for.
+pub(crate) fn kept(
+    contract: &'static dyn AnyContract,
+    corpora: &Path,
+) -> Result<Vec<Regression>, Error> {
+    let mut cases = Vec::new();
     let folder = regressions_folder(corpora, contract.id());
+    no_stray(corpora, contract.id(), &folder)?;
     if folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Ok(cases);
     }
@@ -58,6 +71,24 @@ pub fn regressions(
         cases.push((parts.join("-"), CaseFile::read_of(contract, &path)?));
     }
     Ok(cases)
+}
+
+/// Refuses case files of a contract that lie beside their folder or above, where they would be kept
+/// and never checked.
+fn no_stray(corpora: &Path, contract: &str, folder: &Path) -> Result<(), Error> {
+    let is_its = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let named = text.lines().find_map(|line| line.strip_prefix("contract:"));
+        named.is_some_and(|name| name.trim() == contract)
+    };
+    let above = [corpora.join(contract), corpora.to_owned()];
+    match above.iter().flat_map(|folder| yaml_files(folder)).find(is_its) {
+        Some(stray) => {
+            let why = format!("this case is never checked: move it to {}", folder.display());
+            Err(Error::new(why).at(&stray))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The regressions that come with a contract, which are parsed once.
@@ -80,7 +111,7 @@ fn own(contract: &'static dyn AnyContract) -> Result<Vec<Regression>, Error> {
 /// `.yml`. Each folder counts once, however many links lead to it.
 ///
 /// # Errors
-/// A folder cannot be read.
+/// A folder cannot be read, or a link leads nowhere.
 pub fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let (mut files, mut open, mut seen) = (Vec::new(), vec![folder.to_owned()], BTreeSet::new());
     while let Some(folder) = open.pop() {
@@ -91,11 +122,11 @@ pub fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         let mut inside = Vec::new();
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            let ends = |end: &str| path.extension().is_some_and(|extension| extension == end);
             if path.is_dir() {
                 inside.push(path);
-            } else if path.is_file() && (ends("yaml") || ends("yml")) {
-                files.push(path);
+            } else if is_yaml(&path) {
+                let file = path.metadata().map_err(|error| Error::io("read", &path, &error))?;
+                files.extend(file.is_file().then_some(path)); // a FIFO has no end
             }
         }
         // The first of them is the next.
@@ -106,16 +137,15 @@ pub fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
 /// The regular YAML files of a folder by name, none where there is no folder.
-#[cfg(feature = "fuzz")]
 pub fn yaml_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        // A FIFO has no end.
-        .filter(|path| path.is_file())
-        .collect();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path()).filter(|path| is_yaml(path) && path.is_file());
+    let mut paths: Vec<_> = paths.collect();
     paths.sort();
     paths
 }

@@ -213,6 +213,9 @@ pub struct Finding {
     pub expected: serde_json::Value,
     /// The same for people, with what the component gave.
     pub shown: String,
+    /// The kept case that broke it, and why somebody kept it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
     /// Where the case is kept.
     pub case_file: Option<String>,
     /// How to call the component on it again.
@@ -295,8 +298,7 @@ impl ComponentReport {
     /// and outputs stay otherwise.
     pub fn harmless(self) -> ComponentReport {
         let texts = serde_json::to_value(&self).expect("a report can be written");
-        let texts = redact::json(harmless_json(texts), true);
-        serde_json::from_value(texts).expect("its texts are texts")
+        serde_json::from_value(clean(texts)).expect("its texts are texts")
     }
 
     /// The finding of an invariant; none where it holds, against what is declared, or is known.
@@ -354,20 +356,25 @@ impl ComponentReport {
     }
 }
 
-/// What is said in a report, harmless; names, paths, and what was given and came of it, as they
-/// are.
-fn harmless_json(json: Json) -> Json {
-    const DATA: [&str; 8] =
-        ["name", "location", "case_file", "replay", "case", "output", "expected", "texts"];
+/// A report without secrets, and what is said in it harmless; names, paths and what came of a case
+/// as they are otherwise. What was given is ours: nothing is taken out of it.
+fn clean(json: Json) -> Json {
     match json {
-        Json::String(text) => Json::String(harmless(&text)),
-        Json::Array(items) => items.into_iter().map(harmless_json).collect(),
+        Json::String(text) => redact::json(Json::String(harmless(&text)), true),
+        Json::Array(items) => items.into_iter().map(clean).collect(),
         Json::Object(fields) => {
-            let said = |(key, value)| match DATA.contains(&String::as_str(&key)) {
-                true => (key, value),
-                false => (key, harmless_json(value)),
+            let one = |(key, value): (String, Json)| {
+                let value = match (&*key, value) {
+                    ("case" | "expected" | "texts", value) => value,
+                    ("shown", Json::String(text)) => Json::String(harmless(&text)),
+                    ("name" | "location" | "case_file" | "replay" | "output", value) => {
+                        redact::json(value, true)
+                    }
+                    (_, value) => clean(value),
+                };
+                (key, value)
             };
-            Json::Object(fields.into_iter().map(said).collect())
+            Json::Object(fields.into_iter().map(one).collect())
         }
         other => other,
     }
@@ -477,6 +484,7 @@ mod tests {
             output: None,
             expected: Json::Null,
             shown: String::new(),
+            again: None,
             case_file: None,
             replay: String::new(),
             classes: Classes::default(),

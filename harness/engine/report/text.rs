@@ -162,8 +162,9 @@ impl ComponentReport {
 impl Bug<'_> {
     /// What there is to say of it in a few lines, what was found in the first.
     pub fn summary(self) -> String {
-        let Finding { found, claim, shown, diagnosis, region, replay, .. } = self.head;
-        let mut text = format!("{found}\nclaim: {claim}\ncase: {shown}");
+        let Finding { found, again, claim, shown, diagnosis, region, replay, .. } = self.head;
+        let again = again.as_ref().map_or_else(String::new, |again| format!("\n{again}"));
+        let mut text = format!("{found}{again}\nclaim: {claim}\ncase: {shown}");
         for diagnosis in diagnosis {
             text.push_str(&format!("\ndiagnosis: {}", diagnosis_text(diagnosis)));
         }
@@ -218,6 +219,9 @@ fn write_finding(
         lines.try_for_each(|more| writeln!(to, "               {more}"))
     };
     let mut line = |label: &str, text: &str| line(label, &harmless(text));
+    if let Some(again) = &finding.again {
+        line("again", again)?;
+    }
     line("claim", &finding.claim)?;
     line("found", &finding.found)?;
     line("case", &finding.shown)?;
@@ -250,8 +254,10 @@ impl Finding {
         let mut commands = Vec::new();
         if let Some(path) = &self.case_file {
             commands.push(("replay", self.replay.clone()));
-            let path = for_shell(path);
-            commands.push(("keep", format!("shakedown adopt {path} --why \"…\"")));
+            if self.again.is_none() {
+                let path = for_shell(path);
+                commands.push(("keep", format!("shakedown adopt {path} --why \"…\"")));
+            }
         }
         commands.push(self.why(contract));
         commands

@@ -21,8 +21,6 @@ pub(super) fn run(
     }
     let file = CaseFile::read(&REGISTRY, path)?;
     let regression = CaseFile {
-        // A regression is of the contract, not of the component that happened to show it.
-        component: None,
         recorded: None,
         behaves: None,
         stateful: false,

@@ -13,7 +13,7 @@ use shakedown_core::contract::options::AnyOptions;
 use shakedown_core::contract::outcome::Stop;
 use shakedown_core::value::error::Error;
 use shakedown_core::value::place::Place;
-use shakedown_core::value::text::one_line;
+use shakedown_core::value::text::{for_shell, one_line};
 use shakedown_core::value::yaml;
 use shakedown_engine::files::case_file::CaseFile;
 use shakedown_engine::files::corpora;
@@ -228,6 +228,9 @@ fn judges(
     }
     let Some(manifest) = manifest else {
         return match (&file.component, &file.recorded) {
+            (Some(test), _) if test.contains("::") => {
+                Ok((Vec::new(), Some(format!("run pytest {}", for_shell(test)))))
+            }
             (Some(name), _) => Err(Error::new(format!(
                 "it is of the component `{name}`: add --manifest with its manifest"
             ))),
@@ -300,6 +303,9 @@ fn verdicts(
             // Files of earlier versions, and those written by hand.
             (Verdict::Fixed, None) if is_found(path) && file.component.is_none() => {
                 Verdict::NotJudged("it names no component that it was found on".to_owned())
+            }
+            (Verdict::Fixed, None) if manifest.is_none() && file.component.is_none() => {
+                Verdict::NotJudged("no component of yours was called: add --manifest".to_owned())
             }
             (verdict, _) => verdict,
         };

@@ -22,7 +22,7 @@ use shakedown_core::generate::measure::Measure;
 use shakedown_core::value::error::Error;
 use shakedown_core::value::place::Place;
 use shakedown_core::value::record::{Shared, floats};
-use shakedown_engine::check::{Progress, begin, first_cases, nothing_checked};
+use shakedown_engine::check::{Progress, begin, first_cases, unjudged};
 use shakedown_engine::diagnose::{Diagnoser, behaviour};
 use shakedown_engine::files::case_file::CaseFile;
 use shakedown_engine::files::corpora::{found_folder, yaml_files};
@@ -423,8 +423,8 @@ impl Session {
                 } else if report.reason.is_none()
                     && !report.invariants.iter().any(|one| one.cases > 0)
                 {
-                    report.status = Status::Skipped;
-                    report.reason = Some(nothing_checked(&report.invariants));
+                    let (status, reason) = unjudged(&report.invariants);
+                    (report.status, report.reason) = (status, Some(reason));
                 }
                 AtOnePlace { report, met, behaves }
             })

@@ -106,6 +106,7 @@ fn finding(invariant: &str, fault: Option<&str>, case_file: Option<&Path>) -> Fi
         output: None,
         expected: Default::default(),
         shown: String::new(),
+        again: None,
         case_file: case_file.map(|path| path.display().to_string()),
         replay: format!("replay {invariant}"),
         classes: Default::default(),
