@@ -3,12 +3,15 @@
 It looks for functions that a contract made into tests, and asks nothing of other objects.
 """
 
+import functools
 import inspect
 import os
 import sys
 import types
 
 import pytest
+
+from . import _context
 
 # Options of the command line, which are keys of the ini file too.
 OPTIONS = [
@@ -18,7 +21,8 @@ OPTIONS = [
 ]
 MINE = pytest.StashKey()
 CHECKED = pytest.StashKey()
-RUNNING = []  # the test that runs, for as long as no contract has been met
+# Exceptions that end a check without a finding.
+PASSES_ON = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 
 
 def pytest_addoption(parser):
@@ -35,6 +39,9 @@ def pytest_addoption(parser):
     group.addoption("--shakedown-fuzz", metavar="TIME", help=what)
     what = "write one JSON report of all checks, for `shakedown merge-reports`"
     group.addoption("--shakedown-report", metavar="FILE", help=what)
+    what = "pass also where no check could judge anything, all of them skipped"
+    group.addoption("--shakedown-allow-skipped", action="store_true", default=None, help=what)
+    parser.addini("shakedown_allow_skipped", type="bool", default=False, help=what)
     what = "the folder of kept cases, from the root folder"
     parser.addini("shakedown_corpora", default="corpora", help=what)
     what = "collect `shakedown.yaml` files too"
@@ -64,7 +71,12 @@ class Mine:
         # On the command line means before the code, in the ini file after it.
         given = [name for name in self.overrides if config.getoption(f"shakedown_{name}", None)]
         self.fuzz = seconds(config.getoption("shakedown_fuzz"))
+        self.corpora = config.getini("shakedown_corpora")
         self.reports = []  # of all checks, as JSON, also from the workers of xdist
+        self.begun = set()  # decorated tests that have not ended
+        self.ended = 0  # decorated tests that have
+        option = "shakedown_allow_skipped"
+        self.allows_skipped = config.getoption(option) or config.getini(option)
         self.defaults = {n: v for n, v in self.overrides.items() if n not in given}
         self.overrides = {n: v for n, v in self.overrides.items() if n in given}
 
@@ -82,27 +94,46 @@ class Mine:
         _, separator, name = item.nodeid.partition("::")
         return os.path.relpath(item.path, self.config.invocation_params.dir) + separator + name
 
-    def surround(self, item, drive):
-        """Tells a check where it runs."""
-        here = drive.here
+    def context(self, item):
+        """Where a check in this test runs."""
+        here = _context.Context()
         here.folder, here.name = self.folder, item.nodeid
-        here.corpora = self.config.getini("shakedown_corpora")
+        here.corpora = self.corpora
         here.overrides, here.defaults = self.overrides, self.defaults
-        here.replay = f"pytest {quoted(self.from_here(item))} --shakedown-case {{file}}"
+        here.replay = functools.partial(self.replay, item)
         here.case, here.fuzz = self.case, self.fuzz
-        outcomes = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
-        here.passes_on = outcomes
-        here.tell = item.stash.setdefault(CHECKED, []).append
+        here.passes_on = PASSES_ON
+        here.tell = functools.partial(self.tell, item)
+        return here
+
+    def replay(self, item):
+        """How to run a test again on a case, `{file}`."""
+        return f"pytest {quoted(self.from_here(item))} --shakedown-case {{file}}"
+
+    def tell(self, item, report):
+        item.stash.setdefault(CHECKED, []).append(report)
 
     def pytest_runtest_logreport(self, report):
-        if issubclass(type(report), pytest.TestReport):
+        if issubclass(type(report), pytest.TestReport) and report.when == "call":
             self.reports += vars(report).get("shakedown", [])
+            self.ended += vars(report).get("shakedown_decorated", False)
+            self.begun.discard(report.nodeid)
 
     def components(self):
         return [one for report in self.reports for one in report["components"]]
 
+    def unjudged(self):
+        """Why the session cannot pass, where its tests do."""
+        if self.begun:
+            return f"checks that did not end: {', '.join(sorted(self.begun))}"
+        if self.ended and not self.allows_skipped and not sum(it["cases"] for it in self.components()):
+            return "nothing was judged; --shakedown-allow-skipped lets that pass"
+        return None
+
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self):
+    def pytest_sessionfinish(self, session):
+        if session.exitstatus == 0 and self.unjudged() and not hasattr(self.config, "workerinput"):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         path = self.config.getoption("shakedown_report")
         if path is None or not self.reports or hasattr(self.config, "workerinput"):
             return
@@ -116,8 +147,8 @@ class Mine:
             file.write("\n")
 
     def pytest_terminal_summary(self, terminalreporter):
-        components = self.components()
-        if not components:
+        components, unjudged = self.components(), self.unjudged()
+        if not components and not unjudged:
             return
         bugs = sum(len({finding["bug"] for finding in one["findings"]}) for one in components)
         known = sum(it["status"] == "known" for one in components for it in one["invariants"])
@@ -128,6 +159,8 @@ class Mine:
         words += [counted(len(warnings), "warning")] if warnings else []
         terminalreporter.write_sep("-", "shakedown")
         terminalreporter.write_line(", ".join(words))
+        if unjudged:
+            terminalreporter.write_line(f"ERROR: {unjudged}", red=True)
         if "A" in terminalreporter.reportchars:
             for name, text in warnings:
                 terminalreporter.write_line(f"{name}: {text}")
@@ -138,7 +171,12 @@ def seconds(text):
     units = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}
     number = (text or "").rstrip("msh")
     try:
-        return float(number) * units[text[len(number) :] or "s"] if text else None
+        if text is None:
+            return None
+        time = float(number) * units[text[len(number) :] or "s"]
+        if time > 0:
+            return time
+        raise ValueError
     except (KeyError, ValueError):
         why = f"expected a time such as 30s, 10m or 1h, found `{text}`"
         raise pytest.UsageError(f"--shakedown-fuzz: {why}") from None
@@ -313,43 +351,32 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    drive = sys.modules.get("shakedown._drive")
-    if drive is None and "shakedown._contract" in sys.modules:
-        from . import _drive as drive
-    if drive is None:
-        RUNNING.append(item)
-        yield
-        RUNNING.remove(item)
-        drive = sys.modules.get("shakedown._drive")
-        if drive is not None:
-            drive.here = drive.Surroundings()
-        return
-    before, drive.here = drive.here, drive.Surroundings()
-    item.config.stash[MINE].surround(item, drive)
+    before, mine = _context.here, item.config.stash[MINE]
+    _context.here = mine.context(item)
+    if contract_of_item(item):
+        mine.begun.add(item.nodeid)
     try:
         yield
     finally:
-        drive.here = before
-
-
-def surround_running(drive):
-    """Says where a check runs whose test was the first to meet a contract: `_drive` calls it."""
-    for item in RUNNING:
-        item.config.stash[MINE].surround(item, drive)
+        _context.here = before
 
 
 def pytest_enter_pdb():
-    drive = sys.modules.get("shakedown._drive")
-    if drive is not None:
-        drive.here.is_debugged = True
+    _context.here.is_debugged = True
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
+    is_decorated = report.when == "call" and bool(contract_of_item(item))
+    if is_decorated:
+        report.shakedown_decorated = True
     if CHECKED in item.stash and report.when == "call":
         checked = item.stash[CHECKED]
+        wrong = [one for one in checked if one.status in ("fail", "error")]
+        if is_decorated and report.passed and wrong:  # whatever became of what it raised
+            report.outcome, report.longrepr = "failed", wrong[0].text.strip("\n")
         # This goes with the report from a worker of xdist to the session.
         report.shakedown = [one.json for one in checked]
         for invariant in [it for one in checked for it in one.invariants]:

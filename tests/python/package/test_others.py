@@ -193,7 +193,7 @@ def test_objects_that_answer_to_any_name_are_not_asked(tmp_path, how):
     assert session(tmp_path, *how, plugin=True) == (without, code)
 
 
-def test_a_session_without_a_contract_imports_two_modules_more(tmp_path):
+def test_a_session_without_a_contract_imports_three_modules_more(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_plain.py").write_text("def test_it():\n    assert 1 + 1 == 2\n")
     hook = "def pytest_unconfigure():\n    import json, sys\n"
@@ -204,8 +204,23 @@ def test_a_session_without_a_contract_imports_two_modules_more(tmp_path):
         said, code = session(tmp_path, plugin=plugin)
         assert code == 0, said
         modules[plugin] = set(json.loads((tmp_path / "modules.json").read_text()))
-    assert modules[True] - modules[False] == {"shakedown", "shakedown.pytest_plugin"}
+    ours = {"shakedown", "shakedown._context", "shakedown.pytest_plugin"}
+    assert modules[True] - modules[False] == ours
     assert not modules[True] & {"numpy", "torch"}
+
+
+def test_a_test_that_is_the_first_to_meet_a_contract_has_its_name_in_the_report(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    test = """
+        def test_by_hand():
+            import shakedown
+
+            shakedown.contract("group-advantage").check(lambda rewards, groups: rewards)
+    """
+    (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
+    said, code = session(tmp_path, plugin=True)
+    assert code == 1 and "advantage · test_it.py::test_by_hand · " in said, said
+    assert "pytest test_it.py::test_by_hand --shakedown-case " in said, said
 
 
 # Tests that come with packages, with whatever those keep in modules and classes.
