@@ -1,4 +1,4 @@
-//! The references on tensors, as they are checked: under their default options and under drawn ones.
+//! The references on tensors, under their default options and under drawn ones.
 
 use std::sync::Arc;
 

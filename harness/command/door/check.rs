@@ -51,8 +51,8 @@ pub fn check_component<C: Contract>(component: impl Component<C> + 'static) -> C
     Check { plan: Plan { subject, places, budget: Budget::default() }, of: PhantomData }
 }
 
-/// The folder of the package under test; where there is none, paths begin in the working folder. The
-/// targets of cargo-fuzz are a package of their own, in a folder of the one that they test.
+/// The folder of the package under test; where there is none, paths begin in the working folder.
+/// The targets of cargo-fuzz are a package of their own, in a folder of the one that they test.
 pub(crate) fn package() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     tested_by(&package).unwrap_or(package)

@@ -13,8 +13,8 @@ use serde_json::Value as Json;
 /// What stands in place of a secret.
 pub const REDACTED: &str = "‹redacted›";
 
-/// A text without secrets: values of names that say so, where they can be one, and what has the form
-/// of a token, whatever it is called.
+/// A text without secrets: values of names that say so, where they can be one, and what has the
+/// form of a token, whatever it is called.
 pub fn secrets(text: &str) -> Cow<'_, str> {
     until_nothing_is_left(text, |text| {
         for shape in SHAPES.iter() {
@@ -266,7 +266,7 @@ static SHAPES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"\b(xox[a-z]-[A-Za-z0-9\-]{8,})",
         r"\b(eyJ[A-Za-z0-9_\-]{6,}\.[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]*)?)",
         r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/\-]{8,}={0,2})",
-        r"(?i)authorization[\x22']?\s*[:=]\s*[\x22']?(?:bearer|basic|token|digest)\s+([^\s\x22',;]{6,})",
+        r"(?i)authorization[\x22']?\s*[:=]\s*[\x22']?(?:bearer|basic|token)\s+([^\s\x22',;]{6,})",
         r"(?i)--[a-z0-9_.\-]*(?:password|passwd|secret|api[_-]?key|token)\s+([^\s\-]\S*)",
         r"(?i)cookie:\s*[^=\s;]+=([^;\s]{8,})",
         r"\b(SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,})",

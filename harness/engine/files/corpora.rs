@@ -36,7 +36,7 @@ pub fn regressions_folder(corpora: &Path, contract: &str) -> PathBuf {
 /// A regression: the name of its file, and what it says.
 pub(crate) type Regression = (String, CaseFile);
 
-/// The regressions of a contract: its own, then those in the corpora folder.
+/// The regressions of a contract: those in the corpora folder, then its own.
 ///
 /// # Errors
 /// One of them cannot be read, or lies where none is looked for.
@@ -44,8 +44,8 @@ pub fn regressions(
     contract: &'static dyn AnyContract,
     corpora: Option<&Path>,
 ) -> Result<Vec<Regression>, Error> {
-    let mut cases = own(contract)?;
-    cases.extend(corpora.map_or(Ok(Vec::new()), |corpora| kept(contract, corpora))?);
+    let mut cases = corpora.map_or(Ok(Vec::new()), |corpora| kept(contract, corpora))?;
+    cases.extend(own(contract)?);
     Ok(cases)
 }
 

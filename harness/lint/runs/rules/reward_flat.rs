@@ -4,8 +4,9 @@
 //! In 50 rows or more the end of `reward.mean` is above its beginning by less than 2.5 standard
 //! errors, or 0.05 of the rewards' scale, and below by less than 4, or 0.1; its middle is within 3,
 //! or 0.1, and it never rose by as much. Where the noise would hide 0.15 of the scale in windows of
-//! 50 rows and in whole fifths of the run, nothing is said; nor where the task is solved or the reward is at its top, nor where a score of what is
-//! meant rises, nor where only mixed groups are kept, whose mean reward stays in the middle.
+//! 50 rows and in whole fifths of the run, nothing is said; nor where the task is solved or the
+//! reward is at its top, nor where a score of what is meant rises, nor where only mixed groups are
+//! kept, whose mean reward stays in the middle.
 //!
 //! ### Not said
 //! That more steps would not help.
