@@ -106,6 +106,8 @@ pub(crate) struct Finding {
     pub(crate) diagnosis: Vec<Diagnosis>,
     #[serde(default)]
     pub(crate) region: Option<String>,
+    #[serde(default)]
+    pub(crate) again: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -284,6 +286,8 @@ impl Finding {
         assert!(self.expected.is_object(), "{id}: {}", self.expected);
         let unnamed = self.diagnosis.is_empty();
         assert!(self.region.as_ref().is_none_or(|region| unnamed && !region.is_empty()), "{id}");
+        let kept = |again: &String| again.starts_with("the kept case ");
+        assert!(self.again.as_ref().is_none_or(kept), "{id}: {:?}", self.again);
         for diagnosis in &self.diagnosis {
             diagnosis.assert_sound(component);
         }
