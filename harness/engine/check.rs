@@ -241,7 +241,7 @@ fn run_over(
         report.reason = Some(format!("no call gave an output on {}{why}", report.extent()));
     } else if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
         let (status, mut reason) = unjudged(&report.invariants);
-        // What an invariant says nothing about may be that no call of its own came back.
+        // The calls of an invariant may all have failed: one more shows how.
         if let (Status::Error, Some(case), None) = (status, last, report.cut) {
             let call = Call { case: &case, options: &options, place, gradient: false };
             report.calls += 1;

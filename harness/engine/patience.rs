@@ -10,7 +10,7 @@ use crate::report::Cut;
 use shakedown_core::contract::component::Failure;
 use shakedown_core::value::text::count;
 
-/// Calls that hang, each of which was made twice.
+/// Calls that hang. Each was made twice.
 const HANGS: u64 = 2;
 
 /// Calls that kill a process of which another is forked.

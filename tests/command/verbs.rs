@@ -368,7 +368,7 @@ fn invariants_are_known_by_the_names_that_they_had_before() {
     folder.write("case.yaml", case);
     let ran = folder.run(&["replay", "case.yaml"]);
     let warning = "warning: case.yaml: `in-time` is called `within-time-limit` now\n";
-    assert_eq!((ran.code, &*ran.stderr), (3, warning), "nobody is judged: {}", ran.stdout);
+    assert_eq!((ran.code, &*ran.stderr), (3, warning), "no component is judged: {}", ran.stdout);
 }
 
 #[test]
@@ -431,10 +431,10 @@ fn replay_says_fixed_still_failing_or_stale() {
     assert_fails(&replay(&[&case]), 2, message);
     let text = std::fs::read_to_string(folder.path(&case)).unwrap();
     folder.write("kept.yaml", text.replace("component: wrong\n", ""));
-    let nobody = replay(&["kept.yaml"]);
+    let unjudged = replay(&["kept.yaml"]);
     let expected = "not judged     kept.yaml · builtin reference · cpu/f32: no component of yours \
                     was called: add --manifest\n1 not judged\n";
-    assert_eq!((nobody.code, &*nobody.stderr, &*nobody.stdout), (3, "", expected));
+    assert_eq!((unjudged.code, &*unjudged.stderr, &*unjudged.stdout), (3, "", expected));
     folder.write(
         "test.yaml",
         text.replace("component: wrong\n", "component: \"test_it.py::test\"\n"),

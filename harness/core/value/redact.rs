@@ -52,7 +52,7 @@ fn until_nothing_is_left(text: &str, clean: impl Fn(&mut Cow<'_, str>)) -> Cow<'
     }
 }
 
-/// The same value without secrets: what stands under a key that says so, and every text; without
+/// The same value without secrets: the value of a key that names one, and every text; without
 /// who and where somebody is, too, unless paths are kept.
 pub fn json(value: Json, keep_paths: bool) -> Json {
     let clean = |text: &str| {

@@ -102,7 +102,7 @@ impl Component for ByDifferences {
 }
 
 /// The format in which a type holds its floats, `f32` of a `Vec<f32>`: the coarsest that its name
-/// speaks of; `f64` where it speaks of none, as that of an output does.
+/// names; `f64` where it names none, as the name of an output does.
 fn dtype_of<T>() -> Dtype {
     let name = type_name::<T>();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());

@@ -13,7 +13,7 @@ class Context:
     case = None  # a case file: this case and no other
     fuzz = None  # seconds to search for, in place of a number of cases
     passes_on = ()  # exceptions that end a check, besides those of Python itself
-    is_debugged = False  # a debugger stands in a call: no limit applies
+    is_debugged = False  # a debugger is in a call: no limit applies
     tell = staticmethod(lambda report: None)  # what is done with every report
 
 
