@@ -4,6 +4,9 @@
 //! `cargo test --test contracts -- returns`. With `SHAKEDOWN_NIGHT=1` the references are checked
 //! on many more cases, and faults shrunk from more seeds.
 
+#[path = "support/night.rs"]
+mod night;
+
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -77,8 +80,7 @@ fn shrinks_to_one_case_from_every_seed(contract: Contract, fault: &'static AnyFa
 
 /// How much is done by day, and how much in the nights.
 fn by_day_or_night(day: u64, night: u64) -> u64 {
-    let is_night = std::env::var_os("SHAKEDOWN_NIGHT").is_some_and(|set| set == "1");
-    if is_night { night } else { day }
+    if night::is_night() { night } else { day }
 }
 
 fn assert_reference_passes(

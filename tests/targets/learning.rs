@@ -22,6 +22,8 @@ use shakedown_targets::ppo::Ppo;
 use shakedown_targets::reinforce::Reinforce;
 use tch::Tensor;
 
+use crate::night::is_night;
+
 /// Trains a policy: logits, rewards, how; its steps and its logits.
 type Algorithm = fn(&Tensor, &Tensor, &Training) -> (Vec<Step>, Tensor);
 
@@ -132,13 +134,15 @@ fn arms_are_drawn_as_often_as_their_probabilities_say() {
 }
 
 /// Cases of one algorithm; in each of them some invariants train a policy dozens of times.
-const CASES: u64 = 60;
+fn cases() -> u64 {
+    if is_night() { 60 } else { 16 }
+}
 
 fn learns(name: &str, component: impl Component<PolicyUpdate> + 'static, options: Options) {
     let component = erased::component::<PolicyUpdate>(component);
     let mut subject = Subject::new(erased::of::<PolicyUpdate>(), name, component);
     subject.options = Arc::new(options);
-    let budget = Budget { cases: CASES, ..Budget::default() };
+    let budget = Budget { cases: cases(), ..Budget::default() };
     let report = run(&mut subject, Place::CPU_F32, &budget, &|_| ()).unwrap();
     let mut text = Vec::new();
     write_component(&mut text, &report, Paint::default()).unwrap();

@@ -1,5 +1,7 @@
 //! The crate `shakedown-targets`, which links libtorch: one thread, as libtorch wants it.
 
+#[path = "../support/night.rs"]
+mod night;
 #[path = "../support/recorded.rs"]
 mod recorded;
 #[path = "../support/snapshot.rs"]

@@ -4,6 +4,9 @@
 //! bug: `cargo test -p shakedown-targets --test zoo -- half_kl`. Each runs in a process of its own,
 //! so that libtorch has one thread and the machine has work for all of its cores.
 
+#[path = "../support/night.rs"]
+mod night;
+
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -44,8 +47,7 @@ fn differences(bug: &Bug, seed: u64) -> Result<(), Failed> {
 
 /// Checks one bug; with `SHAKEDOWN_NIGHT=1` under a second seed too.
 fn check(bug: &Bug) -> Result<(), Failed> {
-    let night = std::env::var_os("SHAKEDOWN_NIGHT").is_some_and(|set| set == "1");
-    (0..if night { 2 } else { 1 }).try_for_each(|seed| differences(bug, seed))
+    (0..if night::is_night() { 2 } else { 1 }).try_for_each(|seed| differences(bug, seed))
 }
 
 /// Runs the test of this name in a process of its own.

@@ -1775,7 +1775,8 @@ def uses_compiled(function):
 
 def named_in(function, code):
     """What the names in a function's code mean: globals, those of its closure, attributes."""
-    places = [function.__globals__]
+    imported = [one for one in map(function.__globals__.get, code.co_names) if inspect.ismodule(one)]
+    places = [function.__globals__, *map(vars, imported)]
     with contextlib.suppress(ValueError):  # where one of its closure has no value yet
         places.append(inspect.getclosurevars(function).nonlocals)
     own = getattr(function, "__self__", None)

@@ -265,8 +265,16 @@ def test_a_module_with_one_compiled_function_says_so_of_those_that_use_it(contra
     def compiled(rewards, groups, epsilon):
         return advantages(centred(rewards), groups, epsilon)
 
+    library = types.ModuleType("library")
+    library.centred = centred
+    scope = {"library": library, "advantages": advantages}
+    exec("def imported(rewards, **other): return advantages(library.centred(rewards), **other)", scope)
+    imported = functools.wraps(compiled)(scope["imported"])
+    del imported.__wrapped__  # nothing but the name leads to the compiled function
+
     said = ["what torch.compile would compile runs as it is written"]
     assert contract.check(compiled).warnings == said
+    assert contract.check(imported).warnings == said
     assert contract.check(advantages).warnings == []
 
 
