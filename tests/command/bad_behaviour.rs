@@ -39,6 +39,39 @@ fn raising_anything_is_a_finding() {
     let target = "python:bad:raises_without_words";
     assert_finds(target, &[("does-not-raise", "raised Mute: (its message cannot be shown)")]);
     assert_finds("python:bad:raises_a_novel", &[("does-not-raise", "xxxx… (1000000 characters)")]);
+    let lines = "99\n… 199801 more lines …";
+    assert_finds("python:bad:raises_200_000_lines", &[("does-not-raise", lines)]);
+}
+
+#[test]
+fn texts_that_are_too_long_to_be_judged_are_a_finding() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write(
+        "manifest.yaml",
+        format!(
+            "version: 1\npython: {{path: [{PYTHON:?}], fork: {FORK}, {PATIENT}}}\ncomponents:\n\
+             - {{name: bad, contract: completion-decoder, target: python:bad:texts_of_10_megabytes}}\n"
+        ),
+    );
+    let (_, report) = check(&folder, &["--cases", "16"]);
+    let words = "`texts`[0] has 10000000 bytes, expected 1048576 at most";
+    assert_found(report.component("bad"), &[("well-formed", words)]);
+}
+
+#[test]
+fn an_empty_name_of_a_virtual_environment_is_none() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new();
+    write_manifest(&folder, PATIENT, "python:bad:right");
+    let arguments = ["check", "manifest.yaml", "--only", "bad/finite", "--cases", "1"];
+    let mut command = folder.command(&arguments);
+    let ran = command.env("VIRTUAL_ENV", "").output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stdout));
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn manifests() -> Vec<Malformed> {
         text("a billion laughs at the top", laughs("")),
         change("a billion laughs in an option", "{epsilon: 1.0e-4,", &laughs_inside("epsilon")),
         text("an anchor inside itself", "version: 1\ncomponents: &a [*a]\n"),
+        change("a name without end", "name: rloo", &format!("name: {}", "rloo".repeat(250_000))),
         change("brackets without end", "[cpu/f64, cpu/f32]", &"[".repeat(1_000_000)),
         change("braces without end", "[cpu/f64, cpu/f32]", &"{a: ".repeat(300_000)),
     ]);
@@ -241,4 +242,42 @@ fn a_malformed_regression_is_an_error_and_a_malformed_journal_is_none() {
     );
     assert_eq!((ran.code, &*ran.stderr), (2, ""));
     assert!(ran.stdout.contains(&expected), "{}", ran.stdout);
+}
+
+#[test]
+fn a_case_that_would_never_be_checked_is_an_error() {
+    let (arguments, regressions) =
+        (["check", "manifest.yaml", "--cases", "1"], "corpora/group-advantage/regressions");
+    let ran_with = |name: &str, text: &str| {
+        let folder = Folder::new();
+        folder.write("manifest.yaml", MANIFEST);
+        folder.write(name, text);
+        folder.run(&arguments)
+    };
+    for stray in ["corpora/old.yaml", "corpora/old.yml", "corpora/group-advantage/old.yaml"] {
+        let ran = ran_with(stray, CASE);
+        let expected = format!("{stray}: this case is never checked: move it to {regressions}\n");
+        assert_eq!((ran.code, ran.stdout.contains(&expected)), (2, true), "{}", ran.stdout);
+    }
+    let ran = ran_with(&format!("{regressions}/old.yml"), &CASE.replace("1.0]", "one]"));
+    let expected = format!("{regressions}/old.yml:9:18: case.rewards[1]: expected a number");
+    assert_eq!((ran.code, ran.stdout.contains(&expected)), (2, true), "{}", ran.stdout);
+    // Of another contract, or no case at all.
+    for harmless in [CASE.replace("group-advantage", "gae"), "notes: none\n".to_owned()] {
+        assert_eq!(ran_with("corpora/old.yaml", &harmless).code, 0);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_link_to_a_case_that_is_gone_is_an_error() {
+    let folder = Folder::new();
+    folder.write("manifest.yaml", MANIFEST);
+    let regressions = "corpora/group-advantage/regressions";
+    folder.write(&format!("{regressions}/README.md"), "");
+    let link = folder.path(&format!("{regressions}/gone.yaml"));
+    std::os::unix::fs::symlink("nowhere.yaml", link).unwrap();
+    let ran = folder.run(&["check", "manifest.yaml", "--cases", "1"]);
+    let expected = format!("cannot read {regressions}/gone.yaml");
+    assert_eq!((ran.code, ran.stdout.contains(&expected)), (2, true), "{}", ran.stdout);
 }

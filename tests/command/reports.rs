@@ -73,7 +73,7 @@ fn junit_has_a_suite_for_each_component_and_a_test_case_for_each_invariant() {
                 InvariantStatus::Pass => assert_eq!(kind, "pass"),
                 InvariantStatus::Skipped => assert_eq!((kind, words), ("skipped", reason)),
                 InvariantStatus::Known => {
-                    assert_eq!((kind, words), ("skipped", format!("fails as declared: {reason}")));
+                    assert_eq!((kind, words), ("skipped", format!("known to fail: {reason}")));
                 }
                 InvariantStatus::Vacuous => assert_eq!(kind, "skipped"),
                 InvariantStatus::Fail => {

@@ -74,6 +74,15 @@ def raises_a_novel(rewards, groups):
 
 
 @from_three
+def raises_200_000_lines(rewards, groups):
+    raise ValueError("\n".join(str(line) for line in range(200_000)))
+
+
+def texts_of_10_megabytes(texts):
+    return ["x" * 10_000_000 for _ in texts]
+
+
+@from_three
 def recurses(rewards, groups):
     return recurses(rewards, groups, 0.0)
 

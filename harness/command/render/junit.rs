@@ -54,7 +54,7 @@ fn status(component: &ComponentReport, invariant: &InvariantReport) -> TestCaseS
     match invariant.status {
         InvariantStatus::Pass => TestCaseStatus::success(),
         InvariantStatus::Skipped => skipped("skipped", &reason()),
-        InvariantStatus::Known => skipped("known", &format!("fails as declared: {}", reason())),
+        InvariantStatus::Known => skipped("known", &format!("known to fail: {}", reason())),
         InvariantStatus::Vacuous => {
             skipped("vacuous", "never exercised (no case met its conditions)")
         }

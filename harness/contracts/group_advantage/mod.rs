@@ -25,6 +25,7 @@ use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::measure::Measure;
 use shakedown_core::generate::pick::Pick;
+use shakedown_core::numeric::groups;
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::value::choice::choice;
 use shakedown_core::value::place::Dtype;
@@ -254,12 +255,5 @@ impl Rows for GroupAdvantage {
 
 /// The rows of each group, groups in order of their first row.
 pub(super) fn members(case: &GroupAdvantageCase) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(i64, Vec<usize>)> = Vec::new();
-    for (row, id) in case.groups.iter().enumerate() {
-        match groups.iter_mut().find(|(known, _)| known == id) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((*id, vec![row])),
-        }
-    }
-    groups.into_iter().map(|(_, rows)| rows).collect()
+    groups::members(&case.groups)
 }

@@ -24,6 +24,7 @@ use shakedown_core::contract::rows::{Rows, along_axes};
 use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
+use shakedown_core::numeric::groups;
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::value::choice::choice;
 use shakedown_core::value::place::Dtype;
@@ -231,14 +232,7 @@ impl Rows for GroupFilter {
 
 /// The rows of each group, groups in order of their first row.
 fn members(case: &GroupFilterCase) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(i64, Vec<usize>)> = Vec::new();
-    for (row, id) in case.groups.iter().enumerate() {
-        match groups.iter_mut().find(|(known, _)| known == id) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((*id, vec![row])),
-        }
-    }
-    groups.into_iter().map(|(_, rows)| rows).collect()
+    groups::members(&case.groups)
 }
 
 /// How far the metric of some rows is apart.

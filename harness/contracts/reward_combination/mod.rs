@@ -26,6 +26,7 @@ use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::pick::Pick;
+use shakedown_core::numeric::groups;
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::numeric::tolerance::apart;
 use shakedown_core::value::choice::choice;
@@ -323,14 +324,7 @@ impl Rows for RewardCombination {
 
 /// The rows of each group, groups in order of their first row.
 fn members(case: &RewardCombinationCase) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(i64, Vec<usize>)> = Vec::new();
-    for (row, id) in case.groups.iter().enumerate() {
-        match groups.iter_mut().find(|(known, _)| known == id) {
-            Some((_, rows)) => rows.push(row),
-            None => groups.push((*id, vec![row])),
-        }
-    }
-    groups.into_iter().map(|(_, rows)| rows).collect()
+    groups::members(&case.groups)
 }
 
 /// Those of some rows that a function scored.

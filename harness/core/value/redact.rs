@@ -38,6 +38,13 @@ pub fn identity(text: &str) -> Cow<'_, str> {
     })
 }
 
+/// A text in which each home folder is `~`.
+pub fn homes(text: &str) -> Cow<'_, str> {
+    until_nothing_is_left(text, |text| {
+        rewrite(text, &HOME, |found| format!("{}~{}", &found[1], &found[2]));
+    })
+}
+
 /// What is taken out may have hidden more: neighbours share the sign between them, and a secret
 /// can stand in the middle of another.
 fn until_nothing_is_left(text: &str, clean: impl Fn(&mut Cow<'_, str>)) -> Cow<'_, str> {
@@ -392,6 +399,12 @@ static IDENTITY: LazyLock<Vec<(Regex, Put)>> = LazyLock::new(|| {
     all.into_iter().map(|(pattern, put)| (regex(&pattern), put)).collect()
 });
 
+static HOME: LazyLock<Regex> = LazyLock::new(|| {
+    let name = r#"[^\s/\\'"():,;\]`]+"#;
+    let folder = format!(r"/(?:home|Users)/{name}|/root|[A-Z]:\\Users\\{name}");
+    regex(&format!(r#"(^|[\s'"=(,:\[`])(?:{folder})($|[\s/\\'"():,;\]`])"#))
+});
+
 /// The last two parts of an absolute path; of one in a home folder from there, `~/…`.
 fn short_path(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -443,6 +456,19 @@ mod tests {
                 assert!(!clean.contains(&secret[4..12]), "{text} became {clean}");
                 assert_eq!(secrets(&clean), clean, "again");
             }
+        }
+    }
+
+    #[test]
+    fn home_folders_become_a_tilde_and_nothing_else_does() {
+        for (text, clean) in [
+            ("File \"/home/al.ice/a b.py\", line 3", "File \"~/a b.py\", line 3"),
+            ("/root/a.py: no; (/Users/bob)", "~/a.py: no; (~)"),
+            (r"at C:\Users\bob\a.py", r"at ~\a.py"),
+            ("path=/home/a:/home/b/lib", "path=~:~/lib"),
+            ("/rooted/a /home /data/home/a/x https://a.b/home/a", ""),
+        ] {
+            assert_eq!(homes(text), if clean.is_empty() { text } else { clean });
         }
     }
 

@@ -13,7 +13,7 @@ use shakedown_core::contract::registry::Registry;
 use shakedown_core::value::error::Error;
 use shakedown_core::value::place::Place;
 use shakedown_core::value::record::{Shared, Source, Value};
-use shakedown_core::value::redact::secrets;
+use shakedown_core::value::redact::{homes, secrets};
 use shakedown_core::value::text::fnv1a;
 use shakedown_core::value::yaml::{self, Document, Step};
 
@@ -225,7 +225,7 @@ impl CaseFile {
         {
             if let Some(value) = value {
                 reason.push_str(&format!("{key}: "));
-                yaml::write_string(&mut reason, &secrets(value));
+                yaml::write_string(&mut reason, &secrets(&homes(value)));
                 reason.push('\n');
             }
         }

@@ -394,6 +394,9 @@ fn in_component(index: usize, key: &str) -> [Step<'_>; 3] {
     [Step::Key("components"), Step::Item(index), Step::Key(key)]
 }
 
+/// A name is in every line that is printed of its component: that of a test with parameters fits.
+const LONGEST_NAME: usize = 1000;
+
 /// The component as declared, or the key that is wrong and why.
 fn declared(
     contracts: &Registry,
@@ -403,13 +406,17 @@ fn declared(
     earlier: &[Declared],
     of_all: &Wiring,
 ) -> Result<Declared, (&'static str, String)> {
+    let length = component.name.chars().count();
+    if component.name.trim().is_empty() {
+        return Err(("name", "expected a name, found nothing".to_owned()));
+    } else if length > LONGEST_NAME {
+        let why = format!("expected at most {LONGEST_NAME} characters, found {length}");
+        return Err(("name", why));
+    }
     let wiring = wiring(&component, of_all)
         .map_err(|(key, why)| (key, format!("component `{}`: {why}", component.name)))?;
     let ComponentFile { name, contract, target, signature, places, tolerance, .. } = component;
     let wrong = |key, why: String| Err((key, format!("component `{name}`: {why}")));
-    if name.trim().is_empty() {
-        return Err(("name", "expected a name, found nothing".to_owned()));
-    }
     if let Some(twin) = earlier.iter().find(|earlier| earlier.name == name) {
         let (first, second) = (twin.index + 1, index + 1);
         return wrong("name", format!("the components {first} and {second} have the same name"));

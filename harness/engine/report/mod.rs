@@ -356,18 +356,20 @@ impl ComponentReport {
     }
 }
 
-/// A report without secrets, and what is said in it harmless; names, paths and what came of a case
-/// as they are otherwise. What was given is ours: nothing is taken out of it.
+/// A report without secrets and home folders, and what is said in it harmless; names, paths and what
+/// came of a case as they are otherwise. What was given is ours: nothing is taken out of it.
 fn clean(json: Json) -> Json {
     match json {
-        Json::String(text) => redact::json(Json::String(harmless(&text)), true),
+        Json::String(text) => {
+            redact::json(Json::String(redact::homes(&harmless(&text)).into_owned()), true)
+        }
         Json::Array(items) => items.into_iter().map(clean).collect(),
         Json::Object(fields) => {
             let one = |(key, value): (String, Json)| {
                 let value = match (&*key, value) {
                     ("case" | "expected" | "texts", value) => value,
                     ("shown", Json::String(text)) => Json::String(harmless(&text)),
-                    ("name" | "location" | "case_file" | "replay" | "output", value) => {
+                    ("name" | "location" | "source" | "case_file" | "replay" | "output", value) => {
                         redact::json(value, true)
                     }
                     (_, value) => clean(value),
@@ -469,6 +471,19 @@ mod tests {
             classes: BTreeMap::new(),
             warnings: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_is_said_has_no_secret_and_no_home_folder_and_inputs_stay_as_they_were() {
+        let given = "user: alice9 password=hunter22 /home/al/a.py";
+        let mut report = component(Status::Fail, 1);
+        report.reason = Some(given.to_owned());
+        let case = serde_json::json!({"texts": [given], "password": "hunter22"});
+        report.findings.push(Finding { case: case.clone(), shown: given.into(), ..finding(given) });
+        let clean = report.harmless();
+        let said = "user: alice9 password=‹redacted› ~/a.py";
+        assert_eq!((clean.reason.as_deref(), &*clean.findings[0].found), (Some(said), said));
+        assert_eq!((&clean.findings[0].case, &*clean.findings[0].shown), (&case, given));
     }
 
     fn finding(found: &str) -> Finding {

@@ -119,7 +119,7 @@ fn write_report(
     }
     for invariant in &report.invariants {
         if let (InvariantStatus::Known, Some(reason)) = (invariant.status, &invariant.reason) {
-            let line = format!("  known    {} fails as declared: {reason}", invariant.id);
+            let line = format!("  known    {} is known to fail: {reason}", invariant.id);
             writeln!(to, "{}", Paint::write(paint.aside, &line))?;
         }
     }

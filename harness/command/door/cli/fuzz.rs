@@ -19,7 +19,7 @@ use super::files::ReportFiles;
 use super::{Done, MANIFEST, Places, duration, is_terminal, manifest_here, output, places, whole};
 use crate::door::fuzz::engine::{self, Next};
 use crate::door::fuzz::job::{self, Limits};
-use crate::door::fuzz::session::{AtOnePlace, Session, kept, reason};
+use crate::door::fuzz::session::{AtOnePlace, Session, cases_in, kept, reason};
 use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::cause::Cause as Way;
 use shakedown_core::contract::coverage;
@@ -32,7 +32,7 @@ use shakedown_core::value::text::count;
 use shakedown_engine::check::blank_report;
 use shakedown_engine::files::atomic::write_atomically;
 use shakedown_engine::files::case_file::CaseFile;
-use shakedown_engine::files::corpora::{found_folder, yaml_files};
+use shakedown_engine::files::corpora::{found_folder, regressions_folder, yaml_files};
 use shakedown_engine::files::manifest::{Declared, Manifest};
 use shakedown_engine::host::process;
 use shakedown_engine::interrupt;
@@ -67,6 +67,9 @@ pub(super) struct FuzzArguments {
     /// The folder of inputs to begin with and to add to [default: CORPORA/CONTRACT/seeds]
     #[arg(long, value_name = "DIR")]
     corpus: Option<PathBuf>,
+    /// Pass while only bugs are found that a report of an earlier run has: they are listed as warnings
+    #[arg(long)]
+    allow_known: bool,
     /// Instead of fuzzing, keep the smallest inputs of the corpus that do all that it does
     #[arg(long)]
     minimise: bool,
@@ -82,6 +85,10 @@ pub(super) struct FuzzArguments {
     #[command(flatten)]
     files: ReportFiles,
 }
+
+/// What is said of a bug that an earlier run reported.
+const REPORTED: &str = "an earlier run has reported it: mend it, accept it with `shakedown adopt`, \
+                        or declare it under `known`";
 
 /// What a job says of each place.
 type JobResult = Vec<AtOnePlace>;
@@ -325,7 +332,14 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
     fs::create_dir_all(&task.corpus).map_err(|error| Error::io("make", &task.corpus, &error))?;
     let before = kept(task.contract, &task.corpora, task.name());
     let reported = before.iter().filter(|(_, file)| file.reported);
-    let known: BTreeSet<Key> = reported.flat_map(|(_, file)| Key::all_of_file(file)).collect();
+    let reported: BTreeSet<Key> = reported.flat_map(|(_, file)| Key::all_of_file(file)).collect();
+    let accepted = regressions_folder(&task.corpora, task.contract.id());
+    let accepted = cases_in(&accepted, task.contract, task.name());
+    let mut allowed: BTreeSet<Key> =
+        accepted.iter().flat_map(|(_, file)| Key::all_of_file(file)).collect();
+    if task.arguments.allow_known {
+        allowed.extend(reported.iter().cloned());
+    }
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
     let bar = bar(task.name());
@@ -351,7 +365,7 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    let (mut reports, keys) = deduplicate(merge_jobs(done), &known, task)?;
+    let (mut reports, keys) = deduplicate(merge_jobs(done), &reported, &allowed, task)?;
     warn_of_missed(task, &before, &keys, &mut reports);
     if let Some(error) = failed {
         could_not_run(task, &error, &mut reports);
@@ -638,11 +652,12 @@ impl Occurrence {
 }
 
 /// Puts every bug into the report once, at the place where its smallest case was found, and leaves
-/// one case of each bug at each place on disk. What was reported before is counted in a warning.
-/// Gives the bugs that the reports speak of.
+/// one case of each bug at each place on disk. One that was reported before says so; one that is
+/// allowed is counted in a warning. Gives the bugs that the reports speak of.
 fn deduplicate(
     (mut reports, mut met): (Vec<ComponentReport>, Vec<Occurrence>),
-    known: &BTreeSet<Key>,
+    reported: &BTreeSet<Key>,
+    allowed: &BTreeSet<Key>,
     task: &Task<'_>,
 ) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error> {
     let files = remove_larger(task)?;
@@ -656,7 +671,7 @@ fn deduplicate(
     });
     let keys: BTreeSet<Key> = met.iter().map(Occurrence::key).collect();
     let new: BTreeSet<(&str, &str)> =
-        keys.iter().filter(|key| !known.contains(key)).map(Key::anywhere).collect();
+        keys.iter().filter(|key| !allowed.contains(key)).map(Key::anywhere).collect();
     let bug = |one: &Occurrence| {
         let key = one.key();
         (new.contains(&key.anywhere()), key.cause())
@@ -674,6 +689,9 @@ fn deduplicate(
         let report = reports.iter_mut().find(|report| report.place == place);
         let report = report.expect("each finding comes with a report");
         let is_new = bug.0;
+        if reported.contains(&key) {
+            finding.again = Some(REPORTED.to_owned());
+        }
         if let Some(told) = told.get_mut(&bug) {
             if is_new && told.place == place && told.invariants.insert(finding.invariant.clone()) {
                 (finding.case_file, finding.replay) = told.kept.clone();

@@ -25,16 +25,16 @@ pub(super) const RULE: Rule<Gae> = Rule::new(
 
 fn check(probe: &mut Probe<'_, Gae>) -> Outcome {
     let mut places = Vec::new();
-    for (row, tokens) in tokens(probe.case).iter().enumerate() {
-        for at in 1..tokens.len() {
-            places.push((row, tokens[at - 1], tokens[at..].to_vec()));
-        }
+    let tokens = tokens(probe.case);
+    for (row, tokens) in tokens.iter().enumerate() {
+        places.extend((1..tokens.len()).map(|at| (row, at)));
     }
     if places.is_empty() {
         return Err(Stop::Vacuous);
     }
     let before = probe.output()?;
-    let (row, token, later) = probe.pick.one(&places).clone();
+    let (row, at) = *probe.pick.one(&places);
+    let (token, later) = (tokens[row][at - 1], &tokens[row][at..]);
     let mut changed = probe.case.clone();
     changed.rewards[[row, token]] = *probe.pick.one(&[5.0, -3.0, 64.0]);
     changed.values[[row, token]] = *probe.pick.one(&[-7.0, 2.0, 32.0]);

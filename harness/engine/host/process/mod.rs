@@ -1,5 +1,6 @@
 //! Components in processes of their own: Python functions, and any program on the wire protocol.
 
+mod excerpt;
 mod line;
 #[cfg(unix)]
 mod nursery;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use ndarray::Axis;
 use serde::Deserialize;
 
+use excerpt::excerpt;
 use line::{Conversation, Lost};
 #[cfg(unix)]
 pub use nursery::Nurseries;
@@ -211,7 +213,7 @@ impl Python {
 
 /// The interpreter of the active virtual environment, else `python3` on the search path.
 pub fn default_interpreter() -> PathBuf {
-    match std::env::var_os("VIRTUAL_ENV") {
+    match std::env::var_os("VIRTUAL_ENV").filter(|folder| !folder.is_empty()) {
         Some(folder) => Path::new(&folder).join("bin/python"),
         None => PathBuf::from("python3"),
     }
@@ -691,7 +693,10 @@ impl Process {
             }
             values.insert(name.clone(), Value::Float(array));
         }
-        values.extend(reply.lists().map_err(malformed)?);
+        for (name, value) in reply.lists().map_err(malformed)? {
+            excerpt::all_readable(&name, &value).map_err(malformed)?;
+            values.insert(name, value);
+        }
         let output = self
             .contract
             .output(&mut |name| values.remove(name))
@@ -766,10 +771,13 @@ impl Component for Process {
         match reply.get("kind") {
             "returned" => self.returned(&reply, &values),
             "raised" => Err(Failure::Raised {
-                message: self.out_of_memory(reply.get("type"), reply.get("message")),
-                traceback: reply.get("traceback").trim_end().to_owned(),
+                message: self.out_of_memory(reply.get("type"), &excerpt(reply.get("message"))),
+                traceback: excerpt(reply.get("traceback").trim_end()).into_owned(),
             }),
-            "malformed" => Err(Failure::Malformed { problem: reply.get("message").to_owned() }),
+            "malformed" => {
+                let problem = excerpt(reply.get("message")).into_owned();
+                Err(Failure::Malformed { problem })
+            }
             "died" => {
                 let get = |key| reply.get(key);
                 let how = match get("how") {

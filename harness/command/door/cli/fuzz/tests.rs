@@ -475,7 +475,7 @@ fn told(
     };
     let reports = [Place::CPU_F32, Place::CPU_F64].map(of_place).to_vec();
     let known = known.iter().cloned().collect();
-    let (reports, keys) = deduplicate((reports, met), &known, &task).unwrap();
+    let (reports, keys) = deduplicate((reports, met), &known, &known, &task).unwrap();
     (reports.try_into().expect("two places"), keys)
 }
 
@@ -577,7 +577,7 @@ fn an_invariant_that_fails_for_a_reason_is_said_to() {
     let mut errs = report(Place::CPU_F64, &[("oracle", InvariantStatus::Pass)]);
     errs.status = Status::Error;
     let known = BTreeSet::new();
-    let (reports, _) = deduplicate((vec![fails, errs], vec![new]), &known, &task).unwrap();
+    let (reports, _) = deduplicate((vec![fails, errs], vec![new]), &known, &known, &task).unwrap();
     assert_eq!(
         (&reports[0].warnings[..], reports[0].status),
         (&["oracle holds".to_owned()][..], Status::Fail)
