@@ -53,7 +53,8 @@ fn texts_that_are_too_long_to_be_judged_are_a_finding() {
         "manifest.yaml",
         format!(
             "version: 1\npython: {{path: [{PYTHON:?}], fork: {FORK}, {PATIENT}}}\ncomponents:\n\
-             - {{name: bad, contract: completion-decoder, target: python:bad:texts_of_10_megabytes}}\n"
+             - {{name: bad, contract: completion-decoder, \
+             target: python:bad:texts_of_10_megabytes}}\n"
         ),
     );
     let (_, report) = check(&folder, &["--cases", "16"]);

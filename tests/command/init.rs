@@ -778,6 +778,21 @@ fn what_is_written_into_a_repository_with_pytest() {
 }
 
 #[test]
+fn what_is_imported_is_said_before_and_takes_no_longer_than_its_time() {
+    let function = "def grpo_advantages(rewards, groups, epsilon=1e-4):\n    return rewards\n";
+    let slow = format!("import time\ntime.sleep(600)\n{function}");
+    let folder = repository(&[("conftest.py", ""), ("a.py", &slow), ("b.py", &slow)]);
+    let started = std::time::Instant::now();
+    let ran = init_well(&folder, &["--time", "2s"]);
+    let took = started.elapsed().as_secs();
+    assert!(took < 60, "it took {took} s:\n{}", ran.stdout);
+    let said = "Imports and calls 2 functions of this repository, for 2 s at most (--time):\n  \
+                `grpo_advantages` (a.py:3)\n";
+    assert!(ran.stdout.starts_with(said), "{}", ran.stdout);
+    assert!(ran.stdout.contains("it was not tried, as --time was over"), "{}", ran.stdout);
+}
+
+#[test]
 fn what_is_written_into_a_rust_package() {
     let manifest = package("my-trainer");
     let folder = repository(&[("Cargo.toml", &manifest), ("src/lib.rs", LIBRARY)]);

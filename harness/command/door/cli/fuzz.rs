@@ -67,7 +67,7 @@ pub(super) struct FuzzArguments {
     /// The folder of inputs to begin with and to add to [default: CORPORA/CONTRACT/seeds]
     #[arg(long, value_name = "DIR")]
     corpus: Option<PathBuf>,
-    /// Pass while only bugs are found that a report of an earlier run has: they are listed as warnings
+    /// Pass where all bugs are in the report of an earlier run: they are listed as warnings
     #[arg(long)]
     allow_known: bool,
     /// Instead of fuzzing, keep the smallest inputs of the corpus that do all that it does

@@ -10,10 +10,11 @@ mod template;
 mod workflow;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
-use super::{Done, MANIFEST as MANIFEST_FILE, output};
+use super::{Done, MANIFEST as MANIFEST_FILE, duration, output};
 use files::{File, Outcome};
 use kind::Kind;
 use shakedown_core::value::error::Error;
@@ -39,6 +40,9 @@ pub(super) struct Arguments {
     /// Python: add this function to the tests, or to the manifest
     #[arg(long, value_name = "FILE:FUNCTION")]
     add: Option<String>,
+    /// Python: time limit for importing and calling what looks like a component: 10s, 5m
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1m")]
+    time: Duration,
 }
 
 /// What shall stand in the repository, and what is said about it.
@@ -63,7 +67,10 @@ pub(super) fn run(arguments: &Arguments) -> Done {
             let why = "--path is for Rust: a Python repository calls the command `shakedown`";
             return Err(Error::new(why).into());
         }
-        Kind::Python => python::plan(dir, arguments.manifest, arguments.add.as_deref())?,
+        Kind::Python => {
+            let add = arguments.add.as_deref();
+            python::plan(dir, arguments.manifest, add, arguments.time)?
+        }
         Kind::Rust if arguments.manifest || arguments.add.is_some() => {
             let why = "--manifest and --add are for Python: name it, `shakedown init python`";
             return Err(Error::new(why).into());

@@ -9,6 +9,7 @@ mod trial;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::files::File;
 use super::guess::{Names, names_of};
@@ -30,11 +31,16 @@ const EXAMPLE: &str = include_str!("example.py");
 
 const ADAPTERS_FILE: &str = "shakedown_adapters.py";
 
-/// What `init` writes into the folder.
+/// What `init` writes into the folder. Functions are tried for a time at the most.
 ///
 /// # Errors
 /// What it would write is refused by the reader of manifests: a bug of `init`.
-pub(super) fn plan(dir: &Path, as_manifest: bool, add: Option<&str>) -> Result<Plan, Error> {
+pub(super) fn plan(
+    dir: &Path,
+    as_manifest: bool,
+    add: Option<&str>,
+    time: Duration,
+) -> Result<Plan, Error> {
     let (scan, trouble) = match scan::of(dir) {
         Ok(scan) => (scan, None),
         Err(why) if add.is_some() => return Err(Error::new(why)),
@@ -44,9 +50,9 @@ pub(super) fn plan(dir: &Path, as_manifest: bool, add: Option<&str>) -> Result<P
     let is_manifest = as_manifest || !scan.pytest || dir.join(MANIFEST_FILE).is_file();
     match add {
         Some(target) if is_manifest => return added(dir, &pytest::named(&scan, target)?),
-        Some(target) => return pytest::add(dir, &scan, target),
+        Some(target) => return pytest::add(dir, &scan, target, time),
         None if !is_manifest => {
-            return Ok(pytest::plan(dir, &scan, trouble.as_deref()));
+            return Ok(pytest::plan(dir, &scan, trouble.as_deref(), time));
         }
         None => {}
     }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::component::{self, Component};
 use super::scan::Scan;
@@ -11,7 +13,9 @@ use super::{EXAMPLE, in_order};
 use crate::door::cli::init::Plan;
 use crate::door::cli::init::files::File;
 use crate::door::cli::init::template::fill;
+use crate::door::cli::output;
 use shakedown_core::value::error::{Error, nearest, unknown};
+use shakedown_core::value::text::count;
 
 const TESTS: &str = include_str!("test_contracts.py");
 const FILE: &str = "test_contracts.py";
@@ -22,13 +26,13 @@ struct Tried {
     trial: Trial,
 }
 
-/// What `init` writes into the folder.
-pub(super) fn plan(dir: &Path, scan: &Scan, trouble: Option<&str>) -> Plan {
+/// What `init` writes into the folder. Functions are tried for a time at the most.
+pub(super) fn plan(dir: &Path, scan: &Scan, trouble: Option<&str>, time: Duration) -> Plan {
     let mut said = vec![format!("Python repository in `{}`, tested by pytest.", dir.display())];
     said.extend(trouble.map(|why| format!("Its files were not read: {why}.")));
     said.extend(scan.unread.iter().map(|why| format!("Not read: {why}.")));
     let found = in_order(scan.functions.iter().filter_map(component::of).collect());
-    let found: Vec<Tried> = found.into_iter().map(|one| tried(dir, one)).collect();
+    let found = all_tried(dir, found, time);
     let mut tests = Tests::new(dir, "");
     for one in &found {
         said.push(tests.add(one));
@@ -46,9 +50,9 @@ pub(super) fn plan(dir: &Path, scan: &Scan, trouble: Option<&str>) -> Plan {
 ///
 /// # Errors
 /// There is no such function, or it looks like no component.
-pub(super) fn add(dir: &Path, scan: &Scan, target: &str) -> Result<Plan, Error> {
+pub(super) fn add(dir: &Path, scan: &Scan, target: &str, time: Duration) -> Result<Plan, Error> {
     let component = named(scan, target)?;
-    let one = tried(dir, component);
+    let one = tried(dir, component, Instant::now() + time);
     let path = file(dir);
     let there = fs::read_to_string(dir.join(&path)).ok();
     let mut tests = Tests::new(dir, "");
@@ -102,15 +106,35 @@ pub(super) fn named(scan: &Scan, target: &str) -> Result<Component, Error> {
     })
 }
 
-fn tried(dir: &Path, mut component: Component) -> Tried {
+/// Tries one after the other, and says so before: this imports and calls code of the repository.
+fn all_tried(dir: &Path, found: Vec<Component>, time: Duration) -> Vec<Tried> {
+    let until = Instant::now() + time;
+    let (mut to, _) = output();
+    let mut say = |line: String| {
+        let _ = writeln!(to, "{line}").and_then(|()| to.flush());
+    };
+    if !found.is_empty() {
+        let (functions, seconds) = (count(found.len() as u64, "function"), time.as_secs());
+        say(format!(
+            "Imports and calls {functions} of this repository, for {seconds} s at most (--time):"
+        ));
+    }
+    let tried = |one: Component| {
+        say(format!("  `{}` ({})", one.name, one.at.as_deref().unwrap_or_default()));
+        tried(dir, one, until)
+    };
+    found.into_iter().map(tried).collect()
+}
+
+fn tried(dir: &Path, mut component: Component, until: Instant) -> Tried {
     let options = trial::accepted(&mut component);
-    let trial = trial::of(dir, &component, &options);
+    let trial = trial::of(dir, &component, &options, until);
     let Trial::Other(why) = &trial else { return Tried { component, trial } };
     let first = || component.clone().first().filter(|_| why.starts_with("returned"));
     let others = [first(), component.clone().of_matrix()];
     for mut other in others.into_iter().flatten() {
         let options = trial::accepted(&mut other);
-        if let Trial::Right = trial::of(dir, &other, &options) {
+        if let Trial::Right = trial::of(dir, &other, &options, until) {
             return Tried { component: other, trial: Trial::Right };
         }
     }

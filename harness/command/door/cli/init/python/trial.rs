@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::component::Component;
 use shakedown_contracts as contracts;
@@ -44,16 +44,30 @@ pub(super) fn accepted(component: &mut Component) -> Arc<dyn AnyOptions> {
     options
 }
 
-/// Tries a candidate of the repository in `dir`.
-pub(super) fn of(dir: &Path, component: &Component, options: &Arc<dyn AnyOptions>) -> Trial {
-    match tried(dir, component, options) {
+/// Tries a candidate of the repository in `dir`, until a time.
+pub(super) fn of(
+    dir: &Path,
+    component: &Component,
+    options: &Arc<dyn AnyOptions>,
+    until: Instant,
+) -> Trial {
+    match tried(dir, component, options, until) {
         Ok(()) => Trial::Right,
         Err(trial) => trial,
     }
 }
 
-fn tried(dir: &Path, component: &Component, options: &Arc<dyn AnyOptions>) -> Result<(), Trial> {
+fn tried(
+    dir: &Path,
+    component: &Component,
+    options: &Arc<dyn AnyOptions>,
+    until: Instant,
+) -> Result<(), Trial> {
     let unknown = |why: String| Trial::Unknown(first_line(&why));
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(unknown("it was not tried, as --time was over".to_owned()));
+    }
     if let Some(why) = component.code.as_ref().and_then(|code| code.lacks.clone()) {
         return Err(Trial::Unknown(why));
     }
@@ -76,7 +90,8 @@ fn tried(dir: &Path, component: &Component, options: &Arc<dyn AnyOptions>) -> Re
             "numpy" => ArrayLibrary::Numpy,
             _ => ArrayLibrary::List,
         },
-        load_timeout: LOAD_TIMEOUT,
+        load_timeout: LOAD_TIMEOUT.min(left),
+        timeout: Python::default().timeout.min(left),
         folder: dir,
         ..Python::default()
     };
