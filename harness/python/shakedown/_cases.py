@@ -15,7 +15,8 @@ def cases(contract, n, seed, place, simplest_first=False):
     """The corners of a contract under its options, then `n` drawn cases, each by input."""
     arguments = ["--json", f"--cases={n}", f"--seed={seed}", f"--place={place}"]
     for name, given in contract.options.items():
-        arguments.append(f"--option={name}={_drive.yaml(given)}")
+        where = f"{contract.id}: options.{name}"
+        arguments.append(f"--option={name}={_drive.yaml(given, where)}")
     found = ask("cases", contract.id, *arguments)
     records = found["cases"]
     if simplest_first:

@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import math
+import operator
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+from collections import abc
 
 from . import _command, _context, _report, _serve
 from ._contract import SETTINGS
@@ -65,7 +67,7 @@ def check(contract, function):
         "components": [component],
     }
     job = {
-        "manifest": yaml(manifest),
+        "manifest": yaml_of(manifest, contract),
         "cases": settings["cases"],
         "seed": settings["seed"],
         "only": list(settings["only"]),
@@ -78,7 +80,7 @@ def check(contract, function):
     if here.fuzz:
         job["fuzz_ms"] = round(1000 * here.fuzz)
     if settings["examples"]:
-        job["examples"] = yaml(settings["examples"])
+        job["examples"] = yaml(settings["examples"], f"{contract.id}: examples")
     if here.case:
         job["case"] = os.path.abspath(here.case)
     with Engine() as engine, as_alone(settings["seed"], arrays):
@@ -126,21 +128,46 @@ def state_in(folder):
     return state
 
 
-def yaml(value):
-    """A value as YAML: JSON, with the numbers that JSON lacks."""
-    if isinstance(value, dict):
-        items = [f"{json.dumps(str(key))}: {yaml(item)}" for key, item in value.items()]
-        return "{" + ", ".join(items) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(yaml, value)) + "]"
+def yaml_of(manifest, contract):
+    """A manifest of one component as YAML."""
+    try:
+        return yaml(manifest, "")
+    except UsageError as error:
+        why = str(error).replace("components[0].", "")
+        raise UsageError(f"{contract.id}: {why}") from None
+
+
+def yaml(value, where):
+    """A value as YAML: JSON, with the numbers that JSON lacks and with integers as keys."""
+    if isinstance(value, abc.Mapping):
+        keys = [yaml_key(key, where) for key in value]
+        inside = f"{where}." if where else ""
+        items = [yaml(item, f"{inside}{key}") for key, item in value.items()]
+        return "{" + ", ".join(map("{}: {}".format, keys, items)) + "}"
+    if isinstance(value, abc.Sequence) and not isinstance(value, (str, bytes)):
+        items = [yaml(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return "[" + ", ".join(items) + "]"
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     if hasattr(value, "tolist"):
-        return yaml(value.tolist())
+        return yaml(value.tolist(), where)
     try:
         return json.dumps(value)
     except TypeError:
-        raise UsageError(f"{value!r} is not a number, a text, a list or a dict") from None
+        kinds = "a number, a text, a list or a dict"
+        raise UsageError(f"{where}: expected {kinds}, found {value!r}") from None
+
+
+def yaml_key(key, where):
+    """A key as YAML: a text, or an integer of Python, numpy or torch."""
+    if isinstance(key, str):
+        return json.dumps(key)
+    try:
+        if not isinstance(key, bool):
+            return str(operator.index(key))
+    except TypeError:
+        pass
+    raise UsageError(f"{where}: expected a text or an integer as key, found {key!r}")
 
 
 class Engine:
