@@ -17,7 +17,11 @@ def cases(contract, n, seed, place, simplest_first=False):
     for name, given in contract.options.items():
         where = f"{contract.id}: options.{name}"
         arguments.append(f"--option={name}={_drive.yaml(given, where)}")
-    found = ask("cases", contract.id, *arguments)
+    try:
+        found = ask("cases", contract.id, *arguments)
+    except UsageError as error:
+        why = str(error).replace("--option: ", "options.", 1)  # as the command calls them
+        raise UsageError(f"{contract.id}: {why}") from None
     records = found["cases"]
     if simplest_first:
         records = [records[index] for index in found["simplest_first"]]

@@ -8,7 +8,7 @@ import functools
 import inspect
 import typing
 
-from ._errors import Broken, UsageError
+from ._errors import UsageError, brief
 
 # The settings of a check, with their defaults. `Contract.settings` says what they mean.
 SETTINGS = {
@@ -47,6 +47,7 @@ class Contract:
     options: dict[str, object]
     """The options as they were written; the others have the contract's defaults."""
 
+    @brief
     def __new__(cls, *args: object, **options: object) -> typing.Self:
         if cls is Contract:
             raise UsageError("Contract is made by `shakedown.contract(NAME)` or by its own class")
@@ -84,6 +85,7 @@ class Contract:
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.id, self.options, self._settings)
 
+    @brief
     def settings(self, **settings: object) -> Contract:
         """The same contract, checked in another way: a copy.
 
@@ -109,7 +111,6 @@ class Contract:
         isolate: bool = False       calls in a forked child, which may crash or hang
         name: str | None            in reports; the default is the test's or the function's
         """
-        __tracebackhide__ = True
         for name in settings:
             if name in self.option_names() and name not in SETTINGS:
                 how = f"shakedown.{type(self).__name__}({name}=…)"
@@ -129,6 +130,7 @@ class Contract:
             raise UsageError(f"{self.id}: options: `{twice[0]}` {why}")
         return _again(self.id, {**self.options, **options}, self._settings)
 
+    @brief
     def check(self, function: typing.Callable[..., object]):
         """Checks a function and gives the report.
 
@@ -139,18 +141,21 @@ class Contract:
         report.verify()
         return report
 
+    @brief
     def report(self, function: typing.Callable[..., object]):
         """Checks a function and gives the report, whatever it says."""
         from . import _drive
 
         return _drive.check(self, function)
 
+    @brief
     def cases(self, n: int = 256, seed: int = 0, place: str = "cpu/f32") -> list[dict]:
         """Cases by the name of the input: the corners first, then `n` drawn."""
         from . import _cases
 
         return _cases.cases(self, n, seed, place)
 
+    @brief
     def strategy(self, n: int = 256, seed: int = 0, place: str = "cpu/f32"):
         """A strategy of Hypothesis that gives these cases, and shrinks towards the simplest."""
         from hypothesis import strategies
@@ -213,6 +218,7 @@ def _again(name, options, settings):
     return contract_.settings(**settings) if settings else contract_
 
 
+@brief
 def contract(name: str, **options: object) -> Contract:
     """The contract of a name, with options: `contract("policy-loss", clip_low=0.2)`."""
     from ._contracts import BY_ID
@@ -222,6 +228,7 @@ def contract(name: str, **options: object) -> Contract:
     return BY_ID[name](**options)
 
 
+@brief
 def check(function: typing.Callable[..., object], contract_: Contract | str, **settings: object):
     """`contract.settings(**settings).check(function)`; the contract may be a name."""
     __tracebackhide__ = True

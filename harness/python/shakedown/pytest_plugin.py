@@ -391,9 +391,9 @@ def show_error(item, error, report):
     """Says what is wrong in the words of shakedown, where it is shakedown that says it."""
     if type(error).__name__ == "FixtureLookupError" and contract_of_item(item):
         report.sections.append(("shakedown", wrong_name(item, error)))
-    if "shakedown._report" not in sys.modules:
+    if "shakedown._errors" not in sys.modules:
         return
-    from ._errors import Broken
+    from ._errors import Broken, EngineError, UsageError
     from ._report import Skipped
 
     if issubclass(type(error), Broken):
@@ -404,6 +404,13 @@ def show_error(item, error, report):
         report.outcome = "skipped"
         path, line, _ = item.location
         report.longrepr = (str(path), (line or 0) + 1, f"Skipped: {error.report.reason}")
+    elif issubclass(type(error), (UsageError, EngineError)) and is_ours(item):
+        report.longrepr = f"{type(error).__name__}: {error}"  # no line of the test has called us
+
+
+def is_ours(item):
+    """Whether the item calls nothing but a check."""
+    return bool(contract_of_item(item)) or isinstance(item, Component)
 
 
 def wrong_name(item, error):

@@ -425,3 +425,63 @@ def test_the_command_to_replay_holds_in_the_folder_that_pytest_was_called_in(rep
     result = folder.runpytest("inside")
     said = "*replay     pytest inside/test_trainer.py::test_advantages --shakedown-case inside/*"
     result.stdout.fnmatch_lines([said])
+
+
+USAGE = """
+    @shakedown.contract("group-advantage", scale="sd")
+    def test_decorated(rewards, groups):
+        return rewards
+
+    def test_by_hand():
+        shakedown.contract("group-advantage", scale="sd").check(trainer.advantages)
+
+    def test_by_name():
+        shakedown.check(trainer.advantages, "group-advantages")
+
+    def test_an_option():
+        shakedown.GroupAdvantage(epsilom=1.0)
+
+    def test_a_setting():
+        shakedown.check(trainer.advantages, "group-advantage", cases="many")
+
+    def test_cases():
+        shakedown.contract("group-advantage", scale="sd").cases()
+
+    def test_a_run():
+        shakedown.check_run("nowhere.json")
+
+    def test_no_command(monkeypatch):
+        monkeypatch.setenv("SHAKEDOWN_BIN", "nowhere")
+        shakedown.check(trainer.advantages, "group-advantage")
+"""
+
+
+def test_an_error_of_usage_is_one_message_at_the_line_of_the_caller(repository):
+    result = repository(USAGE).runpytest("-p", "no:randomly", "--tb=long")
+    result.assert_outcomes(failed=8)
+    sigma = "group-advantage: options.scale: unknown value `sd`, expected one of `std`, *"
+    result.stdout.fnmatch_lines(
+        [
+            "*___ test_decorated ___*",
+            f"UsageError: {sigma}",
+            "*___ test_by_hand ___*",
+            "",
+            "*def test_by_hand():",
+            ">*check(trainer.advantages)",
+            f"E *UsageError: {sigma}",
+            "",
+            "test_trainer.py:*: UsageError",
+            "*___ test_by_name ___*",
+        ],
+        consecutive=True,
+    )
+    assert sum(line.startswith(">") for line in result.outlines) == 7  # frames
+    result.stdout.no_fnmatch_line("*harness/python*")
+
+
+def test_an_error_of_usage_in_a_plain_program_shows_no_internals(repository):
+    repository("")
+    program = "import shakedown; shakedown.contract('group-advantage', scale='sd').check(print)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "unknown value `sd`" in ran.stderr.splitlines()[-1]
+    assert ran.stderr.count("File ") == 2, ran.stderr
