@@ -81,6 +81,8 @@ DTYPES = {
     "BOOL": (1, "?", "bool"),
 }
 ON_THE_WIRE = {name: wire for wire, (_, _, name) in DTYPES.items()}
+# Integers that are not on the wire, and what holds their numbers there.
+WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 
 def main():
@@ -1925,10 +1927,10 @@ def encode(value, room):
     """The kind of an output, and its dtype, shape and raw bytes."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch and isinstance(value, torch.Tensor):
-        must_fit(value.shape, value.element_size(), room)
+        must_fit(value.shape, size_of_item(str(value.dtype)[len("torch.") :]), room)
         return "tensor", encode_tensor(value)
     if numpy and isinstance(value, (numpy.ndarray, numpy.generic)):
-        must_fit(value.shape, value.itemsize, room)
+        must_fit(value.shape, size_of_item(value.dtype.name), room)
         return "array", encode_array(value)
     if not isinstance(value, (list, tuple)) and not is_number(value) and not hasattr(value, "tolist"):
         raise Malformed("expected an array or numbers")
@@ -1950,25 +1952,46 @@ def must_fit(shape, item, room):
 
 
 def encode_tensor(tensor):
-    dtype = wire_dtype(str(tensor.dtype)[len("torch.") :])
+    name = str(tensor.dtype)[len("torch.") :]
+    dtype = wire_dtype(name)
     if tensor.is_sparse:
         tensor = tensor.to_dense()
     tensor = tensor.detach().cpu().contiguous().resolve_neg()
+    if name in WIDER:
+        tensor = tensor.to(getattr(sys.modules["torch"], WIDER[name]))
+        must_be_signed(tensor, name)
     # `string_at` needs no numpy, knows bfloat16, and is the fastest way to the bytes.
     raw = ctypes.string_at(tensor.data_ptr(), tensor.nbytes) if tensor.nbytes else b""
     return dtype, tuple(tensor.shape), raw
 
 
 def encode_array(array):
-    dtype = wire_dtype(array.dtype.name)
+    name = array.dtype.name
+    dtype = wire_dtype(name)
+    if name in WIDER:
+        array = array.astype(WIDER[name])
+        must_be_signed(array, name)
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return dtype, array.shape, little.tobytes()
 
 
 def wire_dtype(name):
-    if name not in ON_THE_WIRE:
-        raise Malformed(f"dtype {name}, expected one of {', '.join(ON_THE_WIRE)}")
-    return ON_THE_WIRE[name]
+    known = [*ON_THE_WIRE, *WIDER]
+    if name not in known:
+        raise Malformed(f"dtype {name}, expected one of {', '.join(known)}")
+    return ON_THE_WIRE[WIDER.get(name, name)]
+
+
+def size_of_item(name):
+    """How many bytes a number of a dtype takes on the wire."""
+    return DTYPES[wire_dtype(name)][0]
+
+
+def must_be_signed(array, name):
+    """Refuses numbers of a `uint64` that an `int64` does not hold, where they are negative."""
+    if name == "uint64" and (array < 0).any():
+        number = int(array.min()) + 2**64
+        raise Malformed(f"{name} holds {number}, above the largest int64, {2**63 - 1}")
 
 
 def encode_texts(value, room):

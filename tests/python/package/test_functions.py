@@ -340,3 +340,45 @@ def test_the_gradient_is_that_of_the_output_that_is_given():
     assert report.status == "fail"
     assert "oracle" not in {one.invariant for one in report.findings}, report.text
     assert "the gradient is wrong: 0 times what it is" in report.text, report.text
+
+
+def completion_mask(tokens, dtype):
+    """1 up to the first token 1 of each row, as integers of a dtype."""
+    is_end = tokens == 1
+    mask = is_end.cumsum(-1) - (is_end + 0) == 0
+    return mask.to(getattr(torch, dtype)) if torch.is_tensor(mask) else mask.astype(dtype)
+
+
+UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", UNSIGNED)
+@pytest.mark.parametrize("library", ["torch", "numpy"])
+def test_unsigned_integers_are_integers(library, dtype):
+    pytest.importorskip(library)
+    contract = shakedown.CompletionMask(eos=[1], unfinished="all")
+    contract = contract.settings(arrays=library, cases=32)
+    assert contract.check(functools.partial(completion_mask, dtype=dtype))
+
+
+@pytest.mark.parametrize("library", ["torch", "numpy"])
+def test_an_unsigned_integer_that_does_not_fit_is_named(library):
+    numpy = pytest.importorskip("numpy")
+
+    def too_large(tokens):
+        mask = numpy.full(tuple(tokens.shape), 2**64 - 1, dtype=numpy.uint64)
+        return torch.from_numpy(mask) if library == "torch" else mask
+
+    report = shakedown.CompletionMask().settings(arrays=library, cases=8).report(too_large)
+    assert report.findings[0].found.endswith(
+        "for `mask`: uint64 holds 18446744073709551615, above the largest int64, 9223372036854775807"
+    ), report.text
+
+
+def test_a_dtype_that_is_no_number_of_ours_is_refused_with_all_that_are():
+    numpy = pytest.importorskip("numpy")
+    contract = shakedown.CompletionMask().settings(arrays="numpy", cases=8)
+    report = contract.report(lambda tokens: tokens.astype(numpy.complex64))
+    known = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool"
+    expected = f"dtype complex64, expected one of {known}, uint16, uint32, uint64"
+    assert report.findings[0].found.endswith(expected), report.text
