@@ -291,6 +291,8 @@ class Host:
     def call(self, header, data):
         """The reply to `call`."""
         reply, component = self.answer(header, data), self.component
+        notes = json.loads(reply[0].pop("notes", "[]"))
+        self.warnings += [note for note in notes if note not in self.warnings]
         if "final" in header.meta:
             invariant = header.meta["final"]
             self.finals.append(Final(component, invariant, (header, data), component.error))

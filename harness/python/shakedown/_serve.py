@@ -587,6 +587,9 @@ class Component:
         self.required = [name for name in self.outputs if name not in optional]
         self.texts = load.field("texts") if "texts" in load.meta else []
         self.compiles = load.meta.get("compile") == "true"
+        leaves = load.field("leaves") if "leaves" in load.meta else []
+        self.leaves = list(dict.fromkeys(leaf.partition(".")[0] for leaf in leaves))
+        self.noted = []  # what replies have said of gradients
         self.shadows, self.passed_on, self.error = {}, (), None
         self.objects, self.is_given = {}, function is not None
         if function is None:
@@ -719,16 +722,19 @@ class Component:
         values = {**options, **given}
         self.error, step, grads = None, "", {}
         try:
-            named = {n: counted(v) for n, v in self.name(self.run(values)).items()}
-            self.arrays.must_hold(named)
+            result = self.run(values)
+            own, notes = self.own_gradients(result, leaves)
+            named = {n: counted(v) for n, v in self.name(result).items()}
+            self.arrays.must_hold({**named, **own})
             meta, replies = encode_all(named, self.texts, header.reply_limit)
-            if leaves:
+            if any(f"grad_{name}" not in own for name in leaves):
                 step = "in backward: "
                 first = self.required[:1] or [name for name in self.outputs if name in named]
                 self.arrays.backward(named.get(first[0]) if first else None)
-                grads = {name: leaf.grad for name, leaf in leaves.items()}
-                given_back = [(name, grad) for name, grad in grads.items() if grad is not None]
-                replies += [(f"grad_{name}", *encode_tensor(grad)) for name, grad in given_back]
+            grads = {name: leaf.grad for name, leaf in leaves.items() if f"grad_{name}" not in own}
+            given_back = {f"grad_{n}": grad for n, grad in grads.items() if grad is not None}
+            room = header.reply_limit - sum(len(raw) for *_, raw in replies)
+            replies += encode_all({**given_back, **own}, (), room)[1]
         except self.passed_on:
             raise
         except Malformed as malformed:
@@ -742,7 +748,9 @@ class Component:
         lists = {
             "no_grad": [name for name, grad in grads.items() if grad is None],
             "changed": self.changed(header, data, tensors, given),
+            "notes": notes,
         }
+        self.noted += notes
         meta.update((name, json.dumps(names)) for name, names in lists.items() if names)
         return meta, replies
 
@@ -836,6 +844,33 @@ class Component:
         attributes = getattr(result, "__dict__", {})
         is_record = any(name in attributes for name in self.outputs)
         return attributes if is_record or isinstance(result, types.SimpleNamespace) else None
+
+    def own_gradients(self, result, leaves):
+        """The gradients among what the function returned: those that are asked for, by the names
+        of the reply, and what the report should say of them all."""
+        if type(result) is tuple and len(result) == 2 and hasattr(result[-1], "keys"):
+            result = result[0]  # before its metrics
+        fields = self.fields(result) or {}
+        fields = {n: fields[f"grad_{n}"] for n in self.inputs if f"grad_{n}" in fields}
+        fields = {name: value for name, value in fields.items() if value is not None}
+        own = {f"grad_{leaf}": found_at(leaf, fields) for leaf in leaves}
+        own = {name: value for name, value in own.items() if value is not None}
+        notes = [self.note_on(name) for name in fields if leaves or not self.may_ask(name)]
+        return own, [note for note in notes if note not in self.noted]
+
+    def may_ask(self, name):
+        """Whether calls may ask for the gradient by an input."""
+        return self.arrays.autograd and name in self.leaves
+
+    def note_on(self, name):
+        """What the report should say of a gradient by an input that the function returned."""
+        what = f"`grad_{name}`, which the function returns"
+        if name not in self.leaves:
+            known = ", ".join(f"`grad_{leaf}`" for leaf in self.leaves) or "no gradient"
+            return f"shakedown does not check {what}: the contract has {known}"
+        if not self.arrays.autograd:
+            return f"shakedown does not check {what}: that needs `arrays: torch`"
+        return f"shakedown checks {what}, and does not ask autograd for it"
 
     def changed(self, header, data, tensors, given):
         """The inputs that no longer are what the message said."""
@@ -2074,6 +2109,16 @@ def listed(node):
     if all(key.isdigit() for key in node):
         return [listed(node[key]) for key in sorted(node, key=int)]
     return {key: listed(value) for key, value in node.items()}
+
+
+def found_at(name, tree):
+    """What a name such as `batches.0.mask` means in a tree, or None."""
+    for part in name.split("."):
+        try:
+            tree = tree[int(part) if part.isdigit() else part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return tree
 
 
 def same(tree, other):
