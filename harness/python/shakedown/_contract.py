@@ -9,6 +9,7 @@ import inspect
 import typing
 
 from ._errors import UsageError, brief
+from ._stub import must_be_modules
 
 # The settings of a check, with their defaults. `Contract.settings` says what they mean.
 SETTINGS = {
@@ -29,6 +30,7 @@ SETTINGS = {
     "examples": [],
     "timeout": 10.0,
     "isolate": False,
+    "stub": [],
     "name": None,
 }
 
@@ -109,6 +111,8 @@ class Contract:
         examples: list[dict]        cases to begin with, values by the name of the input
         timeout: float | None = 10  seconds that a call may take, the first one six times as long
         isolate: bool = False       calls in a forked child, which may crash or hang
+        stub: list[str]             modules that may be missing, while the test and its fixtures
+                                    run; `shakedown.stub` is for the imports of its file
         name: str | None            in reports; the default is the test's or the function's
         """
         for name in settings:
@@ -118,6 +122,8 @@ class Contract:
             if name not in SETTINGS:
                 raise UsageError(f"{self.id}: settings: {unknown('key', name, list(SETTINGS))}")
             check_kind(f"{self.id}: settings: {name}", SETTINGS[name], settings[name])
+            if name == "stub":
+                must_be_modules(f"{self.id}: settings: stub", settings[name])
         other = copy.copy(self)
         other._settings = {**self._settings, **settings}
         return other

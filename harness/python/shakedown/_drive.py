@@ -18,7 +18,7 @@ import time
 import unittest
 from collections import abc
 
-from . import _command, _context, _report, _serve
+from . import _command, _context, _report, _serve, _stub
 from ._contract import SETTINGS
 from ._errors import EngineError, UsageError
 
@@ -83,7 +83,7 @@ def check(contract, function):
         job["examples"] = yaml(settings["examples"], f"{contract.id}: examples")
     if here.case:
         job["case"] = os.path.abspath(here.case)
-    with Engine() as engine, as_alone(settings["seed"], arrays):
+    with Engine() as engine, as_alone(settings["seed"], arrays), _stub.installed(settings["stub"]):
         host = Isolated if settings["isolate"] else Host
         with host(function, settings["timeout"]) as served:
             try:

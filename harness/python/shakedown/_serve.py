@@ -1350,7 +1350,7 @@ class Stubs:
     """Finds modules that are not there, last of all that are asked."""
 
     def __init__(self, names):
-        self.names = tuple(names)
+        self.names, self.made = tuple(names), []
 
     def find_spec(self, name, path=None, target=None):
         if name in self.names or name.startswith(tuple(f"{stub}." for stub in self.names)):
@@ -1358,7 +1358,8 @@ class Stubs:
         return None
 
     def create_module(self, spec):
-        return StubModule(spec.name)
+        self.made.append(StubModule(spec.name))
+        return self.made[-1]
 
     def exec_module(self, module):
         pass

@@ -350,6 +350,20 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """Lets the fixtures of a test import what the test may."""
+    contract = contract_of_item(item)
+    modules = contract._settings.get("stub") if contract else None
+    if not modules:
+        yield
+        return
+    from . import _stub
+
+    with _stub.installed(modules):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     before, mine = _context.here, item.config.stash[MINE]
     _context.here = mine.context(item)

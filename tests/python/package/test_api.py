@@ -242,10 +242,16 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
         ("cases", "many", "int"),
         ("names", ["x"], "a dict"),
         ("timeout", "soon", "seconds above 0, or None"),
+        ("stub", "flash_attn", "a list"),
     ]
     for name, value, kind in kinds:
         expected = f"group-advantage: settings: {name}: expected {kind}, found {value!r}"
         assert message(lambda: contract.settings(**{name: value})) == expected
+    for name in ("flash-attn", "a.", "", 3):
+        expected = f"stub: expected the name of a module, found {name!r}"
+        assert message(lambda: shakedown.stub("right", name)) == expected
+        said = message(lambda: contract.settings(stub=[name]))
+        assert said == f"group-advantage: settings: {expected}"
     wrong = shakedown.GroupAdvantage(scale="sd").settings(arrays="list")
     assert message(lambda: wrong.check(right)).startswith(
         "group-advantage: options.scale: unknown value `sd`, expected one of `std`"
