@@ -16,7 +16,7 @@ SETTINGS = {
     "places": None,
     "cases": 256,
     "seed": 0,
-    "time": None,
+    "time": 30.0,
     "tolerance": 1.0,
     "skip": {},
     "known": {},
@@ -95,7 +95,8 @@ class Contract:
                                     default is `cpu/f32`, or what SHAKEDOWN_PLACES says
         cases: int = 256            random cases after the corners
         seed: int = 0               of the random cases
-        time: float | None          seconds for drawing cases; regressions always run
+        time: float | None = 30     seconds for the cases, and as long again for shrinking and
+                                    diagnosing; the report says for how many cases they sufficed
         tolerance: float = 1.0      a factor on every tolerance, which the report mentions
         skip, known: dict[str, str] invariant -> why it is left out, or why it is expected to fail
         only: list[str]             these invariants and no others
@@ -252,7 +253,7 @@ def check_kind(where, default, given):
         kind, is_right = type(default).__name__, isinstance(given, type(default))
     elif isinstance(default, float):
         kind, is_right = "a number", given is None or isinstance(given, (int, float))
-        if where.endswith("timeout") and given is not None:
+        if where.endswith(("time", "timeout")) and given is not None:
             kind, is_right = "seconds above 0, or None", is_right and given > 0
     else:
         return

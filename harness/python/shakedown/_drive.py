@@ -75,7 +75,7 @@ def check(contract, function):
         "replay": here.replay(),
         "location": location,
     }
-    if settings["time"] is not None:
+    if settings["time"] not in (None, math.inf):
         job["time_ms"] = round(1000 * settings["time"])
     if here.fuzz:
         job["fuzz_ms"] = round(1000 * here.fuzz)

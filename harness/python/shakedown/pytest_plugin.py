@@ -5,6 +5,7 @@ It looks for functions that a contract made into tests, and asks nothing of othe
 
 import functools
 import inspect
+import math
 import os
 import sys
 import types
@@ -17,6 +18,7 @@ from . import _context
 OPTIONS = [
     ("cases", int, "random cases for each check"),
     ("seed", int, "of the random cases"),
+    ("time", float, "seconds for the cases of each check, or inf"),
     ("places", str, "where to check: cpu/f32,cuda/bf16"),
 ]
 MINE = pytest.StashKey()
@@ -161,7 +163,10 @@ class Mine:
         terminalreporter.write_line(", ".join(words))
         if unjudged:
             terminalreporter.write_line(f"ERROR: {unjudged}", red=True)
-        if "A" in terminalreporter.reportchars:
+        for one in [one for one in components if one.get("cut") == "time"]:
+            done = f"{one['cases']} of {counted(one['planned'], 'case')}"
+            terminalreporter.write_line(f"{one['name']}: its time was over after {done}")
+        if "P" in terminalreporter.reportchars:  # with -rA
             for name, text in warnings:
                 terminalreporter.write_line(f"{name}: {text}")
 
@@ -306,6 +311,8 @@ class Component(pytest.Item):
             command += [f"--component={self.component['name']}", f"--places={self.place}"]
             for name in ("cases", "seed"):
                 command += [f"--{name}={settings[name]}"] if name in settings else []
+            if settings.get("time", math.inf) < math.inf:
+                command.append(f"--time={settings['time']}s")
             environment = {n: v for n, v in os.environ.items() if n != "SHAKEDOWN_PLACES"}
             ran = subprocess.run(command, capture_output=True, text=True, env=environment)
             if not os.path.exists(path):
