@@ -189,4 +189,3 @@ def test_the_time_of_all_checks_is_an_option_of_pytest(repository):
     result = made.runpytest("-rA")
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*time was over*")
-    result.stdout.fnmatch_lines(["test_trainer.py::test_advantages: never exercised *"])
