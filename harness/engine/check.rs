@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem::{replace, take};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::diagnose::Diagnoser;
 use crate::files::case_file::CaseFile;
@@ -153,6 +153,9 @@ pub fn blank_report(contract: &dyn AnyContract, name: &str, place: Place) -> Com
     }
 }
 
+/// How much longer than the time a case that has begun may take.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Checks a component on one case, or on the stream of all.
 fn run_over(
     subject: &mut Subject,
@@ -183,7 +186,8 @@ fn run_over(
     open_journal(subject, place, &mut report);
     let classes = contract.classes();
     let mut counts = vec![0; classes.len()];
-    let mut patience = Patience::until(budget.time.map(|limit| started + limit));
+    let end = budget.time.map(|limit| started + limit);
+    let mut patience = Patience::until(end);
     let (mut failed_with, mut last) = (None, None);
     for case in cases.take(usize::try_from(report.planned).unwrap_or(usize::MAX)) {
         if checked.iter().all(|progress| progress.broken.is_some()) {
@@ -200,6 +204,8 @@ fn run_over(
             report.planned -= 1;
             continue;
         }
+        let bounded = end.filter(|_| report.cases >= kept);
+        subject.until = bounded.map(|end| end.max(Instant::now()) + GRACE);
         report.cases += 1;
         last = Some(Shared::clone(&case));
         progress(report.cases);
@@ -217,6 +223,7 @@ fn run_over(
             subject.component.journal = None;
         }
     }
+    subject.until = None;
     if let Some(cut) = report.cut {
         let ComponentReport { cases, planned, .. } = report;
         report.warnings.push(match cut {
@@ -241,6 +248,10 @@ fn run_over(
         report.reason = Some(format!("no call gave an output on {}{why}", report.extent()));
     } else if report.status == Status::Pass && !report.invariants.iter().any(|one| one.cases > 0) {
         let (status, mut reason) = unjudged(&report.invariants);
+        if let (Status::Error, Some(Cut::Time)) = (status, report.cut) {
+            let ComponentReport { cases, planned, .. } = report;
+            reason = format!("nothing was checked: the time was over in case {cases} of {planned}");
+        }
         // The calls of an invariant may all have failed: one more shows how.
         if let (Status::Error, Some(case), None) = (status, last, report.cut) {
             let call = Call { case: &case, options: &options, place, gradient: false };
@@ -388,7 +399,7 @@ fn check_case(
     report: &mut ComponentReport,
 ) -> Result<(), Failure> {
     for index in 0..checked.len() {
-        // A case that has begun is not cut short by the time.
+        // The time cuts a case that has begun short in its calls, after some grace.
         let is_over = patience.why().is_some_and(|why| why != Cut::Time);
         if checked[index].broken.is_some() || is_over {
             continue;
@@ -459,7 +470,9 @@ fn conclude(
     // One case says little of most; that is no news.
     if !unchecked.is_empty() && report.planned > 1 {
         let ids = unchecked.join(", ");
-        report.warnings.push(format!("never exercised (no case met their conditions): {ids}"));
+        let in_time = if report.cut == Some(Cut::Time) { " in time" } else { "" };
+        let why = format!("no case met their conditions{in_time}");
+        report.warnings.push(format!("never exercised ({why}): {ids}"));
     }
     let order: Vec<&str> =
         subject.contract.invariants().iter().map(|invariant| invariant.id).collect();
@@ -468,8 +481,9 @@ fn conclude(
         return;
     }
     report.status = Status::Fail;
-    // As long again as the cases were given.
-    subject.until = budget.time.map(|limit| Instant::now() + limit);
+    // As long again as the cases were given, in halves: one for shrinking, one for diagnosing.
+    let half = budget.time.map(|limit| limit / 2);
+    subject.until = half.map(|half| Instant::now() + half);
     let begun = Instant::now();
     let first: Vec<_> = findings.iter().map(|(_, it)| (it.at_case, it.case.clone())).collect();
     let mut shrunk: Vec<Shrunk> = Vec::new();
@@ -486,7 +500,9 @@ fn conclude(
         }
     }
     report.times.shrinking_ms = milliseconds(begun);
+    let is_minimal = !is_cut_short(subject);
     let begun = Instant::now();
+    subject.until = half.map(|half| begun + half);
     let mut diagnoser = Diagnoser::new(subject, &shrunk, place, budget, &mut report.calls);
     let mut patience = subject.patience();
     let mut told: Vec<Vec<Diagnosis>> = shrunk.iter().map(|one| diagnoser.faults(one)).collect();
@@ -528,10 +544,16 @@ fn conclude(
     add_signature(&diagnoser, &mut made, &held);
     finding::keep_bugs(subject, report, made);
     report.times.diagnosis_ms = milliseconds(begun);
-    if let Some(Cut::Time | Cut::Interrupted) = subject.patience().why() {
-        let warning = "findings may be smaller, and more may be said of them: their time was over";
+    if !is_minimal || is_cut_short(subject) {
+        let warning =
+            "the time was over: cases may not be minimal, and diagnoses may be incomplete";
         subject.warnings.push(warning.to_owned());
     }
+}
+
+/// Whether what follows a finding ends before it is done.
+fn is_cut_short(subject: &Subject) -> bool {
+    matches!(subject.patience().why(), Some(Cut::Time | Cut::Interrupted))
 }
 
 /// The file of a case that somebody kept, with the reason why.

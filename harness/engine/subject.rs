@@ -78,7 +78,7 @@ pub struct Subject {
     pub first: Vec<Shared>,
     /// What its report should say of this run besides.
     pub warnings: Vec<String>,
-    /// When to stop shrinking and diagnosing.
+    /// When to stop calling it, in the middle of a case too.
     pub until: Option<Instant>,
     /// The component itself.
     pub component: Journaled,
@@ -190,8 +190,11 @@ impl Subject {
         calls: &'a mut u64,
     ) -> AnyProbe<'a> {
         let tolerance = self.tolerance_at(place);
-        let Subject { contract, options, component, .. } = self;
-        AnyProbe::new(*contract, case, options, place, tolerance, component, memo, calls)
+        let Subject { contract, options, component, until, .. } = self;
+        let mut probe =
+            AnyProbe::new(*contract, case, options, place, tolerance, component, memo, calls);
+        probe.until = *until;
+        probe
     }
 
     /// Whether the definition is beyond f64 for a case.

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ndarray::{ArrayD, IxDyn};
 
@@ -44,6 +45,8 @@ pub struct AnyProbe<'a> {
     pub pick: Pick,
     /// The case and the failure behind [`Stop::Failed`].
     pub failed: Option<(Shared, Failure)>,
+    /// When the time for calls is over: from then on the case is judged no further.
+    pub until: Option<Instant>,
     /// What the component gave for the case, where this probe asked.
     given: Vec<Arc<Returned>>,
     /// How many other cases it was called on, and the last few of them with their outputs.
@@ -67,7 +70,7 @@ impl<'a> AnyProbe<'a> {
         calls: &'a mut u64,
     ) -> Self {
         let pick = memo.pick.get_or_insert_with(|| Pick::of(&**case)).clone();
-        let (failed, given, others) = (None, Vec::new(), (0, Vec::new()));
+        let (failed, until, given, others) = (None, None, Vec::new(), (0, Vec::new()));
         AnyProbe {
             contract,
             case,
@@ -76,6 +79,7 @@ impl<'a> AnyProbe<'a> {
             tolerance,
             pick,
             failed,
+            until,
             given,
             others,
             component,
@@ -91,6 +95,7 @@ impl<'a> AnyProbe<'a> {
     pub fn output(&mut self) -> Result<Arc<Returned>, Stop> {
         self.not_refused()?;
         if self.memo.output.is_none() {
+            self.in_time()?;
             self.memo.output = Some(self.answer(self.case, self.options, false).map(Arc::new));
         }
         let answer = self.memo.output.clone().expect("it was just filled");
@@ -105,6 +110,7 @@ impl<'a> AnyProbe<'a> {
     pub fn gradient_output(&mut self) -> Result<Arc<Returned>, Stop> {
         self.not_refused()?;
         if self.memo.with_gradient.is_none() {
+            self.in_time()?;
             self.memo.with_gradient =
                 Some(self.answer(self.case, self.options, true).map(Arc::new));
         }
@@ -121,6 +127,7 @@ impl<'a> AnyProbe<'a> {
         if self.not_refused().is_ok() {
             return Err(Stop::Vacuous);
         }
+        self.in_time()?;
         match self.answer(self.case, self.options, false) {
             Err(Failure::Raised { .. }) => Ok(true),
             answer => self.kept(self.case, answer).map(|_| false),
@@ -130,6 +137,11 @@ impl<'a> AnyProbe<'a> {
     fn not_refused(&self) -> Outcome {
         let refused = self.contract.refuses(&**self.case, &**self.options);
         if refused { Err(Stop::Vacuous) } else { Ok(()) }
+    }
+
+    fn in_time(&self) -> Outcome {
+        let is_over = self.until.is_some_and(|end| Instant::now() >= end);
+        if is_over { Err(Stop::Vacuous) } else { Ok(()) }
     }
 
     fn kept<T>(&mut self, case: &Shared, answer: Result<T, Failure>) -> Result<T, Stop> {
@@ -197,6 +209,7 @@ impl<'a> AnyProbe<'a> {
 
     /// A case of the contract under these options that is exact in the place's dtype.
     fn exact(&self, case: &dyn AnyRecord, options: &Arc<dyn AnyOptions>) -> Result<Shared, Stop> {
+        self.in_time()?;
         let is_own = std::ptr::addr_eq(case, &raw const **self.case);
         if is_own && Arc::ptr_eq(options, self.options) {
             return self.not_refused().map(|()| Arc::clone(self.case));

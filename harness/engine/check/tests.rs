@@ -222,6 +222,23 @@ fn what_is_kept_is_given_whatever_the_time_and_else_one_case() {
 }
 
 #[test]
+fn a_case_whose_time_is_over_is_judged_no_further_however_much_is_left_to_ask() {
+    let slow: Wrong = |_, _| {
+        std::thread::sleep(GRACE / 3);
+        Ok(())
+    };
+    let mut subject = subject(ours(slow), &[]);
+    subject.options = subject.options.with("reward_range", "[2000, 3000]").unwrap();
+    assert_eq!(kept_and_fixed(&subject).0, 0);
+    let report = checked(&mut subject, 5, NO_TIME);
+    assert_eq!((report.status, report.cases, report.cut), (Status::Pass, 1, Some(Cut::Time)));
+    assert!((1..=3).contains(&report.calls), "{} calls", report.calls);
+    let unasked = "never exercised (no case met their conditions in time): ";
+    assert!(report.warnings.iter().any(|one| one.starts_with(unasked)), "{:?}", report.warnings);
+    assert!(subject.until.is_none());
+}
+
+#[test]
 fn a_component_that_hangs_is_given_up_also_on_what_is_kept() {
     let report = checked(&mut subject(ours(|_, _| Err(HANGS)), &["oracle"]), 5, None);
     assert_eq!((report.cases, report.unanswered, report.cut), (2, 2, Some(Cut::GaveUp)));
@@ -628,7 +645,7 @@ fn beside_a_bug_with_a_name_nothing_is_implied() {
 
 #[test]
 fn findings_of_a_run_whose_time_was_over_may_be_smaller() {
-    let short = "findings may be smaller, and more may be said of them: their time was over";
+    let short = "the time was over: cases may not be minimal, and diagnoses may be incomplete";
     let is_said = |time| {
         let mut wrong = subject(ours(two_ways), &["oracle"]);
         wrong.first = vec![case(&[SMALL, 1.0])];

@@ -27,6 +27,7 @@ if typing.TYPE_CHECKING:
     from ._errors import UsageError as UsageError
     from ._report import Finding as Finding
     from ._report import Report as Report
+    from ._stub import stub as stub
     from ._surroundings import Diagnosis as Diagnosis
     from ._surroundings import check_config as check_config
     from ._surroundings import check_data as check_data
@@ -36,6 +37,7 @@ HOMES = {
     "_contract": ["Contract", "check", "contract"],
     "_errors": ["Broken", "EngineError", "UsageError"],
     "_report": ["Finding", "Report"],
+    "_stub": ["stub"],
     "_surroundings": ["Diagnosis", "check_config", "check_data", "check_run"],
 }
 

@@ -15,8 +15,13 @@ def cases(contract, n, seed, place, simplest_first=False):
     """The corners of a contract under its options, then `n` drawn cases, each by input."""
     arguments = ["--json", f"--cases={n}", f"--seed={seed}", f"--place={place}"]
     for name, given in contract.options.items():
-        arguments.append(f"--option={name}={_drive.yaml(given)}")
-    found = ask("cases", contract.id, *arguments)
+        where = f"{contract.id}: options.{name}"
+        arguments.append(f"--option={name}={_drive.yaml(given, where)}")
+    try:
+        found = ask("cases", contract.id, *arguments)
+    except UsageError as error:
+        why = str(error).replace("--option: ", "options.", 1)  # as the command calls them
+        raise UsageError(f"{contract.id}: {why}") from None
     records = found["cases"]
     if simplest_first:
         records = [records[index] for index in found["simplest_first"]]

@@ -8,14 +8,15 @@ import functools
 import inspect
 import typing
 
-from ._errors import Broken, UsageError
+from ._errors import UsageError, brief
+from ._stub import must_be_modules
 
 # The settings of a check, with their defaults. `Contract.settings` says what they mean.
 SETTINGS = {
     "places": None,
     "cases": 256,
     "seed": 0,
-    "time": None,
+    "time": 30.0,
     "tolerance": 1.0,
     "skip": {},
     "known": {},
@@ -29,6 +30,7 @@ SETTINGS = {
     "examples": [],
     "timeout": 10.0,
     "isolate": False,
+    "stub": [],
     "name": None,
 }
 
@@ -47,6 +49,7 @@ class Contract:
     options: dict[str, object]
     """The options as they were written; the others have the contract's defaults."""
 
+    @brief
     def __new__(cls, *args: object, **options: object) -> typing.Self:
         if cls is Contract:
             raise UsageError("Contract is made by `shakedown.contract(NAME)` or by its own class")
@@ -84,6 +87,7 @@ class Contract:
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.id, self.options, self._settings)
 
+    @brief
     def settings(self, **settings: object) -> Contract:
         """The same contract, checked in another way: a copy.
 
@@ -91,7 +95,8 @@ class Contract:
                                     default is `cpu/f32`, or what SHAKEDOWN_PLACES says
         cases: int = 256            random cases after the corners
         seed: int = 0               of the random cases
-        time: float | None          seconds for drawing cases; regressions always run
+        time: float | None = 30     seconds for the cases, and as long again for shrinking and
+                                    diagnosing; the report says for how many cases they sufficed
         tolerance: float = 1.0      a factor on every tolerance, which the report mentions
         skip, known: dict[str, str] invariant -> why it is left out, or why it is expected to fail
         only: list[str]             these invariants and no others
@@ -107,9 +112,10 @@ class Contract:
         examples: list[dict]        cases to begin with, values by the name of the input
         timeout: float | None = 10  seconds that a call may take, the first one six times as long
         isolate: bool = False       calls in a forked child, which may crash or hang
+        stub: list[str]             modules that may be missing, while the test and its fixtures
+                                    run; `shakedown.stub` is for the imports of its file
         name: str | None            in reports; the default is the test's or the function's
         """
-        __tracebackhide__ = True
         for name in settings:
             if name in self.option_names() and name not in SETTINGS:
                 how = f"shakedown.{type(self).__name__}({name}=…)"
@@ -117,6 +123,8 @@ class Contract:
             if name not in SETTINGS:
                 raise UsageError(f"{self.id}: settings: {unknown('key', name, list(SETTINGS))}")
             check_kind(f"{self.id}: settings: {name}", SETTINGS[name], settings[name])
+            if name == "stub":
+                must_be_modules(f"{self.id}: settings: stub", settings[name])
         other = copy.copy(self)
         other._settings = {**self._settings, **settings}
         return other
@@ -129,6 +137,7 @@ class Contract:
             raise UsageError(f"{self.id}: options: `{twice[0]}` {why}")
         return _again(self.id, {**self.options, **options}, self._settings)
 
+    @brief
     def check(self, function: typing.Callable[..., object]):
         """Checks a function and gives the report.
 
@@ -139,18 +148,21 @@ class Contract:
         report.verify()
         return report
 
+    @brief
     def report(self, function: typing.Callable[..., object]):
         """Checks a function and gives the report, whatever it says."""
         from . import _drive
 
         return _drive.check(self, function)
 
+    @brief
     def cases(self, n: int = 256, seed: int = 0, place: str = "cpu/f32") -> list[dict]:
         """Cases by the name of the input: the corners first, then `n` drawn."""
         from . import _cases
 
         return _cases.cases(self, n, seed, place)
 
+    @brief
     def strategy(self, n: int = 256, seed: int = 0, place: str = "cpu/f32"):
         """A strategy of Hypothesis that gives these cases, and shrinks towards the simplest."""
         from hypothesis import strategies
@@ -213,6 +225,7 @@ def _again(name, options, settings):
     return contract_.settings(**settings) if settings else contract_
 
 
+@brief
 def contract(name: str, **options: object) -> Contract:
     """The contract of a name, with options: `contract("policy-loss", clip_low=0.2)`."""
     from ._contracts import BY_ID
@@ -222,6 +235,7 @@ def contract(name: str, **options: object) -> Contract:
     return BY_ID[name](**options)
 
 
+@brief
 def check(function: typing.Callable[..., object], contract_: Contract | str, **settings: object):
     """`contract.settings(**settings).check(function)`; the contract may be a name."""
     __tracebackhide__ = True
@@ -239,7 +253,7 @@ def check_kind(where, default, given):
         kind, is_right = type(default).__name__, isinstance(given, type(default))
     elif isinstance(default, float):
         kind, is_right = "a number", given is None or isinstance(given, (int, float))
-        if where.endswith("timeout") and given is not None:
+        if where.endswith(("time", "timeout")) and given is not None:
             kind, is_right = "seconds above 0, or None", is_right and given > 0
     else:
         return

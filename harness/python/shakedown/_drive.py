@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import json
 import math
+import operator
 import os
 import random
 import signal
@@ -15,8 +16,9 @@ import tempfile
 import threading
 import time
 import unittest
+from collections import abc
 
-from . import _command, _context, _report, _serve
+from . import _command, _context, _report, _serve, _stub
 from ._contract import SETTINGS
 from ._errors import EngineError, UsageError
 
@@ -65,7 +67,7 @@ def check(contract, function):
         "components": [component],
     }
     job = {
-        "manifest": yaml(manifest),
+        "manifest": yaml_of(manifest, contract),
         "cases": settings["cases"],
         "seed": settings["seed"],
         "only": list(settings["only"]),
@@ -73,15 +75,15 @@ def check(contract, function):
         "replay": here.replay(),
         "location": location,
     }
-    if settings["time"] is not None:
+    if settings["time"] not in (None, math.inf):
         job["time_ms"] = round(1000 * settings["time"])
     if here.fuzz:
         job["fuzz_ms"] = round(1000 * here.fuzz)
     if settings["examples"]:
-        job["examples"] = yaml(settings["examples"])
+        job["examples"] = yaml(settings["examples"], f"{contract.id}: examples")
     if here.case:
         job["case"] = os.path.abspath(here.case)
-    with Engine() as engine, as_alone(settings["seed"], arrays):
+    with Engine() as engine, as_alone(settings["seed"], arrays), _stub.installed(settings["stub"]):
         host = Isolated if settings["isolate"] else Host
         with host(function, settings["timeout"]) as served:
             try:
@@ -126,21 +128,46 @@ def state_in(folder):
     return state
 
 
-def yaml(value):
-    """A value as YAML: JSON, with the numbers that JSON lacks."""
-    if isinstance(value, dict):
-        items = [f"{json.dumps(str(key))}: {yaml(item)}" for key, item in value.items()]
-        return "{" + ", ".join(items) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(yaml, value)) + "]"
+def yaml_of(manifest, contract):
+    """A manifest of one component as YAML."""
+    try:
+        return yaml(manifest, "")
+    except UsageError as error:
+        why = str(error).replace("components[0].", "")
+        raise UsageError(f"{contract.id}: {why}") from None
+
+
+def yaml(value, where):
+    """A value as YAML: JSON, with the numbers that JSON lacks and with integers as keys."""
+    if isinstance(value, abc.Mapping):
+        keys = [yaml_key(key, where) for key in value]
+        inside = f"{where}." if where else ""
+        items = [yaml(item, f"{inside}{key}") for key, item in value.items()]
+        return "{" + ", ".join(map("{}: {}".format, keys, items)) + "}"
+    if isinstance(value, abc.Sequence) and not isinstance(value, (str, bytes)):
+        items = [yaml(item, f"{where}[{index}]") for index, item in enumerate(value)]
+        return "[" + ", ".join(items) + "]"
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     if hasattr(value, "tolist"):
-        return yaml(value.tolist())
+        return yaml(value.tolist(), where)
     try:
         return json.dumps(value)
     except TypeError:
-        raise UsageError(f"{value!r} is not a number, a text, a list or a dict") from None
+        kinds = "a number, a text, a list or a dict"
+        raise UsageError(f"{where}: expected {kinds}, found {value!r}") from None
+
+
+def yaml_key(key, where):
+    """A key as YAML: a text, or an integer of Python, numpy or torch."""
+    if isinstance(key, str):
+        return json.dumps(key)
+    try:
+        if not isinstance(key, bool):
+            return str(operator.index(key))
+    except TypeError:
+        pass
+    raise UsageError(f"{where}: expected a text or an integer as key, found {key!r}")
 
 
 class Engine:
@@ -264,6 +291,8 @@ class Host:
     def call(self, header, data):
         """The reply to `call`."""
         reply, component = self.answer(header, data), self.component
+        notes = json.loads(reply[0].pop("notes", "[]"))
+        self.warnings += [note for note in notes if note not in self.warnings]
         if "final" in header.meta:
             invariant = header.meta["final"]
             self.finals.append(Final(component, invariant, (header, data), component.error))

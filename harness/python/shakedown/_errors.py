@@ -1,5 +1,12 @@
 """What this package raises."""
 
+from __future__ import annotations
+
+import functools
+import typing
+
+Call = typing.TypeVar("Call", bound=typing.Callable[..., typing.Any])
+
 
 class Broken(AssertionError):
     """An invariant does not hold. The message is the text of the report."""
@@ -16,6 +23,20 @@ class UsageError(ValueError):
 
 class EngineError(RuntimeError):
     """The command is missing, of another version, or dead: with its last words."""
+
+
+def brief(function: Call) -> Call:
+    """The function, whose errors end in the line that calls it: none of the frames inside it."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        __tracebackhide__ = True
+        try:
+            return function(*args, **kwargs)
+        except (UsageError, EngineError) as error:
+            raise error.with_traceback(None) from None
+
+    return typing.cast(Call, called)
 
 
 UsageError.__module__ = EngineError.__module__ = Broken.__module__ = "shakedown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 
-from ._errors import Broken, UsageError
+from ._errors import Broken, UsageError, brief
 
 
 class Finding:
@@ -27,6 +27,7 @@ class Finding:
     @property
     def inputs(self) -> dict[str, object]:
         """What the function got for the smallest case."""
+        __tracebackhide__ = True
         return self._needed().inputs()
 
     @property
@@ -36,8 +37,10 @@ class Finding:
 
     def call(self) -> object:
         """Calls the function again on the smallest case: for a breakpoint."""
+        __tracebackhide__ = True
         return self._needed().again()
 
+    @brief
     def _needed(self):
         if self._final is None:
             raise UsageError(f"{self.invariant}: there was no call on the smallest case")

@@ -81,6 +81,8 @@ DTYPES = {
     "BOOL": (1, "?", "bool"),
 }
 ON_THE_WIRE = {name: wire for wire, (_, _, name) in DTYPES.items()}
+# Integers that are not on the wire, and what holds their numbers there.
+WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 
 def main():
@@ -585,6 +587,9 @@ class Component:
         self.required = [name for name in self.outputs if name not in optional]
         self.texts = load.field("texts") if "texts" in load.meta else []
         self.compiles = load.meta.get("compile") == "true"
+        leaves = load.field("leaves") if "leaves" in load.meta else []
+        self.leaves = list(dict.fromkeys(leaf.partition(".")[0] for leaf in leaves))
+        self.noted = []  # what replies have said of gradients
         self.shadows, self.passed_on, self.error = {}, (), None
         self.objects, self.is_given = {}, function is not None
         if function is None:
@@ -717,16 +722,19 @@ class Component:
         values = {**options, **given}
         self.error, step, grads = None, "", {}
         try:
-            named = {n: counted(v) for n, v in self.name(self.run(values)).items()}
-            self.arrays.must_hold(named)
+            result = self.run(values)
+            own, notes = self.own_gradients(result, leaves)
+            named = {n: counted(v) for n, v in self.name(result).items()}
+            self.arrays.must_hold({**named, **own})
             meta, replies = encode_all(named, self.texts, header.reply_limit)
-            if leaves:
+            if any(f"grad_{name}" not in own for name in leaves):
                 step = "in backward: "
                 first = self.required[:1] or [name for name in self.outputs if name in named]
                 self.arrays.backward(named.get(first[0]) if first else None)
-                grads = {name: leaf.grad for name, leaf in leaves.items()}
-                given_back = [(name, grad) for name, grad in grads.items() if grad is not None]
-                replies += [(f"grad_{name}", *encode_tensor(grad)) for name, grad in given_back]
+            grads = {name: leaf.grad for name, leaf in leaves.items() if f"grad_{name}" not in own}
+            given_back = {f"grad_{n}": grad for n, grad in grads.items() if grad is not None}
+            room = header.reply_limit - sum(len(raw) for *_, raw in replies)
+            replies += encode_all({**given_back, **own}, (), room)[1]
         except self.passed_on:
             raise
         except Malformed as malformed:
@@ -740,7 +748,9 @@ class Component:
         lists = {
             "no_grad": [name for name, grad in grads.items() if grad is None],
             "changed": self.changed(header, data, tensors, given),
+            "notes": notes,
         }
+        self.noted += notes
         meta.update((name, json.dumps(names)) for name, names in lists.items() if names)
         return meta, replies
 
@@ -834,6 +844,33 @@ class Component:
         attributes = getattr(result, "__dict__", {})
         is_record = any(name in attributes for name in self.outputs)
         return attributes if is_record or isinstance(result, types.SimpleNamespace) else None
+
+    def own_gradients(self, result, leaves):
+        """The gradients among what the function returned: those that are asked for, by the names
+        of the reply, and what the report should say of them all."""
+        if type(result) is tuple and len(result) == 2 and hasattr(result[-1], "keys"):
+            result = result[0]  # before its metrics
+        fields = self.fields(result) or {}
+        fields = {n: fields[f"grad_{n}"] for n in self.inputs if f"grad_{n}" in fields}
+        fields = {name: value for name, value in fields.items() if value is not None}
+        own = {f"grad_{leaf}": found_at(leaf, fields) for leaf in leaves}
+        own = {name: value for name, value in own.items() if value is not None}
+        notes = [self.note_on(name) for name in fields if leaves or not self.may_ask(name)]
+        return own, [note for note in notes if note not in self.noted]
+
+    def may_ask(self, name):
+        """Whether calls may ask for the gradient by an input."""
+        return self.arrays.autograd and name in self.leaves
+
+    def note_on(self, name):
+        """What the report should say of a gradient by an input that the function returned."""
+        what = f"`grad_{name}`, which the function returns"
+        if name not in self.leaves:
+            known = ", ".join(f"`grad_{leaf}`" for leaf in self.leaves) or "no gradient"
+            return f"shakedown does not check {what}: the contract has {known}"
+        if not self.arrays.autograd:
+            return f"shakedown does not check {what}: that needs `arrays: torch`"
+        return f"shakedown checks {what}, and does not ask autograd for it"
 
     def changed(self, header, data, tensors, given):
         """The inputs that no longer are what the message said."""
@@ -1313,7 +1350,7 @@ class Stubs:
     """Finds modules that are not there, last of all that are asked."""
 
     def __init__(self, names):
-        self.names = tuple(names)
+        self.names, self.made = tuple(names), []
 
     def find_spec(self, name, path=None, target=None):
         if name in self.names or name.startswith(tuple(f"{stub}." for stub in self.names)):
@@ -1321,7 +1358,8 @@ class Stubs:
         return None
 
     def create_module(self, spec):
-        return StubModule(spec.name)
+        self.made.append(StubModule(spec.name))
+        return self.made[-1]
 
     def exec_module(self, module):
         pass
@@ -1925,10 +1963,10 @@ def encode(value, room):
     """The kind of an output, and its dtype, shape and raw bytes."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch and isinstance(value, torch.Tensor):
-        must_fit(value.shape, value.element_size(), room)
+        must_fit(value.shape, size_of_item(str(value.dtype)[len("torch.") :]), room)
         return "tensor", encode_tensor(value)
     if numpy and isinstance(value, (numpy.ndarray, numpy.generic)):
-        must_fit(value.shape, value.itemsize, room)
+        must_fit(value.shape, size_of_item(value.dtype.name), room)
         return "array", encode_array(value)
     if not isinstance(value, (list, tuple)) and not is_number(value) and not hasattr(value, "tolist"):
         raise Malformed("expected an array or numbers")
@@ -1950,25 +1988,46 @@ def must_fit(shape, item, room):
 
 
 def encode_tensor(tensor):
-    dtype = wire_dtype(str(tensor.dtype)[len("torch.") :])
+    name = str(tensor.dtype)[len("torch.") :]
+    dtype = wire_dtype(name)
     if tensor.is_sparse:
         tensor = tensor.to_dense()
     tensor = tensor.detach().cpu().contiguous().resolve_neg()
+    if name in WIDER:
+        tensor = tensor.to(getattr(sys.modules["torch"], WIDER[name]))
+        must_be_signed(tensor, name)
     # `string_at` needs no numpy, knows bfloat16, and is the fastest way to the bytes.
     raw = ctypes.string_at(tensor.data_ptr(), tensor.nbytes) if tensor.nbytes else b""
     return dtype, tuple(tensor.shape), raw
 
 
 def encode_array(array):
-    dtype = wire_dtype(array.dtype.name)
+    name = array.dtype.name
+    dtype = wire_dtype(name)
+    if name in WIDER:
+        array = array.astype(WIDER[name])
+        must_be_signed(array, name)
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return dtype, array.shape, little.tobytes()
 
 
 def wire_dtype(name):
-    if name not in ON_THE_WIRE:
-        raise Malformed(f"dtype {name}, expected one of {', '.join(ON_THE_WIRE)}")
-    return ON_THE_WIRE[name]
+    known = [*ON_THE_WIRE, *WIDER]
+    if name not in known:
+        raise Malformed(f"dtype {name}, expected one of {', '.join(known)}")
+    return ON_THE_WIRE[WIDER.get(name, name)]
+
+
+def size_of_item(name):
+    """How many bytes a number of a dtype takes on the wire."""
+    return DTYPES[wire_dtype(name)][0]
+
+
+def must_be_signed(array, name):
+    """Refuses numbers of a `uint64` that an `int64` does not hold, where they are negative."""
+    if name == "uint64" and (array < 0).any():
+        number = int(array.min()) + 2**64
+        raise Malformed(f"{name} holds {number}, above the largest int64, {2**63 - 1}")
 
 
 def encode_texts(value, room):
@@ -2051,6 +2110,16 @@ def listed(node):
     if all(key.isdigit() for key in node):
         return [listed(node[key]) for key in sorted(node, key=int)]
     return {key: listed(value) for key, value in node.items()}
+
+
+def found_at(name, tree):
+    """What a name such as `batches.0.mask` means in a tree, or None."""
+    for part in name.split("."):
+        try:
+            tree = tree[int(part) if part.isdigit() else part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return tree
 
 
 def same(tree, other):

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from . import _command
-from ._errors import Broken, EngineError, UsageError
+from ._errors import Broken, EngineError, UsageError, brief
 
 
 class Diagnosis:
@@ -62,6 +62,7 @@ class Diagnosis:
 Diagnosis.__module__ = "shakedown"
 
 
+@brief
 def check_run(run, *, config=None, names=None, only=(), skip=None, name=None) -> Diagnosis:
     """Says what is wrong with a run, by the metrics that it logged.
 
@@ -79,6 +80,7 @@ def check_run(run, *, config=None, names=None, only=(), skip=None, name=None) ->
         return given.run("check-run", only, skip)
 
 
+@brief
 def check_config(
     config, *, call=None, processes=None, context=None, only=(), skip=None, name=None
 ) -> Diagnosis:
@@ -97,6 +99,7 @@ def check_config(
         return given.run("check-config", only, skip)
 
 
+@brief
 def check_data(
     data, *, eval=None, config=None, tokenizer=None, show_text=False, only=(), skip=None, name=None
 ) -> Diagnosis:

@@ -5,6 +5,7 @@ It looks for functions that a contract made into tests, and asks nothing of othe
 
 import functools
 import inspect
+import math
 import os
 import sys
 import types
@@ -17,6 +18,7 @@ from . import _context
 OPTIONS = [
     ("cases", int, "random cases for each check"),
     ("seed", int, "of the random cases"),
+    ("time", float, "seconds for the cases of each check, or inf"),
     ("places", str, "where to check: cpu/f32,cuda/bf16"),
 ]
 MINE = pytest.StashKey()
@@ -161,7 +163,10 @@ class Mine:
         terminalreporter.write_line(", ".join(words))
         if unjudged:
             terminalreporter.write_line(f"ERROR: {unjudged}", red=True)
-        if "A" in terminalreporter.reportchars:
+        for one in [one for one in components if one.get("cut") == "time"]:
+            done = f"{one['cases']} of {counted(one['planned'], 'case')}"
+            terminalreporter.write_line(f"{one['name']}: its time was over after {done}")
+        if "P" in terminalreporter.reportchars:  # with -rA
             for name, text in warnings:
                 terminalreporter.write_line(f"{name}: {text}")
 
@@ -306,6 +311,8 @@ class Component(pytest.Item):
             command += [f"--component={self.component['name']}", f"--places={self.place}"]
             for name in ("cases", "seed"):
                 command += [f"--{name}={settings[name]}"] if name in settings else []
+            if settings.get("time", math.inf) < math.inf:
+                command.append(f"--time={settings['time']}s")
             environment = {n: v for n, v in os.environ.items() if n != "SHAKEDOWN_PLACES"}
             ran = subprocess.run(command, capture_output=True, text=True, env=environment)
             if not os.path.exists(path):
@@ -350,6 +357,20 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """Lets the fixtures of a test import what the test may."""
+    contract = contract_of_item(item)
+    modules = contract._settings.get("stub") if contract else None
+    if not modules:
+        yield
+        return
+    from . import _stub
+
+    with _stub.installed(modules):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     before, mine = _context.here, item.config.stash[MINE]
     _context.here = mine.context(item)
@@ -391,9 +412,9 @@ def show_error(item, error, report):
     """Says what is wrong in the words of shakedown, where it is shakedown that says it."""
     if type(error).__name__ == "FixtureLookupError" and contract_of_item(item):
         report.sections.append(("shakedown", wrong_name(item, error)))
-    if "shakedown._report" not in sys.modules:
+    if "shakedown._errors" not in sys.modules:
         return
-    from ._errors import Broken
+    from ._errors import Broken, EngineError, UsageError
     from ._report import Skipped
 
     if issubclass(type(error), Broken):
@@ -404,6 +425,13 @@ def show_error(item, error, report):
         report.outcome = "skipped"
         path, line, _ = item.location
         report.longrepr = (str(path), (line or 0) + 1, f"Skipped: {error.report.reason}")
+    elif issubclass(type(error), (UsageError, EngineError)) and is_ours(item):
+        report.longrepr = f"{type(error).__name__}: {error}"  # no line of the test has called us
+
+
+def is_ours(item):
+    """Whether the item calls nothing but a check."""
+    return bool(contract_of_item(item)) or isinstance(item, Component)
 
 
 def wrong_name(item, error):

@@ -10,6 +10,7 @@ import pickle
 import random
 import signal
 import subprocess
+import types
 
 import pytest
 
@@ -241,10 +242,16 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
         ("cases", "many", "int"),
         ("names", ["x"], "a dict"),
         ("timeout", "soon", "seconds above 0, or None"),
+        ("stub", "flash_attn", "a list"),
     ]
     for name, value, kind in kinds:
         expected = f"group-advantage: settings: {name}: expected {kind}, found {value!r}"
         assert message(lambda: contract.settings(**{name: value})) == expected
+    for name in ("flash-attn", "a.", "", 3):
+        expected = f"stub: expected the name of a module, found {name!r}"
+        assert message(lambda: shakedown.stub("right", name)) == expected
+        said = message(lambda: contract.settings(stub=[name]))
+        assert said == f"group-advantage: settings: {expected}"
     wrong = shakedown.GroupAdvantage(scale="sd").settings(arrays="list")
     assert message(lambda: wrong.check(right)).startswith(
         "group-advantage: options.scale: unknown value `sd`, expected one of `std`"
@@ -261,6 +268,42 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
     assert "f32" in message(lambda: wrong.check(right))
     wrong = contract.settings(examples=[{"rewards": [1.0], "group": [0]}])
     assert "examples[0]" in message(lambda: wrong.check(right))
+
+
+PIECES = {0: "<pad>", 1: "<eos>", 2: "a"}
+
+
+def decoded(tokens):
+    return ["".join(PIECES[token] for token in row if token > 1) for row in tokens]
+
+
+@pytest.mark.parametrize("kind", ["int", "int64", "uint8", "mapping"])
+def test_the_keys_of_an_option_may_be_integers(kind):
+    vocabulary = types.MappingProxyType(PIECES)
+    if kind != "mapping":
+        make = int if kind == "int" else getattr(pytest.importorskip("numpy"), kind)
+        vocabulary = {make(token): piece for token, piece in PIECES.items()}
+    contract = shakedown.TokenDecoder(vocabulary=vocabulary, specials=(0, 1))
+    contract = contract.settings(arrays="list", cases=8)
+    assert contract.check(decoded).cases >= 8
+    assert {token for case in contract.cases(8) for row in case["tokens"] for token in row} == {*PIECES}
+
+
+def test_a_key_or_value_that_is_nothing_of_yaml_is_named():
+    def message(**settings):
+        vocabulary = settings.pop("vocabulary", PIECES)
+        contract = shakedown.TokenDecoder(vocabulary=vocabulary, specials=(0, 1))
+        with pytest.raises(shakedown.UsageError) as caught:
+            contract.settings(arrays="list", **settings).check(decoded)
+        return str(caught.value)
+
+    keys = "token-decoder: options.vocabulary: expected a text or an integer as key, found "
+    assert message(vocabulary={0.5: "a"}) == keys + "0.5"
+    assert message(vocabulary={True: "a"}) == keys + "True"
+    assert message(vocabulary={0: {1}}) == (
+        "token-decoder: options.vocabulary.0: expected a number, a text, a list or a dict, found {1}"
+    )
+    assert message(examples=[{"tokens": {1}}]).startswith("token-decoder: examples[0].tokens: ")
 
 
 def test_a_parameter_that_is_nothing_is_an_error(contract):

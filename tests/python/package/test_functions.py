@@ -340,3 +340,103 @@ def test_the_gradient_is_that_of_the_output_that_is_given():
     assert report.status == "fail"
     assert "oracle" not in {one.invariant for one in report.findings}, report.text
     assert "the gradient is wrong: 0 times what it is" in report.text, report.text
+
+
+def completion_mask(tokens, dtype):
+    """1 up to the first token 1 of each row, as integers of a dtype."""
+    is_end = tokens == 1
+    mask = is_end.cumsum(-1) - (is_end + 0) == 0
+    return mask.to(getattr(torch, dtype)) if torch.is_tensor(mask) else mask.astype(dtype)
+
+
+UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", UNSIGNED)
+@pytest.mark.parametrize("library", ["torch", "numpy"])
+def test_unsigned_integers_are_integers(library, dtype):
+    pytest.importorskip(library)
+    contract = shakedown.CompletionMask(eos=[1], unfinished="all")
+    contract = contract.settings(arrays=library, cases=32)
+    assert contract.check(functools.partial(completion_mask, dtype=dtype))
+
+
+@pytest.mark.parametrize("library", ["torch", "numpy"])
+def test_an_unsigned_integer_that_does_not_fit_is_named(library):
+    numpy = pytest.importorskip("numpy")
+
+    def too_large(tokens):
+        mask = numpy.full(tuple(tokens.shape), 2**64 - 1, dtype=numpy.uint64)
+        return torch.from_numpy(mask) if library == "torch" else mask
+
+    report = shakedown.CompletionMask().settings(arrays=library, cases=8).report(too_large)
+    assert report.findings[0].found.endswith(
+        "for `mask`: uint64 holds 18446744073709551615, above the largest int64, 9223372036854775807"
+    ), report.text
+
+
+def test_a_dtype_that_is_no_number_of_ours_is_refused_with_all_that_are():
+    numpy = pytest.importorskip("numpy")
+    contract = shakedown.CompletionMask().settings(arrays="numpy", cases=8)
+    report = contract.report(lambda tokens: tokens.astype(numpy.complex64))
+    known = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool"
+    expected = f"dtype complex64, expected one of {known}, uint16, uint32, uint64"
+    assert report.findings[0].found.endswith(expected), report.text
+
+
+def loss_and_gradient(factor, name="grad_log_probs"):
+    """A loss without autograd's graph, with a gradient of its own."""
+
+    @functools.wraps(Loss().forward)
+    def function(log_probs, **rest):
+        leaf = log_probs.detach().requires_grad_()
+        loss = Loss()(leaf, **rest)
+        [gradient] = torch.autograd.grad(loss, leaf, allow_unused=True)
+        gradient = torch.zeros_like(leaf) if gradient is None else gradient
+        return {"loss": loss.detach(), name: (factor * gradient).numpy()}
+
+    return function
+
+
+@pytest.mark.parametrize("isolate", [False, True], ids=["here", "isolated"])
+def test_the_gradient_that_a_function_returns_is_the_one_that_is_checked(isolate):
+    contract = shakedown.PolicyLoss().settings(arrays="torch", cases=16, isolate=isolate)
+    said = "shakedown checks `grad_log_probs`, which the function returns, and does not ask autograd"
+    report = contract.check(loss_and_gradient(1.0))
+    assert [text for text in report.warnings if said in text] == [f"{said} for it"]
+    assert "gradient" in {one["id"] for one in report.invariants if one["status"] == "pass"}
+    report = contract.report(loss_and_gradient(2.0))
+    assert "gradient" in [finding.invariant for finding in report.findings], report.text
+
+
+def test_the_gradients_of_a_list_are_those_that_the_function_returns():
+    def returned(factor):
+        def function(micro_batches):
+            masks = [one["mask"] for one in micro_batches]
+            count = sum(mask.sum() for mask in masks)
+            losses = [one["token_losses"].detach() for one in micro_batches]
+            total = sum(part[mask].sum() for part, mask in zip(losses, masks))
+            share = [{"token_losses": factor * mask / count.clamp(min=1)} for mask in masks]
+            return {"loss": total / count.clamp(min=1), "grad_micro_batches": share}
+
+        return function
+
+    contract = shakedown.AccumulatedLoss().settings(arrays="torch", cases=16)
+    assert contract.check(returned(1.0))
+    found = contract.report(returned(0.5)).findings
+    assert "gradient-sums-to-one" in [finding.invariant for finding in found]
+
+
+def test_a_returned_gradient_that_is_not_checked_is_named():
+    contract = shakedown.PolicyLoss().settings(arrays="torch", cases=16)
+    report = contract.report(loss_and_gradient(1.0, name="grad_advantages"))
+    said = "shakedown does not check `grad_advantages`, which the function returns: "
+    assert said + "the contract has `grad_log_probs`" in report.warnings
+    assert "gradient" in [finding.invariant for finding in report.findings]
+
+    def by_numbers(values, old_values, returns, mask):
+        return {"loss": 0.0, "grad_values": values}
+
+    report = shakedown.ValueLoss().settings(arrays="list", cases=16).report(by_numbers)
+    said = "shakedown does not check `grad_values`, which the function returns: "
+    assert said + "that needs `arrays: torch`" in report.warnings

@@ -425,3 +425,140 @@ def test_the_command_to_replay_holds_in_the_folder_that_pytest_was_called_in(rep
     result = folder.runpytest("inside")
     said = "*replay     pytest inside/test_trainer.py::test_advantages --shakedown-case inside/*"
     result.stdout.fnmatch_lines([said])
+
+
+USAGE = """
+    @shakedown.contract("group-advantage", scale="sd")
+    def test_decorated(rewards, groups):
+        return rewards
+
+    def test_by_hand():
+        shakedown.contract("group-advantage", scale="sd").check(trainer.advantages)
+
+    def test_by_name():
+        shakedown.check(trainer.advantages, "group-advantages")
+
+    def test_an_option():
+        shakedown.GroupAdvantage(epsilom=1.0)
+
+    def test_a_setting():
+        shakedown.check(trainer.advantages, "group-advantage", cases="many")
+
+    def test_cases():
+        shakedown.contract("group-advantage", scale="sd").cases()
+
+    def test_a_run():
+        shakedown.check_run("nowhere.json")
+
+    def test_no_command(monkeypatch):
+        monkeypatch.setenv("SHAKEDOWN_BIN", "nowhere")
+        shakedown.check(trainer.advantages, "group-advantage")
+"""
+
+
+def test_an_error_of_usage_is_one_message_at_the_line_of_the_caller(repository):
+    result = repository(USAGE).runpytest("-p", "no:randomly", "--tb=long")
+    result.assert_outcomes(failed=8)
+    sigma = "group-advantage: options.scale: unknown value `sd`, expected one of `std`, *"
+    result.stdout.fnmatch_lines(
+        [
+            "*___ test_decorated ___*",
+            f"UsageError: {sigma}",
+            "*___ test_by_hand ___*",
+            "",
+            "*def test_by_hand():",
+            ">*check(trainer.advantages)",
+            f"E *UsageError: {sigma}",
+            "",
+            "test_trainer.py:*: UsageError",
+            "*___ test_by_name ___*",
+        ],
+        consecutive=True,
+    )
+    assert sum(line.startswith(">") for line in result.outlines) == 7  # frames
+    result.stdout.no_fnmatch_line("*harness/python*")
+
+
+def test_an_error_of_usage_in_a_plain_program_shows_no_internals(repository):
+    repository("")
+    program = "import shakedown; shakedown.contract('group-advantage', scale='sd').check(print)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "unknown value `sd`" in ran.stderr.splitlines()[-1]
+    assert ran.stderr.count("File ") == 2, ran.stderr
+
+
+NEEDY = """
+    import no_attention.kernels
+    from no_attention import flash
+
+    class Kernel(no_attention.kernels.Base):
+        pass
+
+    def advantages(rewards, groups, fast: flash.Config = None):
+        import no_attention.late
+
+        import trainer
+
+        return flash(rewards) if fast else trainer.advantages(rewards, groups)
+"""
+
+
+def test_modules_that_are_missing_are_stood_in_for_in_a_test_and_its_fixtures(repository):
+    tests = """
+        import sys
+
+        contract = shakedown.contract("group-advantage", scale="std", epsilon=1e-4)
+
+        @pytest.fixture
+        def late():
+            import needy
+            return needy
+
+        @contract.settings(stub=["no_attention"], cases=8)
+        def test_body(rewards, groups):
+            import needy
+            return needy.advantages(rewards, groups)
+
+        @contract.settings(stub=["no_attention"], cases=8)
+        def test_fixture(late, rewards, groups):
+            return late.advantages(rewards, groups)
+
+        @contract.settings(stub=["no_attention"], cases=8)
+        def test_called(late, rewards, groups):
+            return late.advantages(rewards, groups, fast=True)
+
+        def test_others():
+            assert not [name for name in sys.modules if name.startswith("no_attention")]
+            with pytest.raises(ModuleNotFoundError):
+                import no_attention
+
+        @contract.settings(cases=8)
+        def test_without(rewards, groups):
+            import no_attention
+    """
+    made = repository(tests, needy=textwrap.dedent(NEEDY))
+    result = made.runpytest("-p", "no:randomly", "-v")
+    result.assert_outcomes(passed=3, failed=2)
+    called = "*`no_attention.flash` was called, and `no_attention` is not there*"
+    result.stdout.fnmatch_lines(["*test_body PASSED*", "*test_fixture PASSED*", called])
+    result.stdout.fnmatch_lines(["*ModuleNotFoundError: No module named 'no_attention'*"])
+
+
+def test_a_file_of_tests_may_import_what_needs_missing_modules(repository):
+    tests = """
+        import json.decoder
+        import sys
+
+        with shakedown.stub("no_attention", "json.fast", "json"):
+            import json.fast
+            import needy
+
+        assert not hasattr(json, "fast") and json.loads("[1]") == [1]
+        assert "no_attention" not in sys.modules
+
+        @shakedown.contract("group-advantage", scale="std").settings(stub=["no_attention"], cases=8)
+        def test_advantages(rewards, groups):
+            return needy.advantages(rewards, groups)
+    """
+    made = repository(tests, needy=textwrap.dedent(NEEDY))
+    made.runpytest("-W", "error").assert_outcomes(passed=1)

@@ -140,7 +140,52 @@ def test_pytest_timeout_fires_at_its_time(repository):
     result.stdout.fnmatch_lines(["*Timeout*2*"])
 
 
-@pytest.mark.parametrize("timeout", [0, -1.0, "10s"])
-def test_a_limit_that_is_none_is_refused(timeout):
-    with pytest.raises(shakedown.UsageError, match="timeout: expected seconds above 0, or None"):
-        shakedown.GroupAdvantage().settings(timeout=timeout)
+@pytest.mark.parametrize("given", [0, -1.0, "10s"])
+@pytest.mark.parametrize("name", ["time", "timeout"])
+def test_a_limit_that_is_none_is_refused(name, given):
+    with pytest.raises(shakedown.UsageError, match=f"{name}: expected seconds above 0, or None"):
+        shakedown.GroupAdvantage().settings(**{name: given})
+
+
+def slow(rewards, groups):
+    time.sleep(0.02)
+    return centred(rewards, groups)
+
+
+def test_a_slow_function_has_a_time_by_default_and_the_report_says_what_it_sufficed_for(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert shakedown._contract.SETTINGS["time"] == 30
+    monkeypatch.setitem(shakedown._contract.SETTINGS, "time", 1.0)
+    contract = shakedown.GroupAdvantage(scale="none").settings(arrays="list", cases=10_000)
+    began = time.monotonic()
+    report = contract.check(slow)
+    assert time.monotonic() - began < 10
+    [said] = [text for text in report.warnings if "the time was over" in text]
+    assert re.fullmatch(rf"checked on {report.cases} of \d+ cases: the time was over", said)
+
+    began = time.monotonic()
+    report = contract.report(lambda rewards, groups: slow(rewards, groups)[:-1] + [1.0])
+    assert time.monotonic() - began < 10 and report.status == "fail"
+    assert any("time was over" in text and "case" in text for text in report.warnings)
+
+
+def test_the_time_of_all_checks_is_an_option_of_pytest(repository):
+    tests = """
+        import time
+
+        @shakedown.contract("group-advantage", scale="std").settings(cases=100_000)
+        def test_advantages(rewards, groups):
+            time.sleep(0.01)
+            return trainer.advantages(rewards, groups)
+    """
+    result = repository(tests).runpytest("--shakedown-time=0.5", "-rA")
+    result.assert_outcomes(passed=1)
+    said = "test_trainer.py::test_advantages: its time was over after * of * cases"
+    result.stdout.fnmatch_lines([said, "*: checked on * cases: the time was over"])
+    made = repository(tests.replace("100_000", "1"))
+    made.makeini("[pytest]\nshakedown_time = inf\n")
+    result = made.runpytest("-rA")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*time was over*")

@@ -768,6 +768,11 @@ impl Component for Process {
         let request = wire::encode(&values, message.texts, self.arrays.wire_dtype(call.place));
         let reply = self.ask(call.place.device, &request)?;
         reply.get("ran").split(',').filter_map(|place| place.parse().ok()).for_each(coverage::ran);
+        for note in reply.names("notes") {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
         match reply.get("kind") {
             "returned" => self.returned(&reply, &values),
             "raised" => Err(Failure::Raised {
