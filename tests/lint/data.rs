@@ -675,7 +675,8 @@ fn preference_pairs_with_a_shared_beginning_are_sound() {
             let says = |text: String| json!([user, {"role": "assistant", "content": text}]);
             json!({
                 "prompt": format!("Tell me about {}.", n / 4),
-                "chosen": says(format!("A tale of {n}.")), "rejected": says(format!("A tail of {n}.")),
+                "chosen": says(format!("A tale of {n}.")),
+                "rejected": says(format!("A tail of {n}.")),
                 "score_chosen": 8.0, "score_rejected": 3.5,
             })
         })

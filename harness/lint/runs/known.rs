@@ -238,7 +238,10 @@ pub fn reference_moves(run: &Run) -> bool {
 
 /// The dropout of the policy, where it is configured and above 0, and the field that says so.
 pub fn dropout(run: &Run) -> Option<(&str, f64)> {
-    let is_dropout = |name: &str| name.rsplit(['.', '_', '-']).next() == Some("dropout");
+    // That of an adapter acts on nothing at first: its second matrix is 0.
+    let is_dropout = |name: &str| {
+        name.rsplit(['.', '_', '-']).next() == Some("dropout") && !name.contains("lora")
+    };
     let set = run.settings.fields.iter().filter(|(name, _)| is_dropout(name));
     let numbers = set.filter_map(|(name, value)| Some((name.as_str(), value.json.as_f64()?)));
     let configured = || Some(("dropout", run.settings.number("dropout")?));

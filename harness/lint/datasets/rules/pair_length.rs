@@ -60,7 +60,8 @@ fn check(data: &Dataset) -> Judgement {
         _ => return Ok(vec![]),
     };
     let found = format!(
-        "the {name} side is the longer one in {} of {} pairs: {} characters on average, the other {}",
+        "the {name} side is the longer one in {} of {} pairs: {} characters on average, the other \
+         has {}",
         percent(share),
         pairs.count,
         (here / all).round(),
