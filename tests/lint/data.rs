@@ -395,13 +395,49 @@ fn loud_owned(subject: &Subject) -> Vec<String> {
 
 #[test]
 fn fewer_prompts_than_a_batch_are_found() {
-    let judged = |batch: u64| {
-        let settings = settings(Library::Trl, &[("batch.prompts", json!(batch))], &[]);
-        let reading = Reading { settings: Some(&settings), ..Reading::default() };
+    let of = |library, batch: u64, algorithm: &str| {
+        let values = [("batch.prompts", json!(batch)), ("algorithm", json!(algorithm))];
+        let settings = settings(library, &values, &[]);
+        let (settings, prompt) = (Some(&settings), Some("prompt"));
+        let reading = Reading { settings, prompt, ..Reading::default() };
         loud_owned(&judge_text(&lines(&sums(40)), &reading))
     };
-    assert_eq!(judged(41), ["too-few-prompts"]);
-    assert_eq!(judged(40), [""; 0]);
+    for library in [Library::Trl, Library::Verl, Library::NemoRl] {
+        assert_eq!(of(library, 41, "grpo"), ["too-few-prompts"], "{library:?}");
+        assert_eq!(of(library, 40, "grpo"), [""; 0], "{library:?}");
+    }
+    // A batch is filled with the next epoch.
+    assert_eq!(of(Library::Slime, 64, "grpo"), [""; 0]);
+    assert_eq!(of(Library::OpenRlhf, 64, "grpo"), [""; 0]);
+    // The last batch may be smaller.
+    assert_eq!(of(Library::Trl, 64, "dpo"), [""; 0]);
+}
+
+#[test]
+fn a_side_that_is_nearly_always_longer_is_found() {
+    let pairs = |count: usize, is_longer: &dyn Fn(usize) -> bool, words: usize| {
+        let side = |long: bool, n: usize| {
+            format!("It is {n}{}.", if long { " indeed".repeat(words) } else { String::new() })
+        };
+        let row = |n: usize| {
+            json!({
+                "prompt": format!("What is {n}?"),
+                "chosen": side(is_longer(n), n), "rejected": side(!is_longer(n), n),
+            })
+        };
+        judge(&(0..count).map(row).collect::<Vec<_>>())
+    };
+    let biased = pairs(250, &|n| n % 42 != 0, 3);
+    assert_eq!(loud(&biased), [("pair-length", Severity::Warning)]);
+    let found = &finding(&biased, "pair-length").found;
+    assert!(found.contains("97.6 % of 250 pairs"), "{found}");
+    assert_eq!(loud(&pairs(250, &|n| n % 42 == 0, 3)), [("pair-length", Severity::Warning)]);
+    let often = pairs(250, &|n| n % 6 != 0, 3);
+    assert_eq!(finding(&often, "pair-length").severity, Severity::Note);
+    let mixed = pairs(250, &|n| n % 3 != 0, 3);
+    assert_eq!(status(&mixed, "pair-length"), RuleStatus::Quiet);
+    let few = pairs(49, &|_| true, 3);
+    assert_eq!(status(&few, "pair-length"), RuleStatus::Insufficient);
 }
 
 #[test]
@@ -506,7 +542,7 @@ fn gold_answers_that_score_less_than_nothing_are_found() {
 
 #[test]
 fn every_rule_has_a_whole_head() {
-    assert_eq!(datasets::rules::all().len(), 21);
+    assert_eq!(datasets::rules::all().len(), 22);
     for rule in datasets::rules::all() {
         for heading in shakedown_lint::rules::HEADINGS {
             assert!(!rule.doc.section(heading).is_empty(), "{}: {heading}", rule.id);
@@ -627,7 +663,7 @@ fn preference_pairs_with_a_shared_beginning_are_sound() {
     let rows: Vec<Json> = (0..80)
         .map(|n| {
             let begin = format!("\n\nHuman: What is {n} times ten?\n\nAssistant:");
-            let [chosen, rejected] = [format!("{begin} {n}0."), format!("{begin} Why?")];
+            let [chosen, rejected] = [format!("{begin} {n}0."), format!("{begin} {n}1.")];
             json!({"chosen": chosen, "rejected": rejected})
         })
         .collect();
@@ -639,7 +675,8 @@ fn preference_pairs_with_a_shared_beginning_are_sound() {
             let says = |text: String| json!([user, {"role": "assistant", "content": text}]);
             json!({
                 "prompt": format!("Tell me about {}.", n / 4),
-                "chosen": says(format!("A tale of {n}.")), "rejected": says("No.".to_owned()),
+                "chosen": says(format!("A tale of {n}.")),
+                "rejected": says(format!("A tail of {n}.")),
                 "score_chosen": 8.0, "score_rejected": 3.5,
             })
         })

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use shakedown_lint::runs::Run;
 use shakedown_lint::runs::formats::{self, OwnNames};
+use shakedown_lint::settings::Library;
 
 /// Encoders of the binary formats, as small as they can be.
 mod encode {
@@ -531,6 +532,61 @@ fn a_step_that_goes_back_replaces_what_stood_there() {
     assert_eq!(run.restarts, [3]);
     assert_eq!(points(&run, "reward.mean"), [(1, 0.0), (2, 1.0), (3, 4.0), (4, 5.0), (5, 6.0)]);
     assert_eq!((run.rows, run.steps), (5, Some([1, 5])));
+}
+
+#[test]
+fn llama_factory_counts_its_own_steps() {
+    let row = |step: u64| {
+        format!(
+            "{{\"current_steps\": {step}, \"total_steps\": 50, \"loss\": 0.5, \
+             \"accuracy\": 0.75, \"lr\": 5e-06, \"epoch\": 0.1, \"percentage\": 2.0, \
+             \"elapsed_time\": \"0:00:10\", \"remaining_time\": \"0:01:00\"}}\n"
+        )
+    };
+    let run = run_of((1..=4).map(|at| row(10 * at)).collect::<String>());
+    assert_eq!(run.library, Some(Library::LlamaFactory));
+    assert_eq!((run.rows, run.steps), (4, Some([10, 40])));
+    assert_eq!((run.counts_steps, run.declared_steps), (true, Some(50.0)));
+    assert_eq!(points(&run, "lr"), [10, 20, 30, 40].map(|step| (step, 5e-6)));
+    assert_eq!(values(&run, "pref.accuracy"), [0.75; 4]);
+}
+
+#[test]
+fn stages_of_one_log_are_told_apart() {
+    let supervised = |step: u64| format!("{{\"step\": {step}, \"loss\": 2.5, \"lr\": 1e-05}}\n");
+    let rollouts = |step: u64| {
+        format!("{{\"step\": {step}, \"loss\": 0.5, \"reward\": 0.{step}, \"lr\": 1e-06}}\n")
+    };
+    let text: String = (1..=9).map(supervised).chain((1..=6).map(rollouts)).collect();
+    let runs = runs_of(&text, &[]).expect("it is a log");
+    let [first, second] = &runs[..] else { panic!("{} runs", runs.len()) };
+    assert!(first.name.ends_with("(stage 1 of 2)") && second.name.ends_with("(stage 2 of 2)"));
+    assert_eq!((first.rows, first.steps), (9, Some([1, 9])));
+    assert_eq!((second.rows, second.steps), (6, Some([1, 6])));
+    assert_eq!((values(first, "loss"), values(second, "loss")), (vec![2.5; 9], vec![0.5; 6]));
+    assert!(!first.series.contains_key("reward.mean"));
+    assert_eq!(values(second, "reward.mean").len(), 6);
+    assert_eq!([&first.restarts, &second.restarts], [&[0; 0]; 2]);
+    // An update that is logged behind its rollouts begins no stage.
+    let behind = "{\"step\": 1, \"reward\": 0.1}\n{\"step\": 2, \"reward\": 0.2}\n\
+                  {\"step\": 1, \"loss\": 0.5}\n{\"step\": 3, \"reward\": 0.3}\n\
+                  {\"step\": 2, \"loss\": 0.5}\n{\"step\": 4, \"reward\": 0.4}\n";
+    assert_eq!(points(&run_of(behind), "reward.mean").len(), 4);
+    assert_eq!(runs_of(behind, &[]).map(|runs| runs.len()), Ok(1));
+}
+
+#[test]
+fn the_state_of_a_trainer_says_how_many_steps_there_are_and_whether_it_ended() {
+    let state = |last: &str| {
+        let row = |step: u64| format!("{{\"step\": {step}, \"loss\": 0.5, \"reward\": 0.25}}");
+        let rows: Vec<String> = (1..=4).map(row).collect();
+        let rows = rows.join(", ");
+        format!("{{\"global_step\": 4, \"log_history\": [{rows}{last}], \"max_steps\": 160}}")
+    };
+    let open = run_of(state(""));
+    assert_eq!((open.declared_steps, open.has_ended), (Some(160.0), false));
+    let ended = run_of(state(", {\"step\": 4, \"train_runtime\": 12.5}"));
+    assert_eq!((ended.declared_steps, ended.has_ended), (Some(160.0), true));
 }
 
 #[test]

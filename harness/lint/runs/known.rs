@@ -189,13 +189,64 @@ pub fn is_distilled(run: &Run) -> bool {
 
 /// Whether the log begins where a checkpoint ended: more than ten of its own steps away from 0.
 pub fn is_continued(run: &Run) -> bool {
+    first_steps(run).first().is_some_and(|first| *first > 10 * stride(run))
+}
+
+/// The steps of the first rows, in order.
+fn first_steps(run: &Run) -> Vec<i64> {
     let rows =
         run.series.values().flat_map(|one| one.buckets.iter().take_while(|row| row.index < 3));
     let mut first: Vec<i64> = rows.map(|row| row.steps[0]).collect();
     first.sort_unstable();
     first.dedup();
-    let stride = first.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1);
-    first.first().is_some_and(|first| *first > 10 * stride)
+    first
+}
+
+/// How many steps lie between the first rows.
+pub fn stride(run: &Run) -> i64 {
+    let first = first_steps(run);
+    first.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1)
+}
+
+/// How many steps were configured, and the field that says so; none where the log does.
+pub fn steps(run: &Run) -> Option<(Option<&'static str>, f64)> {
+    let configured = run.settings.steps().map(|(field, steps)| (Some(field), steps));
+    configured.or_else(|| Some((None, run.declared_steps?)))
+}
+
+/// The schedule of the learning rate, as it is named; `None` where none is named.
+pub fn schedule(run: &Run) -> Option<String> {
+    let fields = [
+        "lr_scheduler_type",
+        "actor_rollout_ref.actor.optim.lr_scheduler_type",
+        "actor_rollout_ref.actor.optim.warmup_style",
+        "lr-decay-style",
+    ];
+    let named = fields.iter().find_map(|field| run.settings.fields.get(*field)?.json.as_str());
+    named.map(str::to_lowercase)
+}
+
+/// Whether the reference is updated on purpose.
+pub fn reference_moves(run: &Run) -> bool {
+    let switches = ["sync_ref_model", "ref-update-interval", "ref_update_interval"];
+    let is_on = |value: &Value| match &value.json {
+        Json::Bool(on) => *on,
+        other => other.as_f64().is_some_and(|number| number != 0.0),
+    };
+    switches.iter().any(|field| run.settings.fields.get(*field).is_some_and(is_on))
+}
+
+/// The dropout of the policy, where it is configured and above 0, and the field that says so.
+pub fn dropout(run: &Run) -> Option<(&str, f64)> {
+    // That of an adapter acts on nothing at first: its second matrix is 0.
+    let is_dropout = |name: &str| {
+        name.rsplit(['.', '_', '-']).next() == Some("dropout") && !name.contains("lora")
+    };
+    let set = run.settings.fields.iter().filter(|(name, _)| is_dropout(name));
+    let numbers = set.filter_map(|(name, value)| Some((name.as_str(), value.json.as_f64()?)));
+    let configured = || Some(("dropout", run.settings.number("dropout")?));
+    let mut all = numbers.chain(configured());
+    all.find(|(_, dropout)| *dropout > 0.0)
 }
 
 /// Whether the log shows that the balance of experts is part of the loss.

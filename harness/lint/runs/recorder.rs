@@ -10,7 +10,7 @@ use crate::runs::series::{Bucket, MOST_BUCKETS, Series};
 use crate::settings::Library;
 
 /// The names of the step, the first that is there counts.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     "step",
     "train/global_step",
     "global_step",
@@ -19,10 +19,22 @@ const STEPS: [&str; 8] = [
     "Step",
     "training/global_step",
     "global_step/max_steps",
+    LLAMA_FACTORY,
 ];
+
+/// The step in LLaMA-Factory's `trainer_log.jsonl`, whose other names are those of everybody.
+const LLAMA_FACTORY: &str = "current_steps";
+
+/// The names of the number of steps that there are to be.
+const TOTALS: [&str; 2] = ["total_steps", "max_steps"];
 
 /// W&B's own count of what was logged: beside another step it counts something else.
 const COUNTER: &str = "_step";
+/// The same in a table that W&B exports.
+const EXPORTED: &str = "Step";
+
+/// A stage of fewer rows is none.
+const FEWEST_ROWS: u64 = 3;
 
 /// A log with more names or metrics than these is no log of training: the rest is left out.
 const MOST_NAMES: usize = 20_000;
@@ -61,12 +73,43 @@ pub struct Recorder {
     restarts: Vec<i64>,
     steps: Option<[i64; 2]>,
     left_out: bool,
+    /// What the open row says of the number of steps.
+    total: Option<f64>,
+    declared_steps: Option<f64>,
+    has_ended: bool,
+    tells_stages: bool,
+    /// The stages that have ended.
+    stages: Vec<Recorded>,
 }
 
 /// A name of the log that has a meaning.
 struct Name {
     name: String,
     meaning: Meaning,
+}
+
+/// A kind of training, by what its rows log: a later one logs what those before do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// It has a loss.
+    Supervised,
+    /// It has rewards of two sides.
+    Pairs,
+    /// It has rewards or lengths of completions.
+    Rollouts,
+}
+
+impl Stage {
+    /// What these metrics are of; `None` where they tell nothing.
+    fn of<'a>(ids: impl Iterator<Item = &'a String>) -> Option<Stage> {
+        let one = |id: &String| match id.split('.').next()? {
+            "reward" | "advantage" | "length" | "groups" => Some(Stage::Rollouts),
+            "pref" => Some(Stage::Pairs),
+            "loss" | "lr" => Some(Stage::Supervised),
+            _ => None,
+        };
+        ids.filter_map(one).max()
+    }
 }
 
 /// Which step counts.
@@ -125,6 +168,12 @@ pub struct Recorded {
     pub library: Option<Library>,
     /// Whether there were more names than can be kept.
     pub left_out: bool,
+    /// Whether rows have the steps of training.
+    pub counts_steps: bool,
+    /// How many steps there are to be, where a row says so.
+    pub declared_steps: Option<f64>,
+    /// Whether a row says that training has ended.
+    pub has_ended: bool,
 }
 
 impl Recorder {
@@ -144,7 +193,23 @@ impl Recorder {
             restarts: Vec::new(),
             steps: None,
             left_out: false,
+            total: None,
+            declared_steps: None,
+            has_ended: false,
+            tells_stages: false,
+            stages: Vec::new(),
         }
+    }
+
+    /// The same for rows in the order in which they were written: where the steps begin again with
+    /// another kind of training, another stage begins.
+    pub fn in_stages(self) -> Recorder {
+        Recorder { tells_stages: true, ..self }
+    }
+
+    /// Takes how many steps there are to be.
+    pub fn declare(&mut self, steps: f64) {
+        self.declared_steps = Some(steps).filter(|steps| *steps > 0.0).or(self.declared_steps);
     }
 
     /// Whether a name of the log is a metric.
@@ -162,6 +227,8 @@ impl Recorder {
         let cells: Vec<(&str, Cell)> = cells.into_iter().collect();
         if cells.iter().any(|(name, _)| matches!(*name, "train_runtime" | "train/train_runtime")) {
             // What transformers logs when training has ended sums it up.
+            self.close();
+            self.has_ended = true;
             return;
         }
         let (step, is_new_axis) = self.axis.step(&cells, &self.own_names);
@@ -181,6 +248,9 @@ impl Recorder {
             self.steps = None;
         }
         self.row_at.get_or_insert((step, line));
+        if let Some((_, total)) = cells.iter().find(|(name, _)| TOTALS.contains(name)) {
+            self.total = Some(total.value).filter(|steps| *steps > 0.0);
+        }
         for (name, cell) in cells {
             self.cell(name, cell);
         }
@@ -256,9 +326,14 @@ impl Recorder {
         if row.is_empty() {
             return;
         }
+        if self.tells_stages && self.begins_stage(&row, step) {
+            self.end_stage();
+        }
         if self.steps.is_some_and(|[_, last]| step <= last) && self.is_again(&row, step) {
             self.go_back(step);
         }
+        self.has_ended &= self.steps.is_some_and(|[_, last]| step <= last);
+        self.declared_steps = self.total.take().or(self.declared_steps);
         if self.rows / self.width >= MOST_BUCKETS {
             self.width *= 2;
             self.series.values_mut().for_each(Series::halve);
@@ -299,6 +374,50 @@ impl Recorder {
         row.keys().filter_map(last).any(|last| last >= step)
     }
 
+    /// Whether a row is the first one of another kind of training, whose steps begin again.
+    fn begins_stage(&self, row: &Row, step: i64) -> bool {
+        let Some([first, last]) = self.steps.filter(|[_, last]| step <= *last) else {
+            return false;
+        };
+        let before = Stage::of(self.series.keys());
+        before.is_some()
+            && Stage::of(row.keys()) > before
+            && self.rows >= FEWEST_ROWS.min(last.abs_diff(first) + 1)
+            && (step <= first || self.is_again(row, step))
+    }
+
+    fn end_stage(&mut self) {
+        let ended = self.recorded();
+        self.stages.push(ended);
+        self.called.clear();
+        (self.rows, self.width, self.steps, self.has_ended) = (0, 1, None, false);
+        self.declared_steps = None;
+    }
+
+    /// What was recorded of the stage; nothing of it is kept.
+    fn recorded(&mut self) -> Recorded {
+        self.drop_task_accuracy();
+        let mut series = std::mem::take(&mut self.series);
+        series.retain(|_, series| !series.buckets.is_empty());
+        for series in series.values_mut() {
+            series.resolution = Some(series.resolution).filter(|r| r.is_finite()).unwrap_or(0.0);
+        }
+        let unknown = self.index.iter().filter(|(_, slot)| slot.is_none());
+        let own_count = [COUNTER, EXPORTED];
+        Recorded {
+            unknown: unknown.map(|(name, _)| name.clone()).collect(),
+            library: self.library(),
+            series,
+            rows: self.rows,
+            steps: self.steps,
+            restarts: std::mem::take(&mut self.restarts),
+            left_out: self.left_out,
+            counts_steps: self.axis.of.is_some_and(|of| !own_count.contains(&STEPS[of])),
+            declared_steps: self.declared_steps,
+            has_ended: self.has_ended,
+        }
+    }
+
     /// A restart: what follows replaces what was logged from this step on.
     fn go_back(&mut self, step: i64) {
         self.restarts.push(step);
@@ -314,28 +433,26 @@ impl Recorder {
     /// The run, when its log has ended.
     pub fn finish(mut self) -> Recorded {
         self.close();
-        self.drop_task_accuracy();
-        self.series.retain(|_, series| !series.buckets.is_empty());
-        for series in self.series.values_mut() {
-            series.resolution = Some(series.resolution).filter(|r| r.is_finite()).unwrap_or(0.0);
-        }
-        let unknown = self.index.iter().filter(|(_, slot)| slot.is_none());
-        Recorded {
-            unknown: unknown.map(|(name, _)| name.clone()).collect(),
-            library: self.library(),
-            series: self.series,
-            rows: self.rows,
-            steps: self.steps,
-            restarts: self.restarts,
-            left_out: self.left_out,
-        }
+        self.recorded()
+    }
+
+    /// The stages of the run, when its log has ended: one at least.
+    pub fn finish_stages(mut self) -> Vec<Recorded> {
+        self.close();
+        let last = self.recorded();
+        self.stages.push(last);
+        self.stages
+    }
+
+    fn is_of_llama_factory(&self) -> bool {
+        self.axis.of.is_some_and(|of| STEPS[of] == LLAMA_FACTORY)
     }
 
     /// `accuracy` is that of preferences only beside rewards of both sides: else it is anything.
     fn drop_task_accuracy(&mut self) {
         const ACCURACY: &str = "pref.accuracy";
         let is_bare = |series: &Series| matches!(&*series.name, "accuracy" | "train/accuracy");
-        let is_alone = !self.series.contains_key("pref.chosen");
+        let is_alone = !self.series.contains_key("pref.chosen") && !self.is_of_llama_factory();
         let is_own = self.own_names.values().any(|id| id == ACCURACY);
         if self.series.get(ACCURACY).is_some_and(is_bare) && is_alone && !is_own {
             let name = self.series.remove(ACCURACY).map(|series| series.name);
@@ -345,8 +462,12 @@ impl Recorder {
 
     /// The library that has the most of the names, where that is one alone: `loss` is everybody's.
     fn library(&self) -> Option<Library> {
+        if self.is_of_llama_factory() {
+            return Some(Library::LlamaFactory);
+        }
         let mut counts: HashMap<Library, usize> = HashMap::new();
-        for library in self.names.iter().flat_map(|name| &name.meaning.libraries) {
+        let libraries = self.names.iter().flat_map(|name| &name.meaning.libraries);
+        for library in libraries.filter(|library| **library != Library::LlamaFactory) {
             *counts.entry(*library).or_default() += 1;
         }
         let most = counts.values().max().copied()?;

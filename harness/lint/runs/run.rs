@@ -31,6 +31,12 @@ pub struct Run {
     pub steps: Option<[i64; 2]>,
     /// The steps to which the log went back.
     pub restarts: Vec<i64>,
+    /// Whether its rows have the steps of training, not only numbers of their own.
+    pub counts_steps: bool,
+    /// How many steps there are to be, where the log says so.
+    pub declared_steps: Option<f64>,
+    /// Whether the log says that training has ended.
+    pub has_ended: bool,
     /// By the ids of their metrics: `reward.mean`.
     pub series: BTreeMap<String, Series>,
     /// Names that no metric has.
@@ -50,7 +56,8 @@ pub struct Run {
 impl Run {
     /// A run as it was recorded.
     pub fn new(name: String, files: Vec<PathBuf>, format: &str, recorded: Recorded) -> Run {
-        let Recorded { series, unknown, rows, steps, restarts, library, left_out } = recorded;
+        let Recorded { series, unknown, rows, steps, restarts, library, left_out, .. } = recorded;
+        let Recorded { counts_steps, declared_steps, has_ended, .. } = recorded;
         let format = format.to_owned();
         let mut series = derived::while_something_is_finite(series);
         let mut warnings = Vec::from_iter(left_out.then(|| LEFT_OUT.to_owned()));
@@ -68,6 +75,9 @@ impl Run {
             rows,
             steps,
             restarts,
+            counts_steps,
+            declared_steps,
+            has_ended,
             series,
             unknown,
             warnings,

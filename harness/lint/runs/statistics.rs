@@ -21,6 +21,8 @@ pub struct Statistics {
     pub se: f64,
     /// (last − first)/se; 0 where nothing changes, infinite where se alone is 0.
     pub z: f64,
+    /// The same over windows of a whole fifth, where that is more than 50 values.
+    pub z_fifths: f64,
     /// Kendall's τ of the means of at most 100 equal blocks.
     pub tau: f64,
 }
@@ -54,10 +56,33 @@ impl Statistics {
         let mid = median(&values[start..start + window]);
         let last = median(&values[n - window..]);
         let sigma = scatter(&values);
-        let se = 1.25 * sigma * (2.0 / window as f64).sqrt();
-        let z = if last == first { 0.0 } else { (last - first) / se };
+        let error = |window: usize| 1.25 * sigma * (2.0 / window as f64).sqrt();
+        let errors = |change: f64, se: f64| if change == 0.0 { 0.0 } else { change / se };
+        let se = error(window);
+        let z = errors(last - first, se);
+        let fifth = n.div_ceil(5);
+        let z_fifths = match fifth > window {
+            true => {
+                let change = median(&values[n - fifth..]) - median(&values[..fifth]);
+                errors(change, error(fifth))
+            }
+            false => z,
+        };
         let tau = kendall(&blocks(&values, 100));
-        Statistics { values, window, first, mid, last, sigma, se, z, tau }
+        Statistics { values, window, first, mid, last, sigma, se, z, z_fifths, tau }
+    }
+
+    /// The figures, and those over whole fifths where these are longer windows.
+    pub fn widths(self) -> impl Iterator<Item = Statistics> {
+        let is_long = self.n().div_ceil(5) > self.window;
+        let fifths = is_long.then(|| self.clone().over_fifths());
+        std::iter::once(self).chain(fifths)
+    }
+
+    /// By how many standard errors the end is above the beginning, in the windows in which that is
+    /// clearest: the more values there are, the smaller a change that shows.
+    pub fn trend(&self) -> f64 {
+        if self.z_fifths.abs() > self.z.abs() { self.z_fifths } else { self.z }
     }
 
     /// How many values there are.
@@ -70,19 +95,20 @@ impl Statistics {
         &self.values[self.n() - self.window..]
     }
 
-    /// Whether it rises: 20 values at least, z ≥ 4, τ ≥ 0.2.
+    /// Whether it rises: 20 values at least, a trend of 4 standard errors, τ ≥ 0.2.
     pub fn rises(&self) -> bool {
-        self.n() >= TREND_POINTS && self.z >= 4.0 && self.tau >= 0.2
+        self.n() >= TREND_POINTS && self.trend() >= 4.0 && self.tau >= 0.2
     }
 
     /// Whether it falls: the mirror image.
     pub fn falls(&self) -> bool {
-        self.n() >= TREND_POINTS && self.z <= -4.0 && self.tau <= -0.2
+        self.n() >= TREND_POINTS && self.trend() <= -4.0 && self.tau <= -0.2
     }
 
     /// Whether it rises, and still does in the second half: by two standard errors.
     pub fn still_rises(&self) -> bool {
-        self.rises() && self.last - self.mid >= 2.0 * self.se
+        let more = |one: Statistics| one.last - one.mid >= 2.0 * one.se;
+        self.rises() && self.clone().widths().any(more)
     }
 
     /// The mean of the first few values, a fifth of a window and no less than 3, and the standard
@@ -228,6 +254,7 @@ pub fn kendall(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::rules::trial1::noise;
 
     fn of(values: &[f64]) -> Statistics {
         Statistics::of_values(values.to_vec()).expect("there are values")
@@ -279,6 +306,19 @@ mod tests {
         let even: Vec<f64> = (0..30).map(f64::from).collect();
         assert_eq!(of(&even).z, f64::INFINITY);
         assert!(of(&even).rises() && !of(&even).falls());
+    }
+
+    #[test]
+    fn a_small_change_shows_in_enough_values() {
+        let rise = |n: usize| {
+            let value = |i: usize| 0.5 * i as f64 / n as f64 + noise(1, i);
+            of(&(0..n).map(value).collect::<Vec<f64>>())
+        };
+        let [few, many] = [rise(250), rise(5000)];
+        assert!(!few.rises() && few.trend() == few.z && few.z < 4.0);
+        assert!(many.rises() && many.z < 4.0 && many.trend() == many.z_fifths);
+        let windows: Vec<usize> = many.widths().map(|one| one.window).collect();
+        assert_eq!((few.widths().count(), windows), (1, vec![50, 1000]));
     }
 
     #[test]

@@ -10,6 +10,18 @@ use crate::settings::{Library, Origin, Settings};
 const WITH_A_BASELINE: [&str; 9] =
     ["grpo", "rloo", "opo", "gpg", "gdpo", "group_norm", "reinforce_baseline", "gspo", "cispo"];
 
+/// What says how many steps training takes; TRL counts epochs where it is not set.
+const STEPS: [&str; 6] = [
+    "trainer.total_training_steps",
+    "grpo.max_num_steps",
+    "ppo.max_num_steps",
+    "dpo.max_num_steps",
+    "num-rollout",
+    TRL_STEPS,
+];
+/// TRL's own, which does not log every step.
+pub(super) const TRL_STEPS: &str = "max_steps";
+
 /// Switches by which ratios are taken to the probabilities of the engine.
 const RATIOS_TO_THE_ENGINE: [&str; 3] = [
     "algorithm.rollout_correction.bypass_mode",
@@ -66,7 +78,7 @@ impl Settings {
     }
 
     /// The line of the first of these fields that stands in a file.
-    pub(super) fn field_location(&self, fields: &[&str]) -> Option<Location> {
+    pub fn field_location(&self, fields: &[&str]) -> Option<Location> {
         let origins = |field: &&str| {
             self.fields.get(*field).map(|value| &value.origin).or_else(|| self.unread.get(*field))
         };
@@ -74,6 +86,12 @@ impl Settings {
             Origin::Line(location) => Some(location.clone()),
             _ => None,
         })
+    }
+
+    /// How many steps training takes, and the field that says so; `None` where none does.
+    pub fn steps(&self) -> Option<(&'static str, f64)> {
+        let steps = |field: &str| self.value(field).filter(|steps| *steps > 0.0);
+        STEPS.iter().find_map(|field| Some((*field, steps(field)?)))
     }
 
     /// Whether advantages are centred within groups; `None` where the algorithm is not known.

@@ -98,7 +98,10 @@ impl Entry {
             Library::OpenRlhf => &self.openrlhf,
             Library::NemoRl => &self.nemo,
             Library::Slime => &self.slime,
-            Library::PrimeRl | Library::Torchtune | Library::OpenInstruct => &None,
+            Library::PrimeRl
+            | Library::Torchtune
+            | Library::OpenInstruct
+            | Library::LlamaFactory => &None,
         };
         text.as_deref()
     }
@@ -112,7 +115,9 @@ fn key(library: Library) -> Option<&'static str> {
         Library::OpenRlhf => Some("openrlhf"),
         Library::NemoRl => Some("nemo"),
         Library::Slime => Some("slime"),
-        Library::PrimeRl | Library::Torchtune | Library::OpenInstruct => None,
+        Library::PrimeRl | Library::Torchtune | Library::OpenInstruct | Library::LlamaFactory => {
+            None
+        }
     }
 }
 

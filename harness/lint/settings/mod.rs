@@ -35,11 +35,13 @@ pub enum Library {
     Torchtune,
     /// open-instruct.
     OpenInstruct,
+    /// LLaMA-Factory.
+    LlamaFactory,
 }
 
 impl Library {
     /// Every library.
-    pub const ALL: [Library; 8] = [
+    pub const ALL: [Library; 9] = [
         Library::Trl,
         Library::Verl,
         Library::OpenRlhf,
@@ -48,6 +50,7 @@ impl Library {
         Library::PrimeRl,
         Library::Torchtune,
         Library::OpenInstruct,
+        Library::LlamaFactory,
     ];
 
     /// What it calls itself, as in `metrics.yaml`: `NeMo-RL`.
@@ -61,6 +64,7 @@ impl Library {
             Library::PrimeRl => "prime-rl",
             Library::Torchtune => "torchtune",
             Library::OpenInstruct => "open-instruct",
+            Library::LlamaFactory => "LLaMA-Factory",
         }
     }
 }

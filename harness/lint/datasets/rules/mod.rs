@@ -25,5 +25,6 @@ rules! {
     unscored_source,
     pair_equal,
     pair_prompt,
+    pair_length,
     gold_not_scored,
 }

@@ -56,6 +56,7 @@ pub(super) fn history(
         let read = bytes.len();
         source.consume(read);
     }
+    to.declare(scanner.max_steps);
     warnings.cut(scanner.depth > 0);
     warnings.broken(broken, first_broken, "JSON objects");
     Ok(!scanner.goes_on)
@@ -78,6 +79,8 @@ struct Scanner {
     /// The entry that is being read, and the line where it begins.
     entry: Vec<u8>,
     entry_line: Option<usize>,
+    /// The number behind the key of the steps that there are to be; 0 where there is none.
+    max_steps: f64,
 }
 
 impl Scanner {
@@ -97,6 +100,9 @@ impl Scanner {
             return None;
         }
         match byte {
+            b'0'..=b'9' if self.depth == 1 && self.key == b"max_steps" => {
+                self.max_steps = 10.0 * self.max_steps + f64::from(byte - b'0');
+            }
             b'"' => {
                 self.in_text = true;
                 self.key.clear();

@@ -227,8 +227,8 @@ fn logs(files: &[PathBuf], own_names: &OwnNames) -> Vec<Log> {
         }
     }
     for paths in events.into_values() {
-        let run = one_of_events(&paths, own_names).ok();
-        logs.extend(paths.first().map(|path| (*path).clone()).zip(run.map(|run| vec![run])));
+        let runs = one_of_events(&paths, own_names).ok();
+        logs.extend(paths.first().map(|path| (*path).clone()).zip(runs));
     }
     let has_metric = |(path, mut runs): (PathBuf, Vec<Run>)| {
         runs.retain(|run| !run.series.is_empty());
@@ -240,15 +240,17 @@ fn logs(files: &[PathBuf], own_names: &OwnNames) -> Vec<Log> {
 /// Whether the first rows of a log have a known metric.
 fn begins_with_metric(source: &Source<'_>, own_names: &OwnNames) -> bool {
     let rows = head(source).and_then(|(head, _)| read_source(&Source::Bytes(&head), own_names));
-    rows.is_ok_and(|logs| logs.into_iter().any(|log| !log.run(Vec::new()).series.is_empty()))
+    rows.is_ok_and(|logs| {
+        logs.into_iter().flat_map(|log| log.runs(&[])).any(|run| !run.series.is_empty())
+    })
 }
 
 /// The run that the event files of one folder hold, in the order of their names: of their times.
-fn one_of_events(paths: &[&PathBuf], own_names: &OwnNames) -> Result<Run, Error> {
+fn one_of_events(paths: &[&PathBuf], own_names: &OwnNames) -> Result<Vec<Run>, Error> {
     let (mut recorder, mut warnings) = (Recorder::new(own_names.clone()), Warnings::default());
     for path in paths {
         tensorboard::read(&mut *Source::File(path).open()?, &mut recorder, &mut warnings)?;
     }
     let log = super::Log::new(Format::TensorBoard, recorder, warnings);
-    Ok(log.run(paths.iter().map(|path| (*path).clone()).collect()))
+    Ok(log.runs(&paths.iter().map(|path| (*path).clone()).collect::<Vec<PathBuf>>()))
 }

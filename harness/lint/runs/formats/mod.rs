@@ -109,26 +109,36 @@ impl Log {
         Log { format, name: None, recorder, library: None, config, warnings }
     }
 
-    fn run(self, files: Vec<PathBuf>) -> Run {
+    /// The stages of its run, which most logs have one of.
+    fn runs(self, files: &[PathBuf]) -> Vec<Run> {
         let path = || files.first().map(|path| path.display().to_string()).unwrap_or_default();
         let name = self.name.unwrap_or_else(path);
         let format = match self.library {
             Some(Library::Verl) => "verl file log",
             _ => self.format.name(),
         };
-        let mut run = Run::new(name, files, format, self.recorder.finish());
-        run.warnings.extend(self.warnings.0);
-        run.library = self.library.or(run.library);
-        run.config = self.config;
-        run.has_lines = self.format.has_lines();
-        run
+        let stages = self.recorder.finish_stages();
+        let all = stages.len();
+        let run = |(stage, recorded)| {
+            let name = match all {
+                1 => name.clone(),
+                _ => format!("{name} (stage {stage} of {all})"),
+            };
+            let mut run = Run::new(name, files.to_vec(), format, recorded);
+            run.warnings.extend(self.warnings.0.iter().cloned());
+            run.library = self.library.or(run.library);
+            run.config.clone_from(&self.config);
+            run.has_lines = self.format.has_lines();
+            run
+        };
+        (1..).zip(stages).map(run).collect()
     }
 }
 
 /// The runs in one file.
 fn read_file(path: &Path, own_names: &OwnNames) -> Result<Vec<Run>, Error> {
     let logs = read_source(&Source::File(path), own_names).map_err(|error| error.at(path))?;
-    Ok(logs.into_iter().map(|log| log.run(vec![path.to_owned()])).collect())
+    Ok(logs.into_iter().flat_map(|log| log.runs(&[path.to_owned()])).collect())
 }
 
 fn read_source(source: &Source<'_>, own_names: &OwnNames) -> Result<Vec<Log>, Error> {
@@ -175,6 +185,8 @@ impl From<Error> for Refused {
 
 fn read_as(format: Format, source: &Source<'_>, own_names: &OwnNames) -> Result<Vec<Log>, Refused> {
     let (mut to, mut warnings) = (Recorder::new(own_names.clone()), Warnings::default());
+    // Text is written in the order of training.
+    to = if format.has_lines() { to.in_stages() } else { to };
     let mut is_verl = false;
     let mut config = serde_json::Map::new();
     match format {

@@ -51,7 +51,7 @@ const ROWS: [usize; 2] = [50, 10];
 fn check(run: &Run) -> Judgement {
     let explained = run.figures("value.explained", ROWS[1])?;
     let is_late = explained.n() >= ROWS[0];
-    let learns = explained.z >= 4.0 && explained.tau >= 0.2;
+    let learns = explained.trend() >= 4.0 && explained.tau >= 0.2;
     let is_worse = explained.last < LIMITS[1];
     if !is_late && !is_worse {
         run.need("value.explained", ROWS[0])?;

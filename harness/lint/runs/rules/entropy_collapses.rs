@@ -1,9 +1,11 @@
 //! The policy stops trying anything else.
 //!
 //! ### Fires when
-//! The last entropy is at most a fifth of the first and below 0.1 nats per token, or at most 0.01
-//! where it began above 0.05. At most 0.01 is an error, else it is a warning; a note while the
-//! reward still rises in the second half, or the task is solved.
+//! In 20 rows or more the last entropy is at most a fifth of the first and below 0.1 nats per
+//! token, or at most 0.01 where it began above 0.05. At most 0.01 is an error, else it is a warning;
+//! a note while the reward still rises in the second half, or the task is solved. In 3 to 19 rows it falls
+//! from row to row, from above 0.05 to at most 0.01 and a twentieth: an error, or a note where the
+//! reward ends at 0.9 of the largest, or rises evenly where that is not logged.
 //!
 //! ### Not said
 //! That entropy must not fall: a policy that learns becomes surer. What is lost is the difference
@@ -37,7 +39,7 @@ pub(super) const HEAD: Head<Run> = Head {
         ("token-entropy", &["bounded", "near-one-hot"]),
         ("policy-loss", &["clipped-tokens", "clip-fraction"]),
     ],
-    catches: &["entropy-lost"],
+    catches: &["entropy-lost", "entropy-lost-at-once"],
     check,
 };
 
@@ -47,8 +49,15 @@ const LIMITS: [f64; 2] = [0.1, 0.01];
 /// A policy that begins below this had nothing to lose.
 const NARROW_FROM_THE_START: f64 = 0.05;
 
+/// So few rows show a collapse, by as much at least.
+const AT_ONCE: usize = 3;
+const TIMES: f64 = 20.0;
+
 fn check(run: &Run) -> Judgement {
-    let entropy = run.figures("entropy", TREND_POINTS)?;
+    let entropy = run.figures("entropy", AT_ONCE)?;
+    if entropy.n() < TREND_POINTS {
+        return at_once(run, &entropy.values);
+    }
     let last = entropy.last + run.series["entropy"].resolution;
     if entropy.first <= 0.0 {
         return Err(insufficient("the entropy is not above 0 at first"));
@@ -79,16 +88,56 @@ fn check(run: &Run) -> Judgement {
         .into()
 }
 
+/// A collapse that is over before there is a trend.
+fn at_once(run: &Run, entropy: &[f64]) -> Judgement {
+    let (first, last) = (entropy[0], entropy[entropy.len() - 1]);
+    let resolution = run.series["entropy"].resolution;
+    let falls = entropy.windows(2).all(|pair| pair[1] < pair[0]);
+    let limit = LIMITS[1].min(first / TIMES);
+    if !falls || first <= NARROW_FROM_THE_START || last + resolution > limit {
+        run.need("entropy", TREND_POINTS)?;
+    }
+    let learns = is_learnt(run);
+    let found = format!(
+        "the entropy falls from {} to {} nats per token within {} rows{}",
+        short(first),
+        short(last),
+        entropy.len(),
+        if learns { ", while the reward is learnt" } else { "" },
+    );
+    let fired = if learns { Firing::note(found) } else { Firing::error(found) };
+    fired
+        .at_steps(run.steps_from("entropy", 1))
+        .metric("entropy", "last", last, Some(limit))
+        .metric("entropy", "first", first, None)
+        .into()
+}
+
+/// Whether few rewards end close to all there is; where that is not known, whether they rise from
+/// row to row about evenly.
+fn is_learnt(run: &Run) -> bool {
+    let rewards = run.get("reward.mean").map(|rewards| rewards.values()).unwrap_or_default();
+    let Some(last) = rewards.last().filter(|_| rewards.len() >= AT_ONCE) else { return false };
+    if let Some(full) = run.marks(0.9) {
+        return *last >= full;
+    }
+    let rises = || rewards.windows(2).map(|pair| pair[1] - pair[0]);
+    let most = rises().fold(0.0, f64::max);
+    most > 0.0 && rises().all(|rise| rise >= 0.5 * most)
+}
+
 fn rises_in_the_second_half(run: &Run) -> bool {
     let rewards = run.get("reward.mean").map(|rewards| rewards.values()).unwrap_or_default();
     let half = Statistics::of_values(rewards[rewards.len() / 2..].to_vec());
-    half.is_some_and(|half| half.n() >= TREND_POINTS / 2 && half.z >= 4.0 && half.tau >= 0.2)
+    half.is_some_and(|half| half.n() >= TREND_POINTS / 2 && half.trend() >= 4.0 && half.tau >= 0.2)
 }
 
 #[cfg(test)]
 mod tests {
     use crate::runs::Run;
-    use crate::runs::rules::trial2::{always, noise, run, run_rounded, said, scatter, steps};
+    use crate::runs::rules::trial2::{
+        Column, always, noise, run, run_rounded, said, scatter, steps,
+    };
 
     const RULE: &str = "entropy-collapses";
 
@@ -128,11 +177,26 @@ mod tests {
     }
 
     #[test]
+    fn a_collapse_within_three_rows_is_found() {
+        let of = |values: [f64; 3]| run(3, &[("entropy", &|i| values[i])]);
+        let fallen = [1.03, 0.2, 0.008];
+        assert_eq!(said(&of(fallen), RULE), "error");
+        assert_eq!(steps(&of(fallen), RULE), Some([10, 17]));
+        assert_eq!(said(&of([1.03, 0.2, 0.05]), RULE), "insufficient");
+        assert_eq!(said(&of([0.04, 0.01, 0.001]), RULE), "insufficient");
+        assert_eq!(said(&of([0.2, 1.03, 0.008]), RULE), "insufficient");
+        let learnt: [Column<'_>; 2] =
+            [("entropy", &|i| fallen[i]), ("reward.mean", &|i| 0.4 * i as f64)];
+        assert_eq!(said(&run(3, &learnt), RULE), "note");
+        assert_eq!(said(&run(2, &[("entropy", &|i| fallen[i])]), RULE), "insufficient");
+    }
+
+    #[test]
     fn rounding_and_few_rows_do_not_make_a_collapse() {
         let entropy = |i: usize| if i < 50 { 0.3 } else { 0.058 };
         assert_eq!(said(&run(100, &[("entropy", &entropy)]), RULE), "warning");
         assert_eq!(said(&run_rounded(100, 0.005, &[("entropy", &entropy)]), RULE), "quiet");
-        assert_eq!(said(&falls(19, 0.4, 0.001, 1), RULE), "insufficient");
+        assert_eq!(said(&falls(19, 0.4, 0.03, 1), RULE), "insufficient");
         let negated = run(100, &[("entropy", &|i| -0.5 - 0.01 * i as f64)]);
         assert_eq!(said(&negated, RULE), "insufficient");
     }

@@ -67,7 +67,7 @@ fn check(run: &Run) -> Judgement {
     Firing::new(severity, found)
         .at_steps(steps)
         .metric("entropy", "last", entropy.last, Some(limit))
-        .metric("entropy", "z", entropy.z, Some(4.0))
+        .metric("entropy", "z", entropy.trend(), Some(4.0))
         .into()
 }
 

@@ -51,11 +51,12 @@ const ERROR: f64 = 0.95;
 
 fn check(run: &Run) -> Judgement {
     let (id, flat) = flat(run)?;
+    let is_much = |flat: &Statistics| {
+        let (share, noise) = (mean(flat.tail()), 2.0 * flat.sigma / (flat.window as f64).sqrt());
+        share - noise >= WARNING || share >= ERROR
+    };
+    let Some(flat) = flat.widths().find(is_much) else { return Ok(vec![]) };
     let share = mean(flat.tail());
-    let noise = 2.0 * flat.sigma / (flat.window as f64).sqrt();
-    if share - noise < WARNING && share < ERROR {
-        return Ok(vec![]);
-    }
     let (severity, but) = match () {
         () if run.is_solved() => (Severity::Note, "; the task is solved"),
         () if ceiling::stays(run) => (Severity::Note, "; the reward stays at its highest"),
@@ -184,6 +185,13 @@ mod tests {
         let scatters = |i: usize| if i % 2 == 1 { 0.5 } else { 1.0 } + 0.01 * noise(1, i);
         let fired = severity(30, &[("groups.flat", &|i| scatters(i) + 0.08)]);
         assert_eq!(fired, None);
+    }
+
+    #[test]
+    fn more_rows_show_what_few_groups_hide() {
+        let share = |i: usize| if i % 2 == 1 { 0.94 } else { 0.7 };
+        assert_eq!(severity(100, &[("groups.flat", &share)]), None);
+        assert_eq!(severity(5000, &[("groups.flat", &share)]), Some(Severity::Warning));
     }
 
     #[test]

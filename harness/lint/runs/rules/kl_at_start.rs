@@ -2,7 +2,9 @@
 //!
 //! ### Fires when
 //! `kl.ref` is above 0.05 in one of the first two rows of the run; of 5 rows or more, only if it
-//! is also above 0.3 of what it ends at: a KL that grows fast is another matter.
+//! is also above 0.3 of what it ends at: a KL that grows fast is another matter. In the very first
+//! step, with one update a batch, nothing has moved the policy yet: there 5e-3 is too much whatever
+//! it ends at, and 1e-3 where dropout is configured.
 //!
 //! ### Not said
 //! That the reference is wrong where the first updates alone lead so far: `kl.old` of the same row
@@ -40,12 +42,14 @@ pub(super) const HEAD: Head<Run> = Head {
         ("policy-update", &["reference-unchanged"]),
         ("token-log-probs", &["row-split", "position-local"]),
     ],
-    catches: &["reference-differs"],
+    catches: &["reference-differs", "dropout-in-reference"],
     check,
 };
 
 /// What a first update or two, and precision, may make of 0.
 const NEAR: f64 = 0.05;
+/// What precision may make of it before the first update, and what of it where there is dropout.
+const UNMOVED: [f64; 2] = [5e-3, 1e-3];
 /// A beginning that is less than this part of the end is growth.
 const GROWTH: f64 = 0.3;
 /// A policy that moved by this part of it in its first batch need not have begun elsewhere.
@@ -66,10 +70,19 @@ fn check(run: &Run) -> Judgement {
     // Of a long run, the first bucket holds several rows, the first of which is the smallest at
     // best.
     let start = first.min;
-    let is_growth = figures.n() >= 5 && start <= GROWTH * figures.last;
+    let dropout = known::dropout(run);
+    let is_unmoved = first.index == 0
+        && matches!(first.steps, [0, 0] | [1, 1])
+        && known::updates_per_batch(run) == Some(1.0)
+        && !known::old_is_another_policy(run);
+    let near = match is_unmoved {
+        true => UNMOVED[usize::from(dropout.is_some())],
+        false => NEAR,
+    };
+    let is_growth = !is_unmoved && figures.n() >= 5 && start <= GROWTH * figures.last;
     let moved = run.get("kl.old").and_then(|old| old.finite().next());
     let moved = moved.filter(|old| old.index == first.index).map_or(0.0, |old| old.mean.abs());
-    if start <= NEAR + kl.resolution || is_growth || moved >= MOVED * start {
+    if start <= near + kl.resolution || is_growth || moved >= MOVED * start {
         return Ok(vec![]);
     }
     let found = format!(
@@ -79,15 +92,16 @@ fn check(run: &Run) -> Judgement {
         first.steps[0],
         rounded(figures.last),
     );
-    Firing::warning(found)
-        .at_steps(first_steps(kl))
-        .metric("kl.ref", "at the start", start, Some(NEAR))
-        .into()
+    let mut fired = Firing::warning(found);
+    if let Some((field, dropout)) = dropout {
+        fired = fired.because(Some(field), format!("a dropout of {dropout}"));
+    }
+    fired.at_steps(first_steps(kl, near)).metric("kl.ref", "at the start", start, Some(near)).into()
 }
 
 /// The steps from the first one on, as long as it stays so.
-fn first_steps(kl: &Series) -> [i64; 2] {
-    let far = kl.finite().take_while(|bucket| bucket.min > NEAR);
+fn first_steps(kl: &Series, near: f64) -> [i64; 2] {
+    let far = kl.finite().take_while(|bucket| bucket.min > near);
     let far: Vec<[i64; 2]> = far.map(|bucket| bucket.steps).collect();
     match (far.first(), far.last()) {
         (Some(first), Some(last)) => [first[0], last[1]],
@@ -98,8 +112,11 @@ fn first_steps(kl: &Series) -> [i64; 2] {
 #[cfg(test)]
 mod tests {
     use super::super::trial::{run, severities, status, stepped};
+    use serde_json::Value as Json;
+
     use super::*;
     use crate::report::{RuleStatus, Severity};
+    use crate::settings::Library;
 
     const RULE: &str = "kl-at-start";
 
@@ -121,6 +138,23 @@ mod tests {
     #[test]
     fn a_kl_that_grows_fast_is_another_matter() {
         assert_eq!(status(&kls(20, |row| 0.06 * (row + 1) as f64), RULE), RuleStatus::Quiet);
+    }
+
+    #[test]
+    fn before_the_first_update_nothing_has_moved() {
+        let once = [("batch.prompts", 64.into()), ("batch.update", 64.into())];
+        let once = [&once[..], &[("batch.passes", 1.into())]].concat();
+        let of = |start: f64, more: &[(&str, Json)]| {
+            let settings = [&once, more].concat();
+            let run = kls(20, |row| start + 0.01 * row as f64);
+            severities(&run.with(Some(Library::Verl), &settings), RULE)
+        };
+        assert_eq!(of(0.006, &[]), [Severity::Warning]);
+        assert_eq!(of(0.004, &[]), []);
+        assert_eq!(of(0.002, &[("dropout", 0.1.into())]), [Severity::Warning]);
+        assert_eq!(of(5e-4, &[("dropout", 0.1.into())]), []);
+        assert_eq!(of(0.006, &[("batch.passes", 2.into())]), []);
+        assert_eq!(severities(&kls(20, |row| 0.006 + 0.01 * row as f64), RULE), []);
     }
 
     #[test]

@@ -25,6 +25,7 @@
 use crate::report::Severity;
 use crate::rules::{Firing, Head, Judgement};
 use crate::runs::series::{Bucket, Series};
+use crate::runs::statistics::Statistics;
 use crate::runs::{Run, known};
 use shakedown_core::contract::stage::Stage;
 use shakedown_core::value::text::rounded;
@@ -66,11 +67,13 @@ fn never_negative(kl: &Series) -> Option<Firing> {
 }
 
 fn scattered(run: &Run, kl: &Series) -> Judgement {
-    let figures = run.figures("kl.ref", 10)?;
-    let error = figures.sigma / (figures.window as f64).sqrt();
-    if figures.last >= CLEARLY - kl.resolution || figures.last >= -3.0 * error {
+    let is_negative = |figures: &Statistics| {
+        let error = figures.sigma / (figures.window as f64).sqrt();
+        figures.last < CLEARLY - kl.resolution && figures.last < -3.0 * error
+    };
+    let Some(figures) = run.figures("kl.ref", 10)?.widths().find(is_negative) else {
         return Ok(vec![]);
-    }
+    };
     let below = figures.values.iter().filter(|value| **value < 0.0).count();
     let share = below as f64 / figures.n() as f64;
     let severity = if share > 0.9 { Severity::Error } else { Severity::Warning };
@@ -129,6 +132,13 @@ mod tests {
         assert_eq!(severities(&zeros, RULE), [Severity::Error]);
         let zeros = k3(rounded(2, 9, |_| vec![("kl.ref", -4.9e-3)]));
         assert_eq!(status(&zeros, RULE), RuleStatus::Quiet, "a rounded nought");
+    }
+
+    #[test]
+    fn a_small_mean_shows_in_a_long_noisy_run() {
+        let of = |mean: f64| run(5000, |row| vec![("kl.ref", mean + 0.2 * (chance(row) - 0.5))]);
+        assert_eq!(severities(&of(-0.015), RULE), [Severity::Warning]);
+        assert_eq!(status(&of(0.0), RULE), RuleStatus::Quiet);
     }
 
     #[test]

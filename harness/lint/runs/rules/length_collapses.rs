@@ -63,7 +63,7 @@ fn check(run: &Run) -> Judgement {
 fn is_gain(run: &Run) -> bool {
     let truths = truths(run);
     let reward = run.statistics("reward.mean");
-    let rises = reward.is_some_and(|reward| reward.n() >= TREND_POINTS && reward.z >= 2.0);
+    let rises = reward.is_some_and(|reward| reward.n() >= TREND_POINTS && reward.trend() >= 2.0);
     (rises || truths.iter().any(Truth::rises)) && !truths.iter().any(Truth::falls)
 }
 

@@ -71,10 +71,14 @@ fn rises(run: &Run) -> bool {
 fn brings_nothing(run: &Run) -> Result<bool, Unjudged> {
     let reward = run.figures("reward.mean", TREND_POINTS)?;
     let scale = run.reward_scale().ok_or_else(|| insufficient("the rewards have no scale"))?;
-    if reward.z >= 2.0 || reward.gain(0.1 * scale).is_some() {
-        return Ok(false);
+    let mut is_hidden = true;
+    for one in reward.widths() {
+        if one.z >= 2.0 || one.gain(0.1 * scale).is_some() {
+            return Ok(false);
+        }
+        is_hidden &= 3.0 * one.se > 0.3 * scale;
     }
-    match 3.0 * reward.se > 0.3 * scale {
+    match is_hidden {
         true => Err(insufficient("the noise of the rewards would hide a rise")),
         false => Ok(true),
     }
@@ -127,5 +131,9 @@ mod tests {
             let noisy = |i: usize| 0.3 + 0.2 * noise(seed, i);
             assert_eq!(severity(30, &[("reward.mean", &noisy)]), None, "seed {seed}");
         }
+        let noisy = |i: usize| 0.3 + 0.2 * noise(1, i);
+        assert_eq!(severity(250, &[("reward.mean", &noisy)]), None);
+        let long = severity(5000, &[("reward.mean", &noisy)]);
+        assert_eq!(long, Some(Severity::Warning), "more rows show what noise hid");
     }
 }

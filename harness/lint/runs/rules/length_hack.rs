@@ -55,7 +55,7 @@ fn check(run: &Run) -> Judgement {
     Firing::warning(found)
         .at_steps(run.steps_from("length.mean", since))
         .metric("length.mean", "last", lengths.last, Some(2.0 * lengths.first))
-        .metric("reward.mean", "z", reward.z, Some(4.0))
+        .metric("reward.mean", "z", reward.trend(), Some(4.0))
         .into()
 }
 

@@ -6,8 +6,7 @@
 //! below 1; a mean is below the smallest or above the largest value of reward, advantage or
 //! length; one side of the clipping is above both; a mean difference of probabilities is above the
 //! largest; a completion is longer than the limit. A thousandth of the larger side is allowed, and
-//! what the log rounds away. Or the margin of the pairs is not the chosen reward less the rejected
-//! one, by more than a hundredth of them.
+//! what the log rounds away.
 //!
 //! ### Not said
 //! That training is wrong where only the logging is: but what is logged is often what is trained
@@ -18,7 +17,6 @@
 //! - a sum or a percentage where a mean or a share is named
 //! - a mask that counts padding, or leaves tokens out on one side of a division
 //! - figures of several batches or devices in one row
-//! - margins of other rewards than those that are logged
 //!
 //! ### Next
 //! - shakedown check --stage loss
@@ -49,7 +47,7 @@ pub(super) const HEAD: Head<Run> = Head {
 };
 
 /// The pairs that [`crate::runs::derived`] compares row by row, and what is said of them.
-const ORDERS: [(&str, &str, &str); 6] = [
+const ORDERS: [(&str, &str, &str); 5] = [
     ("disorder.reward", "reward.mean", "is not between the smallest and the largest reward"),
     (
         "disorder.advantage",
@@ -59,7 +57,6 @@ const ORDERS: [(&str, &str, &str); 6] = [
     ("disorder.length", "length.mean", "is not between the smallest and the largest length"),
     ("disorder.clip", "clip.low", "is above the share that is clipped on both sides"),
     ("disorder.mismatch", "mismatch.prob", "is above the largest difference"),
-    ("disorder.margin", "pref.margin", "is not the chosen reward less the rejected one"),
 ];
 
 fn check(run: &Run) -> Judgement {
@@ -147,19 +144,6 @@ mod tests {
     use crate::report::{RuleStatus, Severity};
 
     const RULE: &str = "out-of-range";
-
-    #[test]
-    fn margins_are_the_chosen_reward_less_the_rejected_one() {
-        let pairs = |share: f64| {
-            run(200, |i| {
-                let (chosen, rejected) = (0.01 * i as f64, -0.02 * i as f64);
-                let margin = share * (chosen - rejected);
-                vec![("pref.chosen", chosen), ("pref.rejected", rejected), ("pref.margin", margin)]
-            })
-        };
-        assert_eq!(severities(&pairs(1.0), RULE), []);
-        assert_eq!(severities(&pairs(0.1), RULE), [Severity::Error]);
-    }
 
     fn always(id: &'static str, value: f64) -> Vec<Severity> {
         severities(&run(5, |_| vec![(id, value)]), RULE)

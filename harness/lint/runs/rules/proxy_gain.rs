@@ -73,7 +73,7 @@ fn check(run: &Run) -> Judgement {
     fired
         .at_steps(worst.steps)
         .metric(&worst.id, "mean of the last fifth", worst.last, Some(worst.best))
-        .metric("reward.mean", "z", reward.z, Some(4.0))
+        .metric("reward.mean", "z", reward.trend(), Some(4.0))
         .into()
 }
 

@@ -50,14 +50,18 @@ pub(super) const HEAD: Head<Run> = Head {
 fn check(run: &Run) -> Judgement {
     let reward = run.figures("reward.mean", TREND_POINTS)?;
     let scale = run.reward_scale().ok_or_else(|| insufficient("the rewards have no scale"))?;
-    let (peak, at) = reward.peak();
-    // What hardly rose and falls far below its start declines, which is another rule.
-    let least = (0.1 * scale).max(RISE * (reward.first - reward.last));
-    let Some(gain) = reward.gain(least) else { return Ok(vec![]) };
-    let lost = peak - reward.last;
-    if lost < (4.0 * reward.se).max(0.1 * scale).max(0.4 * gain) {
+    let collapse = |reward: Statistics| {
+        let (peak, at) = reward.peak();
+        // What hardly rose and falls far below its start declines, which is another rule.
+        let least = (0.1 * scale).max(RISE * (reward.first - reward.last));
+        let gain = reward.gain(least)?;
+        let lost = peak - reward.last;
+        let is_lost = lost >= (4.0 * reward.se).max(0.1 * scale).max(0.4 * gain);
+        is_lost.then_some((reward, [peak, gain, lost], at))
+    };
+    let Some((reward, [peak, gain, lost], at)) = reward.widths().find_map(collapse) else {
         return Ok(vec![]);
-    }
+    };
     let end_of_peak = at + reward.window - 1;
     let noise = (3.0 * reward.se).max(0.1 * scale);
     // The first window that is low for good is so because of its last values.
@@ -277,6 +281,18 @@ mod tests {
             let scatter = |i: usize| 0.3 + 0.2 * noise(seed, i);
             assert_eq!(judged(&[("reward.mean", &scatter), STD]), None, "seed {seed}");
             assert_eq!(judged(&[("reward.mean", &back(seed, 1.0)), STD]), None, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_small_collapse_shows_in_a_long_noisy_run() {
+        for seed in 0..10 {
+            let hill = |i: usize| {
+                let part = i as f64 / 1000.0;
+                0.3 + 0.1 * part.min(4.0 - part).clamp(0.0, 1.0) + 0.15 * noise(seed, i)
+            };
+            let found = findings(&run(5000, &[("reward.mean", &hill)]), "reward-collapses");
+            assert_eq!(found.first().map(|one| one.0), Some(Severity::Warning), "seed {seed}");
         }
     }
 

@@ -22,7 +22,7 @@
 //! A policy gradient of the right sign does not lower what it follows.
 
 use crate::rules::{Firing, Head, Judgement, insufficient};
-use crate::runs::statistics::{TREND_POINTS, short};
+use crate::runs::statistics::{Statistics, TREND_POINTS, short};
 use crate::runs::{Run, truth};
 use shakedown_core::contract::stage::Stage;
 
@@ -49,12 +49,15 @@ fn check(run: &Run) -> Judgement {
     let reward = run.figures("reward.mean", TREND_POINTS)?;
     let scale = run.reward_scale().ok_or_else(|| insufficient("the rewards have no scale"))?;
     let fell = 0.1 * scale;
-    let lost = reward.first - reward.last;
-    let never_rose = reward.gain(fell.max(RISE * lost)).is_none();
-    let declines = reward.falls() && lost >= fell && never_rose;
-    if !declines || truth::improves(run) {
+    let rose = |one: &Statistics| one.gain(fell.max(RISE * (one.first - one.last))).is_some();
+    let falls = |one: &Statistics| one.z <= -4.0 && one.first - one.last >= fell;
+    let widths: Vec<Statistics> = reward.widths().collect();
+    let declines = widths.iter().find(|one| one.falls() && falls(one));
+    let Some(reward) = declines.filter(|_| !widths.iter().any(rose)) else { return Ok(vec![]) };
+    if truth::improves(run) {
         return Ok(vec![]);
     }
+    let lost = reward.first - reward.last;
     let [first, mid, last] = [reward.first, reward.mid, reward.last].map(short);
     let errors = if reward.z.is_finite() {
         format!("{} standard errors", short(-reward.z))
@@ -101,6 +104,16 @@ mod tests {
             let found = findings(&run(200, &[("reward.mean", &falls), STD]), ID);
             let [from, to] = found[0].1;
             assert!((30..=75).contains(&from) && to == 200, "seed {seed}: {from}-{to}");
+        }
+    }
+
+    #[test]
+    fn a_small_fall_shows_in_a_long_noisy_run() {
+        for seed in 0..10 {
+            let falls = |i: usize| 0.5 - 2e-5 * i as f64 + 0.15 * noise(seed, i);
+            assert!(fires(5000, &[("reward.mean", &falls)]), "seed {seed}");
+            let stays = |i: usize| 0.5 + 0.15 * noise(seed, i);
+            assert!(!fires(5000, &[("reward.mean", &stays)]), "seed {seed}");
         }
     }
 

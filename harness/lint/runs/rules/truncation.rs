@@ -2,9 +2,10 @@
 //!
 //! ### Fires when
 //! In the last fifth of 5 rows or more at least 0.3 (warning) or 0.7 (error) of the completions are
-//! cut; only noted where that has fallen to less than half. Where it is not logged: the last mean
-//! length is 0.9 of the set limit, or one in five of 20 or more mean lengths is one whole number of
-//! 32 at least, and none is above (warning).
+//! cut; only noted where that has fallen to less than half. In 3 or 4 rows 0.7 of them are cut in
+//! the last two, and half of all more than in the first (error). Where it is not logged: the last
+//! mean length is 0.9 of the set limit, or one in five of 20 or more mean lengths is one whole number
+//! of 32 at least, and none is above (warning).
 //!
 //! ### Not said
 //! That the limit is wrong: completions may have grown for no good reason.
@@ -41,6 +42,8 @@ pub(super) const HEAD: Head<Run> = Head {
 };
 
 const FEWEST: usize = 5;
+/// So few rows show a collapse.
+const AT_ONCE: usize = 3;
 const WARNING: f64 = 0.3;
 const ERROR: f64 = 0.7;
 
@@ -52,7 +55,10 @@ fn check(run: &Run) -> Judgement {
 }
 
 fn by_share(run: &Run) -> Judgement {
-    let cut = run.figures("length.clipped", FEWEST)?;
+    let cut = run.figures("length.clipped", AT_ONCE)?;
+    if cut.n() < FEWEST {
+        return at_once(run, &cut.values);
+    }
     let share = mean(cut.tail());
     if share < WARNING {
         return Ok(vec![]);
@@ -74,6 +80,22 @@ fn by_share(run: &Run) -> Judgement {
     fired
         .at_steps(run.steps_from("length.clipped", since))
         .metric("length.clipped", "mean of the last fifth", share, Some(limit))
+        .into()
+}
+
+/// Cutting that began and was complete before there is a tail.
+fn at_once(run: &Run, cut: &[f64]) -> Judgement {
+    let (first, last) = (cut[0], cut[cut.len() - 1]);
+    let is_cut = cut[cut.len() - 2..].iter().all(|share| *share >= ERROR);
+    if !is_cut || last - first < 0.5 {
+        run.need("length.clipped", FEWEST)?;
+    }
+    let [before, after] = [first, last].map(proportion);
+    let rows = cut.len();
+    let found = format!("{after} of the completions are cut after {rows} rows, {before} at first");
+    Firing::error(found)
+        .at_steps(run.steps_from("length.clipped", cut.len() - 2))
+        .metric("length.clipped", "last", last, Some(ERROR))
         .into()
 }
 
@@ -124,6 +146,13 @@ mod tests {
         assert_eq!(of(0.4), Some(Severity::Warning));
         assert_eq!(of(0.8), Some(Severity::Error));
         assert_eq!(severity(4, &[("length.clipped", &|_| 0.8)]), None);
+    }
+
+    #[test]
+    fn a_collapse_within_three_rows_is_found() {
+        let of = |shares: [f64; 3]| severity(3, &[("length.clipped", &|i| shares[i])]);
+        assert_eq!(of([0.3, 0.97, 0.995]), Some(Severity::Error));
+        assert_eq!([of([0.3, 0.5, 0.995]), of([0.9, 0.97, 0.995])], [None; 2]);
     }
 
     #[test]

@@ -51,6 +51,10 @@ bugs! {
     OldIsCurrent old_is_current,
     /// The reference shares the weights of the policy.
     ReferenceShared reference_shared,
+    /// The reference is the policy of one step ago.
+    ReferenceFollows reference_follows,
+    /// The reference computes with dropout.
+    DropoutInReference dropout_in_reference,
     /// The reference has other weights than the start.
     ReferenceDiffers reference_differs,
     /// The scorer gives everything the same.
@@ -93,6 +97,8 @@ bugs! {
     BetaHuge beta_huge,
     /// The entropy bonus has the wrong sign.
     EntropyLost entropy_lost,
+    /// The same, of which four rows are logged.
+    EntropyLostAtOnce entropy_lost_at_once,
     /// The entropy bonus is far too large.
     BonusHuge bonus_huge,
     /// The old log-probabilities come from weights of many steps ago.
@@ -105,6 +111,10 @@ bugs! {
     LimitTiny limit_tiny,
     /// The schedule ends before the run.
     ScheduleShort schedule_short,
+    /// The optimiser has another learning rate than the configured one.
+    RateOverwritten rate_overwritten,
+    /// The log ends long before the configured steps.
+    StoppedEarly stopped_early,
     /// The learning rate is that of another kind of model.
     Rate1e2 rate_1e_2,
     /// The engine samples at another temperature.
@@ -121,6 +131,8 @@ bugs! {
     TargetsUnscaled targets_unscaled,
     /// No gradient reaches the weights of a policy that learns from pairs.
     DpoFrozen dpo_frozen,
+    /// The margin is logged times β once more.
+    MarginScaled margin_scaled,
     /// Chosen and rejected are swapped.
     DpoSwapped dpo_swapped,
     /// Which one of a pair is chosen is drawn by lot.

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use crate::runs::Run;
 use crate::runs::recorder::Recorder;
 use crate::runs::row::Cell;
-use crate::settings::{Library, Origin, Settings};
+use crate::settings::{Library, Origin, Settings, Value};
 use bug::Bug;
 pub use plans::LIBRARIES;
 
@@ -135,7 +135,10 @@ impl Simulation {
             Algorithm::Dpo => pairs::train(self),
             _ => train::train(self),
         };
-        let logged = log::means(logged, self.steps_per_row);
+        let mut logged = log::means(logged, self.steps_per_row);
+        if self.bug == Some(Bug::StoppedEarly) {
+            logged.truncate(logged.len() * 6 / 10);
+        }
         let mut names = log::Names::of(self.library);
         logged.into_iter().map(|row| names.row(row, self.bug)).collect()
     }
@@ -171,7 +174,11 @@ impl Simulation {
             ("gradient.clip", self.max_norm),
         ];
         for (id, number) in numbers {
-            settings.set(id, number, Origin::Default);
+            settings.set(id, number, Origin::Flag);
+        }
+        if let Some(field) = self.steps_field() {
+            let value = Value { json: self.steps.into(), origin: Origin::Flag };
+            settings.fields.insert(field.to_owned(), value);
         }
         let algorithm = match self.algorithm {
             Algorithm::Grpo => "grpo",
@@ -187,6 +194,17 @@ impl Simulation {
             Penalty::Reward(_) => settings.set("kl.estimator", "k1", Origin::Default),
         }
         settings
+    }
+
+    /// The field that says how many steps there are.
+    fn steps_field(&self) -> Option<&'static str> {
+        match self.library {
+            Library::Trl => Some("max_steps"),
+            Library::Verl => Some("trainer.total_training_steps"),
+            Library::NemoRl => Some("grpo.max_num_steps"),
+            Library::Slime => Some("num-rollout"),
+            _ => None,
+        }
     }
 
     /// verl counts an update's share of the batch in prompts, others in completions.
@@ -214,7 +232,12 @@ impl Simulation {
         let warm = (step as f64 / self.warmup.max(1) as f64).min(1.0);
         let grows = matches!(self.bug, Some(Bug::RateTooHigh | Bug::UpdatesUnclipped));
         let growth = if grows { 1.035_f64.powi(step as i32) } else { 1.0 };
-        self.rate * left * warm * growth
+        let set = match self.bug {
+            Some(Bug::RateOverwritten) if self.seed.is_multiple_of(2) => 4.0,
+            Some(Bug::RateOverwritten) => 0.25,
+            _ => 1.0,
+        };
+        self.rate * left * warm * growth * set
     }
 }
 

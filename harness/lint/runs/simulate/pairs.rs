@@ -119,13 +119,15 @@ fn learn(
     }
     let [chosen, rejected] = &sides;
     let right = chosen.iter().zip(rejected).filter(|(chosen, rejected)| chosen > rejected).count();
+    let margin = mean(chosen) - mean(rejected);
+    let scale = if plan.bug == Some(Bug::MarginScaled) { BETA } else { 1.0 };
     [
         ("loss", mean(&losses)),
         ("grad_norm", grad_norm),
         ("lr", rate),
         ("pref.chosen", mean(chosen)),
         ("pref.rejected", mean(rejected)),
-        ("pref.margin", mean(chosen) - mean(rejected)),
+        ("pref.margin", scale * margin),
         ("pref.accuracy", right as f64 / pairs.len() as f64),
         ("logp.chosen", mean(&logs)),
     ]

@@ -170,6 +170,10 @@ fn shown(bug: Bug, plain: Simulation, random: &mut Random) -> Simulation {
         Bug::KlUnclamped => Simulation { rate: 5e-7, ..plain },
         Bug::BetaHuge => Simulation { penalty: Penalty::Loss(2.0), ..plain },
         Bug::EntropyLost => Simulation { entropy: 3.0, ..plain },
+        Bug::EntropyLostAtOnce => Simulation { entropy: 3.0, steps_per_row: 40, ..plain },
+        Bug::StoppedEarly => Simulation { library: by(&[Trl, Verl, NemoRl, Slime]), ..plain },
+        Bug::ReferenceFollows => Simulation { library: Verl, rate: 2e-6, ..plain },
+        Bug::DropoutInReference => Simulation { rate: 3e-7, updates: 1, ..plain },
         Bug::BonusHuge => Simulation { entropy: 0.5, ..plain },
         Bug::OldStale => Simulation {
             rate: 3e-6,
@@ -193,7 +197,11 @@ fn shown(bug: Bug, plain: Simulation, random: &mut Random) -> Simulation {
             library: by(&[Verl, OpenRlhf, Slime, Trl]),
             ..plain
         },
-        Bug::DpoFrozen | Bug::DpoSwapped | Bug::LabelsNoise | Bug::LikelihoodDisplaced => {
+        Bug::DpoFrozen
+        | Bug::MarginScaled
+        | Bug::DpoSwapped
+        | Bug::LabelsNoise
+        | Bug::LikelihoodDisplaced => {
             Simulation { algorithm: Algorithm::Dpo, library: by(&[Trl, Trl]), ..plain }
         }
         Bug::ActionsInvalid => {

@@ -106,7 +106,11 @@ impl<'a> Trainer<'a> {
         }
         self.learn_values(&batch, &mut log);
         let rate = self.plan.rate_at(step);
+        let before = self.is(Bug::ReferenceFollows).then(|| self.policy.clone());
         let updates = self.update(&mut batch, rate, step);
+        if let Some(before) = before {
+            self.reference = before;
+        }
         measures::updates(self.plan, &updates, &mut log);
         log.put("lr", rate);
         if self.plan.eval_every.is_some_and(|every| step.is_multiple_of(every)) {
@@ -151,6 +155,9 @@ impl<'a> Trainer<'a> {
             };
             if self.plan.bug == Some(Bug::ReferenceShared) {
                 token.reference = self.policy.log(token.row)[token.token];
+            }
+            if self.plan.bug == Some(Bug::DropoutInReference) {
+                token.reference += 0.45 * self.random.normal();
             }
             if self.plan.bug == Some(Bug::DropoutInOld) {
                 token.old += 0.3 * self.random.normal();

@@ -79,7 +79,8 @@ pub(super) fn step(
 }
 
 fn plan_entropy(plan: &Simulation) -> f64 {
-    if plan.bug == Some(Bug::EntropyLost) { -plan.entropy } else { plan.entropy }
+    let is_lost = matches!(plan.bug, Some(Bug::EntropyLost | Bug::EntropyLostAtOnce));
+    if is_lost { -plan.entropy } else { plan.entropy }
 }
 
 /// By how much the log-probability of a token is wanted larger.

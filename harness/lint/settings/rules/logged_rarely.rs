@@ -17,30 +17,25 @@
 
 use crate::rules::{Firing, Head, Judgement, Unjudged, insufficient};
 use crate::settings::Settings;
+use crate::settings::ask::TRL_STEPS;
 use shakedown_core::contract::stage::Stage;
 use shakedown_core::value::text::count;
 
 pub(super) const HEAD: Head<Settings> =
     Head { stage: Stage::Update, needs: &[], explains: &[], contracts: &[], catches: &[], check };
 
-/// What says how many steps a run has, of libraries that log each of them.
-const STEPS: [&str; 3] = ["trainer.total_training_steps", "grpo.max_num_steps", "num-rollout"];
-
 fn check(settings: &Settings) -> Judgement {
-    let steps = |field: &str| settings.value(field).filter(|steps| *steps > 0.0);
-    let (field, steps, rows) = match STEPS.iter().find_map(|field| Some((*field, steps(field)?))) {
-        Some((field, steps)) => (field, steps, steps),
-        None => {
-            let steps = steps("max_steps").ok_or_else(|| insufficient("steps are not known"))?;
-            ("logging_steps", steps, rows_of_trl(settings, steps)?)
-        }
+    let (field, steps) = settings.steps().ok_or_else(|| insufficient("steps are not known"))?;
+    let (field, rows) = match field {
+        TRL_STEPS => ("logging_steps", rows_of_trl(settings, steps)?),
+        field => (field, steps),
     };
     if rows >= 20.0 {
         return Ok(vec![]);
     }
     let found = format!("{} log {}", count(steps as u64, "step"), count(rows as u64, "row"));
     let firing = Firing::note(found).field(field, "rows", rows, Some(20.0));
-    firing.at(settings.field_location(&[field, "max_steps"])).into()
+    firing.at(settings.field_location(&[field, TRL_STEPS])).into()
 }
 
 /// How many rows TRL logs in so many steps.
