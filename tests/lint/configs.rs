@@ -183,6 +183,45 @@ fn groups_of_hydra_are_read_where_they_are_beside_the_file() {
 }
 
 #[test]
+fn absolute_groups_of_hydra_are_beside_the_first_file_and_packages_are_inside_of_others() {
+    let files = Files::new(&[
+        (
+            "top.yaml",
+            "defaults:\n  - /actor@actor_rollout_ref.actor: dp_actor\n  - _self_\n\
+            algorithm: {adv_estimator: grpo}\nactor_rollout_ref: {rollout: {n: 4}}\n",
+        ),
+        (
+            "actor/dp_actor.yaml",
+            "defaults:\n  - ../optim@optim: fsdp\n  - /engine@fsdp_config: fsdp\n  - actor\n  \
+            - _self_\nppo_mini_batch_size: 64\n",
+        ),
+        ("actor/actor.yaml", "ppo_epochs: 2\nppo_mini_batch_size: 8\n"),
+        ("optim/fsdp.yaml", "lr: 5e-6\n"),
+        ("engine/fsdp.yaml", "ulysses_sequence_parallel_size: 4\n"),
+    ]);
+    let settings = files.read(&["top.yaml"]);
+    assert!(settings.is_complete, "{:?}", settings.warnings);
+    expect(
+        &settings,
+        &[
+            ("batch.update", json!(64), "dp_actor.yaml:6"),
+            ("batch.passes", json!(2), "actor.yaml:1"),
+            ("lr", json!(5e-6), "fsdp.yaml:1"),
+        ],
+    );
+    let parallel = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size";
+    assert_eq!(settings.fields[parallel].json, json!(4));
+    assert_eq!(settings.fields.keys().filter(|name| name.contains("lr")).count(), 1);
+    // Where the parts of a part are not there, they are those that verl has.
+    let files = Files::new(&[
+        ("top.yaml", "defaults: [/actor@actor_rollout_ref.actor: dp_actor, _self_]\n"),
+        ("actor/dp_actor.yaml", "defaults: [../optim@optim: fsdp, actor]\nppo_epochs: 2\n"),
+    ]);
+    let settings = files.read(&["top.yaml"]);
+    assert!(settings.is_complete, "{:?}", settings.warnings);
+}
+
+#[test]
 fn sequences_of_verl_are_on_as_many_gpus_as_the_engine_says() {
     let per_gpu = |more: &str| {
         let text = format!(
