@@ -298,6 +298,9 @@ fn take_base(
     let in_group = in_group.map_or(String::new(), |group| format!("{group}/{file}"));
     let whole = [file, file.trim_start_matches("../"), &in_group];
     let is_verl = whole.into_iter().any(recognise::is_verl_base);
+    if recognise::is_verl_trainer(file) {
+        layer.library = Some(Library::Verl);
+    }
     if !is_verl && !file.starts_with("hydra/") {
         layer.gaps.push(format!(
             "{} is built on `{}`, which is not beside it",
