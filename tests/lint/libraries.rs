@@ -222,6 +222,25 @@ fn forks_are_judged_by_what_they_set_and_not_by_defaults() {
 }
 
 #[test]
+fn the_defaults_of_verl_need_its_own_sections() {
+    let sections = "algorithm: {adv_estimator: grpo, gamma: 1.0}\ndata: {train_batch_size: 64}\n";
+    let settings = of("base.yaml", sections);
+    assert_eq!((settings.library, settings.is_complete), (Some(Library::Verl), false));
+    assert_eq!(alarms(&settings), [""; 0]);
+    for whole in [
+        format!("{sections}actor_rollout_ref: {{actor: {{ppo_mini_batch_size: 64}}}}\n"),
+        format!("defaults: [ppo_trainer, _self_]\n{sections}"),
+    ] {
+        let settings = of("whole.yaml", &whole);
+        assert!(settings.is_complete, "{:?}", settings.warnings);
+        assert_eq!(status(&settings, "group-of-one"), RuleStatus::Fires);
+    }
+    // What is built on verl's trainer needs no other name.
+    let built = of("built.yaml", "defaults: [ppo_trainer, _self_]\ntrainer: {nnodes: 2}\n");
+    assert_eq!((built.library, built.is_complete), (Some(Library::Verl), true));
+}
+
+#[test]
 fn unsloth_has_fields_and_defaults_of_its_own() {
     let text = "from trl import GRPOConfig, GRPOTrainer\n\
                 args = GRPOConfig(vllm_sampling_params=p, num_generations=8, learning_rate=5e-6)\n";

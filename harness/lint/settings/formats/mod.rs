@@ -77,9 +77,6 @@ pub fn read_as(
     for path in paths {
         whole.take(one(path)?);
     }
-    if whole.is_partial {
-        whole.gaps.push("the configuration that they are added to is not given".to_owned());
-    }
     if let Some(number) = processes {
         whole.fields.push(yaml::processes(number, Origin::Flag));
     }
@@ -219,6 +216,9 @@ fn settled(
         Some(other) => other.fork_of,
         None => layer.library,
     };
+    if layer.is_partial {
+        gaps.push("the configuration that they are added to is not given".to_owned());
+    }
     let mut warnings = layer.warnings;
     match (library, other) {
         (Some(_), Some(fork)) => gaps.push(format!("{} has defaults of its own", fork.name)),

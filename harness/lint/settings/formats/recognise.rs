@@ -165,6 +165,9 @@ pub(super) fn library(layer: &mut Layer) {
             Some(other) => other.fork_of,
             None => of(&layer.fields),
         };
+        // Others have such sections too, so that verl's defaults are not known.
+        layer.is_partial |= layer.library == Some(Library::Verl)
+            && !layer.fields.iter().any(|field| others::is_in(&field.name, "actor_rollout_ref"));
     }
     match layer.library {
         Some(Library::Trl) => trl(layer),
