@@ -97,6 +97,16 @@ impl Subject {
         self.findings.iter().filter(|one| one.severity == Severity::Note)
     }
 
+    /// The library, with the version that is assumed: `verl 0.10.0`, `unknown library`.
+    pub fn of_library(&self) -> Option<String> {
+        let library = self.library.as_deref()?;
+        match &self.library_version {
+            Some(version) => Some(format!("{library} {version}")),
+            None if library == "unknown" => Some("unknown library".to_owned()),
+            None => Some(library.to_owned()),
+        }
+    }
+
     /// Its kind and name: `run · logs/a.jsonl`.
     pub fn title(&self) -> String {
         format!("{} · {}", self.kind.name(), harmless(&self.name))
@@ -157,8 +167,12 @@ pub struct Subject {
     pub files: Vec<PathBuf>,
     /// How they are written: `JSON lines`.
     pub format: String,
-    /// The library that wrote it, or that it is for; `None` where that is not known.
+    /// The library that wrote it, or that it is for; `None` where that is not known. Of a
+    /// configuration it is then `unknown`.
     pub library: Option<String>,
+    /// The version of the library that is assumed for a configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library_version: Option<String>,
     /// How many rows it has: of a configuration, how many settings.
     pub rows: u64,
     /// The first and the last step; `None` for all that is no run.

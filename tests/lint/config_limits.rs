@@ -186,6 +186,10 @@ fn batches() -> Vec<Case> {
         ("mini-batch-too-large", Error, sizes(verl, 128, 8, 256)),
         ("mini-batch-too-large", Quiet, sizes(verl, 256, 8, 256)),
         ("mini-batch-too-large", Quiet, sizes(verl, 0, 8, 256)),
+        ("mini-batch-too-large", Warning, {
+            let values = json!({"batch.prompts": 2, "group": 8, "batch.update": 256});
+            verl(values, json!({DYNAMIC: true}))
+        }),
         ("mini-batch-too-large", Error, sizes(openrlhf, 16, 8, 256)),
         ("mini-batch-too-large", Quiet, sizes(openrlhf, 128, 8, 256)),
         ("mini-batch-too-large", NotApplicable, sizes(trl, 16, 8, 256)),

@@ -183,6 +183,68 @@ fn groups_of_hydra_are_read_where_they_are_beside_the_file() {
 }
 
 #[test]
+fn absolute_groups_of_hydra_are_beside_the_first_file_and_packages_are_inside_of_others() {
+    let files = Files::new(&[
+        (
+            "top.yaml",
+            "defaults:\n  - /actor@actor_rollout_ref.actor: dp_actor\n  - _self_\n\
+            algorithm: {adv_estimator: grpo}\nactor_rollout_ref: {rollout: {n: 4}}\n",
+        ),
+        (
+            "actor/dp_actor.yaml",
+            "defaults:\n  - ../optim@optim: fsdp\n  - /engine@fsdp_config: fsdp\n  - actor\n  \
+            - _self_\nppo_mini_batch_size: 64\n",
+        ),
+        ("actor/actor.yaml", "ppo_epochs: 2\nppo_mini_batch_size: 8\n"),
+        ("optim/fsdp.yaml", "lr: 5e-6\n"),
+        ("engine/fsdp.yaml", "ulysses_sequence_parallel_size: 4\n"),
+    ]);
+    let settings = files.read(&["top.yaml"]);
+    assert!(settings.is_complete, "{:?}", settings.warnings);
+    expect(
+        &settings,
+        &[
+            ("batch.update", json!(64), "dp_actor.yaml:6"),
+            ("batch.passes", json!(2), "actor.yaml:1"),
+            ("lr", json!(5e-6), "fsdp.yaml:1"),
+        ],
+    );
+    let parallel = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size";
+    assert_eq!(settings.fields[parallel].json, json!(4));
+    assert_eq!(settings.fields.keys().filter(|name| name.contains("lr")).count(), 1);
+    // Where the parts of a part are not there, they are those that verl has.
+    let files = Files::new(&[
+        ("top.yaml", "defaults: [/actor@actor_rollout_ref.actor: dp_actor, _self_]\n"),
+        ("actor/dp_actor.yaml", "defaults: [../optim@optim: fsdp, actor]\nppo_epochs: 2\n"),
+    ]);
+    let settings = files.read(&["top.yaml"]);
+    assert!(settings.is_complete, "{:?}", settings.warnings);
+}
+
+#[test]
+fn sequences_of_verl_are_on_as_many_gpus_as_the_engine_says() {
+    let per_gpu = |more: &str| {
+        let text = format!(
+            "python3 -m verl.trainer.main_ppo data.max_prompt_length=2048 \\\n \
+             data.max_response_length=8192 actor_rollout_ref.actor.use_dynamic_bsz=True \\\n \
+             actor_rollout_ref.actor.ppo_max_token_len_per_gpu=2560 {more}\n"
+        );
+        of("run.sh", &text).number("length.per_gpu")
+    };
+    let actor = |field: &str| format!("actor_rollout_ref.actor.{field}");
+    let engine = actor("fsdp_config.ulysses_sequence_parallel_size=4");
+    assert_eq!(per_gpu(""), Some(2560.0));
+    assert_eq!(per_gpu(&engine), Some(10240.0));
+    let older = actor("ulysses_sequence_parallel_size");
+    assert_eq!(per_gpu(&format!("{older}=2")), Some(5120.0));
+    assert_eq!(per_gpu(&format!("{engine} {older}=1")), Some(10240.0));
+    // The older one counts where it is more than 1.
+    assert_eq!(per_gpu(&format!("{engine} {older}=2")), Some(5120.0));
+    let megatron = actor("megatron.context_parallel_size=8");
+    assert_eq!(per_gpu(&format!("{engine} {megatron}")), Some(20480.0));
+}
+
+#[test]
 fn overrides_count_on_top_of_a_file() {
     let files = Files::new(&[
         ("config.yaml", VERL),

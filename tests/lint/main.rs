@@ -4,5 +4,6 @@ mod config_limits;
 mod config_rules;
 mod configs;
 mod data;
+mod libraries;
 mod logs;
 mod run_rules;

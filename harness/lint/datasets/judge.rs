@@ -29,6 +29,7 @@ impl Dataset {
             files: self.files.clone(),
             format: self.format.clone(),
             library: self.library.map(|library| library.name().to_owned()),
+            library_version: None,
             rows: self.seen.rows,
             steps: None,
             segments: 1,

@@ -32,6 +32,7 @@ impl Run {
             files: self.files.clone(),
             format: self.format.clone(),
             library: self.library.map(|library| library.name().to_owned()),
+            library_version: None,
             rows: self.rows,
             steps: self.steps,
             segments: 1 + self.restarts.len() as u64,

@@ -118,6 +118,14 @@ impl Settings {
         }
     }
 
+    /// Whether it is known to learn from rewards or preferences. Of what TRL and many others call a
+    /// field, supervised training has most too.
+    pub(super) fn is_rl(&self) -> bool {
+        let is_by_library = !matches!(self.library, None | Some(Library::Trl));
+        let has = |id: &str| self.values.contains_key(id);
+        is_by_library || self.call.is_some() || has("algorithm") || has("group") || has("kl.loss")
+    }
+
     /// Whether it trains on preferred and rejected completions.
     pub fn learns_from_pairs(&self) -> bool {
         self.text("algorithm").is_some_and(|name| ["dpo", "kto", "orpo", "cpo"].contains(&&*name))

@@ -392,16 +392,30 @@ fn verl_scale(settings: &Settings) -> Option<Value> {
 
 fn verl_per_gpu(settings: &Settings) -> Option<Value> {
     let actor = "actor_rollout_ref.actor";
-    let [tokens, parallel] = ["ppo_max_token_len_per_gpu", "ulysses_sequence_parallel_size"]
-        .map(|field| format!("{actor}.{field}"));
-    // That of Megatron, where it is set.
-    let of_megatron = format!("{actor}.megatron.context_parallel_size");
-    let is_set =
-        |field: &String| settings.fields.contains_key(field) || settings.unread.contains_key(field);
-    let parallel = if is_set(&of_megatron) { of_megatron } else { parallel };
-    if_on(settings, &format!("{actor}.use_dynamic_bsz"), || {
-        product(settings, &[&tokens, &parallel])
+    let field = |name: &str| format!("{actor}.{name}");
+    if_on(settings, &field("use_dynamic_bsz"), || {
+        let tokens = field("ppo_max_token_len_per_gpu");
+        product(settings, &[&tokens, &verl_parallel(settings, actor)])
     })
+}
+
+/// The field that says on how many GPUs one sequence is: that of Megatron, where it is set; else
+/// that of the engine, over which the older one of the actor counts where it is above 1.
+fn verl_parallel(settings: &Settings, actor: &str) -> String {
+    let [megatron, engine, older] = [
+        "megatron.context_parallel_size",
+        "fsdp_config.ulysses_sequence_parallel_size",
+        "ulysses_sequence_parallel_size",
+    ]
+    .map(|field| format!("{actor}.{field}"));
+    let is_set =
+        |name: &String| settings.fields.contains_key(name) || settings.unread.contains_key(name);
+    let is_one = settings.field(&older).is_some_and(|value| number(&value) == Some(1.0));
+    match () {
+        () if is_set(&megatron) => megatron,
+        () if is_set(&engine) && (is_one || !is_set(&older)) => engine,
+        () => older,
+    }
 }
 
 /// The command says it for preferences, a flag for all others.

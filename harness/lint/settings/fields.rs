@@ -72,6 +72,7 @@ impl Product {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
+    versions: BTreeMap<String, String>,
     settings: Vec<Entry>,
     defaults: BTreeMap<String, BTreeMap<String, BTreeMap<String, Json>>>,
     known: BTreeMap<String, BTreeMap<String, Vec<String>>>,
@@ -124,6 +125,11 @@ fn key(library: Library) -> Option<&'static str> {
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| yaml::parse(include_str!("fields.yaml")).expect("fields.yaml is whole"))
+}
+
+/// The version of a library that the table describes; none where it is not known.
+pub fn version(library: Library) -> Option<&'static str> {
+    Some(table().versions.get(key(library)?)?.as_str())
 }
 
 /// The ids of all settings: `lr`, `group`, `kl.loss`.

@@ -2,12 +2,23 @@
 
 use crate::report::{Kind, RuleStatus, Severity, Subject, Verdict};
 use crate::rules::{Asked, judge_by, not_applicable};
-use crate::settings::{Settings, rules};
+use crate::settings::{Settings, fields, rules};
 
 /// Rules that speak about supervised training too.
 const FOR_ALL: [&str; 2] = ["contradiction", "unknown-field"];
 
 impl Settings {
+    /// What they are for: a library, a fork of one, or `unknown`.
+    pub fn name(&self) -> String {
+        let library = self.library.map(|library| library.name().to_owned());
+        self.other.clone().or(library).unwrap_or_else(|| "unknown".to_owned())
+    }
+
+    /// The version of the library whose defaults and fields are assumed; none where none are.
+    pub fn version(&self) -> Option<&'static str> {
+        self.library.filter(|_| self.other.is_none()).and_then(fields::version)
+    }
+
     /// Judges them by all rules.
     pub fn judge(&self, asked: &Asked) -> Subject {
         let judged = judge_by(rules::all(), asked, |rule| {
@@ -16,10 +27,12 @@ impl Settings {
                 false => (rule.head.check)(self),
             }
         });
-        let is_judged = |status| matches!(status, RuleStatus::Fires | RuleStatus::Quiet);
+        let count = |status| judged.rules.iter().filter(|one| one.status == status).count();
+        let known = count(RuleStatus::Fires) + count(RuleStatus::Quiet);
         let verdict = if judged.findings.iter().any(|one| one.severity > Severity::Note) {
             Verdict::Findings
-        } else if judged.rules.iter().any(|one| is_judged(one.status)) {
+        } else if known > count(RuleStatus::Insufficient) {
+            // Of a few rules alone nothing follows.
             Verdict::NothingFound
         } else {
             Verdict::Insufficient
@@ -31,7 +44,8 @@ impl Settings {
             name,
             files: self.files.clone(),
             format: self.format.clone(),
-            library: self.library.map(|library| library.name().to_owned()),
+            library: Some(self.name()),
+            library_version: self.version().map(str::to_owned),
             rows: self.fields.len() as u64,
             steps: None,
             segments: 1,

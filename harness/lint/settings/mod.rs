@@ -74,6 +74,8 @@ impl Library {
 pub struct Settings {
     /// The library that they are for.
     pub library: Option<Library>,
+    /// Another library that they are for, by its name; or the fork of `library`.
+    pub other: Option<String>,
     /// By the ids of `fields.yaml`: `lr`, `group`, `kl.loss`.
     pub values: BTreeMap<String, Value>,
     /// Every field as the file writes it: `actor_rollout_ref.rollout.n`, `num_generations`.

@@ -82,17 +82,27 @@ def check_run(run, *, config=None, names=None, only=(), skip=None, name=None) ->
 
 @brief
 def check_config(
-    config, *, call=None, processes=None, context=None, only=(), skip=None, name=None
+    config,
+    *,
+    library=None,
+    call=None,
+    processes=None,
+    context=None,
+    only=(),
+    skip=None,
+    name=None,
 ) -> Diagnosis:
     """Says what is wrong with a configuration, before anything runs.
 
     config: the path of a configuration or of a script; or a configuration: an object of TRL's, a
         dictionary, a dataclass, what an argument parser gave.
+    library: the library that it is for, such as `verl`, or `unknown`, where its names do not say.
     call: what takes its fields, `GRPOConfig` or `verl`, where a dictionary does not say.
     processes, context: how many processes train, and how many tokens the model can take.
     """
     with _Given() as given:
         given.subject(config, name or _call(config, call) or "settings", _fields)
+        given.option("--library", library)
         given.option("--call", None if _is_path(config) else _call(config, call))
         given.option("--processes", processes)
         given.option("--context", context)

@@ -23,6 +23,7 @@ use shakedown_lint::datasets::{self, Reading};
 use shakedown_lint::report::{Diagnosis, Finding, Severity, Subject};
 use shakedown_lint::rules::{About, Asked, Rule};
 use shakedown_lint::runs::{self, Run};
+use shakedown_lint::settings::formats::Given;
 use shakedown_lint::settings::{self, Settings};
 
 /// What is asked of all of them alike.
@@ -100,6 +101,9 @@ pub(super) struct ConfigArguments {
     /// How many processes train, where the file does not say
     #[arg(long, value_name = "N")]
     processes: Option<u64>,
+    /// The library that it is for: trl, verl, OpenRLHF, NeMo-RL, slime, or unknown
+    #[arg(long, value_name = "NAME")]
+    library: Option<String>,
     /// What takes the fields of a JSON file: `GRPOConfig`
     #[arg(long, hide = true)]
     call: Option<String>,
@@ -241,7 +245,10 @@ pub(super) fn check_run(arguments: &RunArguments) -> Done {
 fn configuration(files: &[PathBuf], call: Option<&str>) -> Result<Option<Settings>, Error> {
     match files.is_empty() {
         true => Ok(None),
-        false => settings::formats::read_as(files, call, None, None, &[]).map(Some),
+        false => {
+            let given = Given { call, ..Given::default() };
+            settings::formats::read_as(files, given, None, None, &[]).map(Some)
+        }
     }
 }
 
@@ -310,13 +317,13 @@ fn name_commands(subject: &mut Subject, manifest: Option<&(Manifest, PathBuf)>) 
 
 pub(super) fn check_config(arguments: &ConfigArguments) -> Done {
     let started = Instant::now();
-    let ConfigArguments { files, set, processes, context, rules, name, call } = arguments;
+    let ConfigArguments { files, set, processes, library, call, context, name, rules } = arguments;
     let asked = rules.asked(&ids(settings::rules::all()))?;
     let set = pairs(set, "FIELD=VALUE")?;
+    let given = Given { library: library.as_deref(), call: call.as_deref() };
     let judge = |file: &PathBuf| -> Result<Subject, Error> {
         let file = std::slice::from_ref(file);
-        let settings =
-            settings::formats::read_as(file, call.as_deref(), *processes, *context, &set)?;
+        let settings = settings::formats::read_as(file, given, *processes, *context, &set)?;
         let mut subject = called(settings.judge(&asked), name.as_deref());
         name_commands(&mut subject, None);
         Ok(subject)

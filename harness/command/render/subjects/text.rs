@@ -57,7 +57,7 @@ fn write_subject(
 
 /// What it is, as far as that is known: `verl · JSON lines · 160 rows, steps 1-160 · 31 metrics`.
 pub(super) fn about(subject: &Subject) -> String {
-    let mut parts: Vec<String> = subject.library.iter().cloned().collect();
+    let mut parts: Vec<String> = subject.of_library().into_iter().collect();
     parts.push(subject.format.clone());
     let rows = match subject.kind {
         shakedown_lint::report::Kind::Config => count(subject.rows, "setting"),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::layer::{Field, Layer};
 use super::word::{self, OPEN, UNREAD, Word};
-use super::{flags, overrides, recognise, yaml};
+use super::{flags, others, overrides, recognise, yaml};
 use crate::settings::Library;
 use shakedown_core::value::error::Error;
 
@@ -31,6 +31,10 @@ pub(super) fn find(words: &[Word], folder: &Path) -> Result<Option<Layer>, Error
         let is_module = before.last().is_some_and(|one| matches!(&*one.text, "-m" | "--module"));
         if is_training_module(text) && (is_module || text.starts_with("openrlhf.cli.")) {
             return command.module(text).map(Some);
+        }
+        // Where verl has no module, one of its forks has its own.
+        if text == "verl.trainer.main" && is_module {
+            return command.other("EasyR1").map(Some);
         }
         let name = text.rsplit('/').next().unwrap_or(text);
         if name == "trl"
@@ -73,7 +77,7 @@ impl Command<'_> {
             return self.trl(call.and_then(|(_, call)| *call), true);
         }
         if module.starts_with("openrlhf.") {
-            let mut layer = self.flags(Library::OpenRlhf, module);
+            let mut layer = self.flags(Some(Library::OpenRlhf), module);
             layer.is_supervised =
                 ["train_sft", "train_kd", "train_rm"].iter().any(|name| module.ends_with(name));
             return Ok(layer);
@@ -102,28 +106,57 @@ impl Command<'_> {
                 .module(&format!("openrlhf.cli.{}", name.trim_end_matches(".py")))
                 .map(Some);
         }
-        let of_nemo = ["run_grpo", "run_dpo", "run_ppo", "run_sft", "run_distillation"];
-        if ["grpo.", "policy.", "loss_fn."].iter().any(|prefix| has(prefix))
-            || of_nemo.iter().any(|begin| name.starts_with(begin))
-        {
+        if self.is_nemo(name)? {
             return self.nemo(name).map(Some);
         }
         if recognise::is_slime(flags()) {
-            return Ok(Some(self.flags(Library::Slime, name)));
+            return Ok(Some(self.flags(Some(Library::Slime), name)));
         }
         let names: Vec<String> = flags().map(str::to_owned).collect();
-        if recognise::is_trl(names.iter().map(String::as_str)) || self.trl_file()?.is_some() {
-            let is_named = |(command, _): &&(&str, _)| name.contains(*command);
-            let call = TRL_COMMANDS.iter().find(is_named).and_then(|(_, call)| *call);
-            let mut layer = self.trl(call, call.is_none())?;
-            layer.is_open = true;
-            let is_own = ["trl/scripts/", "examples/scripts/"].iter().any(|own| path.contains(own));
-            if !is_own && self.trl_file()?.is_none() {
-                layer.gaps.push(format!("`{name}` may set more"));
-            }
-            return Ok(Some(layer));
+        let names = || names.iter().map(String::as_str);
+        let is_named = |(command, _): &&(&str, _)| name.contains(*command);
+        let command = TRL_COMMANDS.iter().find(is_named);
+        let is_own = ["trl/scripts/", "examples/scripts/"].iter().any(|own| path.contains(own));
+        let is_trl = recognise::is_trl(names())
+            || is_own && command.is_some() && recognise::is_general(names())
+            || self.trl_file()?.is_some();
+        let plain = self.flags(None, name);
+        let is_other = recognise::fork(None, None, &plain.fields).is_some();
+        if is_other || !is_trl {
+            return Ok((is_other || recognise::is_general(names())).then_some(plain));
         }
-        Ok(None)
+        let call = command.and_then(|(_, call)| *call);
+        let mut layer = self.trl(call, command.is_none())?;
+        layer.is_open = true;
+        if !is_own && self.trl_file()?.is_none() {
+            layer.gaps.push(format!("`{name}` may set more"));
+        }
+        Ok(Some(layer))
+    }
+
+    /// The fields of a library that is known by its name only.
+    fn other(&self, name: &str) -> Result<Layer, Error> {
+        let other = others::named(name);
+        let mut layer = Layer { other, format: "shell", ..Layer::default() };
+        self.overrides(&mut layer, Library::Verl);
+        Ok(layer)
+    }
+
+    /// Whether a script is one of NeMo-RL's: its overrides say so, or the file that it names. By
+    /// its name it is where it takes no flags, as these scripts do not.
+    fn is_nemo(&self, name: &str) -> Result<bool, Error> {
+        let words = self.arguments.iter().filter(|word| word.is_read());
+        let fields = words.filter_map(|word| overrides::one(&word.text, word.origin())).flatten();
+        if recognise::is_nemo(&fields.collect::<Vec<_>>()) {
+            return Ok(true);
+        }
+        if let Some(path) = self.option(&["--config"]).and_then(|word| self.beside(&word.text)) {
+            return Ok(yaml::read(&path, "YAML")?.library == Some(Library::NemoRl));
+        }
+        let scripts = ["run_grpo", "run_dpo", "run_ppo", "run_sft", "run_distillation"];
+        let mut flags = self.arguments.iter().filter_map(|word| flags::name(&word.text));
+        Ok(scripts.iter().any(|begin| name.starts_with(begin))
+            && flags.all(|flag| flag == "config"))
     }
 
     /// Overrides on top of a configuration that is named, or of the library's own.
@@ -217,8 +250,8 @@ impl Command<'_> {
         }
     }
 
-    fn flags(&self, library: Library, call: &str) -> Layer {
-        let (library, call) = (Some(library), Some(call.to_owned()));
+    fn flags(&self, library: Option<Library>, call: &str) -> Layer {
+        let call = Some(call.to_owned());
         let mut layer = Layer { library, call, format: "shell", ..Layer::default() };
         flags::read(&mut layer, self.arguments);
         layer
@@ -235,9 +268,11 @@ impl Command<'_> {
         layer.library = Some(Library::Trl);
         layer.call = call.map(str::to_owned).or(layer.call);
         layer.is_open = false;
-        layer.is_supervised |= call.is_none() && !is_unsure;
         layer.format = "shell";
         flags::read(&mut layer, self.arguments);
+        let has = |name: &str| layer.fields.iter().any(|field| field.name == name);
+        let is_rl = has("num_generations") || has("beta");
+        layer.is_supervised |= call.is_none() && !is_unsure && !is_rl;
         let accelerate = |field: &Field| flags::OF_ACCELERATE.contains(&&*field.name);
         layer.fields.retain(|field| !accelerate(field));
         recognise::library(&mut layer);

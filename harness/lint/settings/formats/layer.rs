@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use super::others::Other;
 use crate::settings::{Library, Origin};
 use shakedown_core::value::error::Error;
 
@@ -21,6 +22,10 @@ pub(super) const DEEPEST: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Layer {
     pub(super) library: Option<Library>,
+    /// Another library, or a fork of `library`.
+    pub(super) other: Option<Other>,
+    /// Whether the library was named by hand.
+    pub(super) is_named: bool,
     pub(super) call: Option<String>,
     /// In the order in which they are set.
     pub(super) fields: Vec<Field>,
@@ -65,7 +70,9 @@ impl Layer {
 
     /// Takes up what another one says on top of this.
     pub(super) fn take(&mut self, other: Layer) {
-        self.library = other.library.or(self.library);
+        if other.library.is_some() || other.other.is_some() {
+            (self.library, self.other) = (other.library, other.other);
+        }
         self.call = other.call.or(self.call.take());
         self.fields.extend(other.fields);
         self.gaps.extend(other.gaps);

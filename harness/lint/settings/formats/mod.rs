@@ -5,6 +5,7 @@ mod flags;
 mod interpolate;
 mod launch;
 mod layer;
+mod others;
 mod overrides;
 mod python;
 mod recognise;
@@ -20,7 +21,7 @@ use self::interpolate::Scope;
 use self::layer::{Field, How, Layer, Merged};
 use super::{Library, Origin, Settings, Value, derive, fields};
 use crate::report::Location;
-use shakedown_core::value::error::{Error, nearest};
+use shakedown_core::value::error::{Error, nearest, unknown};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,8 @@ enum Format {
 
 /// Reads one configuration from all files together: what a later one sets counts. `processes` is
 /// the number of the launcher's, `context` that of the tokens which the model takes, and `set` has
-/// settings or fields that are given by hand.
+/// settings or fields that are given by hand. Where the library is not known, rules that need it
+/// are not judged.
 ///
 /// # Errors
 /// A file cannot be read or understood, with its line; nothing there belongs to a known library; or
@@ -45,16 +47,25 @@ pub fn read(
     context: Option<u64>,
     set: &[(String, String)],
 ) -> Result<Settings, Error> {
-    read_as(paths, None, processes, context, set)
+    read_as(paths, Given::default(), processes, context, set)
 }
 
-/// The same, where `call` says what takes the fields.
+/// What is known of a configuration before it is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Given<'a> {
+    /// The library: `verl`, or `unknown`.
+    pub library: Option<&'a str>,
+    /// What takes the fields: `GRPOConfig`.
+    pub call: Option<&'a str>,
+}
+
+/// The same, where something is known before.
 ///
 /// # Errors
-/// Those of [`read`].
+/// Those of [`read`], or the library is none that is known.
 pub fn read_as(
     paths: &[PathBuf],
-    call: Option<&str>,
+    given: Given<'_>,
     processes: Option<u64>,
     context: Option<u64>,
     set: &[(String, String)],
@@ -66,13 +77,30 @@ pub fn read_as(
     for path in paths {
         whole.take(one(path)?);
     }
-    if whole.is_partial {
-        whole.gaps.push("the configuration that they are added to is not given".to_owned());
-    }
     if let Some(number) = processes {
         whole.fields.push(yaml::processes(number, Origin::Flag));
     }
-    settled(called(whole, call), context, set).map_err(|error| error.at(first))
+    if let Some(name) = given.library {
+        name_library(&mut whole, name)?;
+    }
+    settled(called(whole, given.call), context, set).map_err(|error| error.at(first))
+}
+
+/// Takes a layer for one of the library that was named, whatever its fields say.
+fn name_library(layer: &mut Layer, name: &str) -> Result<(), Error> {
+    const UNKNOWN: &str = "unknown";
+    let is_read = |library: &Library| fields::sources(*library).next().is_some();
+    let libraries = || Library::ALL.into_iter().filter(is_read);
+    let library = libraries().find(|library| library.name().eq_ignore_ascii_case(name));
+    if library.is_none() && name != UNKNOWN {
+        let names: Vec<&str> = libraries().map(Library::name).chain([UNKNOWN]).collect();
+        return Err(Error::new(unknown("library", name, &names)));
+    }
+    (layer.library, layer.other, layer.is_named) = (library, None, true);
+    if library.is_some() {
+        recognise::library(layer);
+    }
+    Ok(())
 }
 
 /// A layer of which it is known what takes its fields.
@@ -81,7 +109,9 @@ fn called(mut layer: Layer, call: Option<&str>) -> Layer {
         layer.call = Some(call.to_owned());
         let calls = |library: &Library| !fields::known(*library, Some(call)).is_empty();
         let of_call = [Library::Trl, Library::OpenRlhf, Library::Verl].into_iter().find(calls);
-        layer.library = layer.library.or(of_call);
+        if layer.library.is_none() && layer.other.is_none() && !layer.is_named {
+            layer.library = of_call;
+        }
     }
     layer
 }
@@ -174,24 +204,42 @@ fn overrides_of_lines(path: &Path) -> Result<Layer, Error> {
 
 /// The settings that all layers come to.
 fn settled(
-    layer: Layer,
+    mut layer: Layer,
     context: Option<u64>,
     set: &[(String, String)],
 ) -> Result<Settings, Error> {
-    let Layer { library, call, mut fields, gaps, is_open, is_resolved, is_supervised, .. } = layer;
-    let Some(library) = library else {
-        let message = "expected settings of TRL, verl, OpenRLHF, NeMo-RL or slime, found none";
-        return Err(Error::new(message));
+    if layer.other.is_none() && !layer.is_named {
+        layer.other = recognise::fork(layer.library, layer.call.as_deref(), &layer.fields);
+    }
+    let Layer { other, call, mut fields, mut gaps, .. } = layer;
+    let library = match other {
+        Some(other) => other.fork_of,
+        None => layer.library,
     };
+    if layer.is_partial {
+        gaps.push("the configuration that they are added to is not given".to_owned());
+    }
     let mut warnings = layer.warnings;
+    match (library, other) {
+        (Some(_), Some(fork)) => gaps.push(format!("{} has defaults of its own", fork.name)),
+        (None, None) if layer.is_named || recognise::is_training(&fields) => {
+            warnings.push("the library is not known: --library names it".to_owned());
+        }
+        (None, None) => {
+            let message = "expected settings of TRL, verl, OpenRLHF, NeMo-RL or slime, found none";
+            return Err(Error::new(message));
+        }
+        _ => {}
+    }
     warnings.extend(gaps.iter().map(|gap| format!("settings that are not set are unknown: {gap}")));
     let mut settings = Settings {
-        library: Some(library),
-        call,
-        is_complete: gaps.is_empty(),
-        is_open,
-        is_resolved,
-        is_supervised,
+        library,
+        other: other.map(|other| other.name.to_owned()),
+        call: call.filter(|_| library.is_some()),
+        is_complete: gaps.is_empty() && library.is_some(),
+        is_open: layer.is_open,
+        is_resolved: layer.is_resolved,
+        is_supervised: layer.is_supervised,
         files: layer.files,
         format: layer.format.to_owned(),
         warnings,
@@ -205,7 +253,8 @@ fn settled(
         }
     }
     put(&mut settings, fields);
-    settings.is_supervised |= recognise::is_supervised(library, &settings.fields);
+    settings.is_supervised |=
+        library.is_some_and(|library| recognise::is_supervised(library, &settings.fields));
     derive::fill(&mut settings);
     settings.fields.remove(derive::PROCESSES);
     if let Some(context) = context {
@@ -247,8 +296,8 @@ fn by_hand(
     fields: &[Field],
     set: &[(String, String)],
 ) -> Result<Vec<ByHand>, Error> {
-    let library = settings.library.expect("only what has a library is settled");
-    let known = fields::known(library, settings.call.as_deref());
+    let of_call = |library| fields::known(library, settings.call.as_deref());
+    let known = settings.library.map_or(&[][..], of_call);
     let one = |(name, text): &(String, String)| {
         let json = overrides::value(text);
         if fields::ids().any(|id| id == name) {

@@ -36,6 +36,7 @@ class Script:
         self.tree = tree
         self.nodes = list(ast.walk(tree))
         self.aliases = self.imported_names()
+        self.modules = self.imported_modules()
         self.bound = self.bindings()
         self.depth = 0
 
@@ -43,6 +44,34 @@ class Script:
         """What names stand for others: `from trl import GRPOConfig as Config`."""
         imports = [node for node in self.nodes if isinstance(node, ast.ImportFrom)]
         return {one.asname: one.name for node in imports for one in node.names if one.asname}
+
+    def imported_modules(self):
+        """Which module each imported name comes from, by its first name; a relative one is "."."""
+        modules = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                for one in node.names:
+                    first = one.name.split(".")[0]
+                    modules[one.asname or first] = first
+            elif isinstance(node, ast.ImportFrom):
+                first = "." if node.level else node.module.split(".")[0]
+                modules.update((one.asname or one.name, first) for one in node.names)
+        return modules
+
+    def module(self, call):
+        """What a call's function comes from: a module, "" for the script itself; None where the
+        script does not say."""
+        node = call.func
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        name = node.id if isinstance(node, ast.Name) else None
+        if name in self.modules:
+            return self.modules[name]
+        if isinstance(node, ast.Name) and any(
+            isinstance(one, ast.ClassDef) and one.name == name for one in self.nodes
+        ):
+            return ""
+        return self.modules.get("*")
 
     def bindings(self):
         """How often each name is bound, anywhere; and the value where that is an assignment."""
@@ -85,9 +114,12 @@ class Script:
             later, untouched = self.set_later(config)
             fields, whole = fields + later, whole and untouched
         trainer = next((one for one in calls if self.name(one).endswith("Trainer")), None)
+        made = config or trainer
         return {
             "call": config and self.name(config),
             "trainer": trainer and self.name(trainer),
+            "module": made and self.module(made),
+            "uses_unsloth": "unsloth" in self.modules.values(),
             "fields": fields + self.of_trainer(trainer, calls),
             "is_whole": whole,
         }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::layer::{self, Field, How, LARGEST_FILE_BYTES, Layer, MOST_FIELDS};
+use super::others;
 use crate::report::Location;
 use crate::settings::{Library, Origin};
 use shakedown_core::value::error::{Error, cut};
@@ -25,6 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Found {
     call: Option<String>,
     trainer: Option<String>,
+    /// What the first of the two comes from: nothing where the script does not say, and an empty
+    /// text where it is the script's own.
+    module: Option<String>,
+    uses_unsloth: bool,
     fields: Vec<Given>,
     is_whole: bool,
 }
@@ -75,7 +80,13 @@ pub(super) fn read(path: &Path) -> Result<Layer, Error> {
 fn layer_of(found: Found, path: &Path) -> Layer {
     const RL: [&str; 5] = ["GRPOConfig", "RLOOConfig", "PPOConfig", "DPOConfig", "KTOConfig"];
     const SUPERVISED: [&str; 5] = ["SFT", "GKD", "GOLD", "Reward", "PRM"];
-    let mut layer = Layer { library: Some(Library::Trl), ..Layer::new(path, "Python") };
+    let is_trl = found.module.as_deref().is_none_or(|module| module == "trl");
+    let (library, other) = match is_trl {
+        true if found.uses_unsloth => (Some(Library::Trl), others::named("unsloth")),
+        true => (Some(Library::Trl), None),
+        false => (None, Some(others::OWN)),
+    };
+    let mut layer = Layer { library, other, ..Layer::new(path, "Python") };
     let trainer = found.trainer.as_deref().unwrap_or("");
     layer.is_supervised = match found.call.as_deref() {
         Some(call) => !RL.contains(&call),
@@ -93,6 +104,14 @@ fn layer_of(found: Found, path: &Path) -> Layer {
     if !found.is_whole {
         let call = found.call.as_deref().unwrap_or("the configuration");
         layer.gaps.push(format!("`{call}` is given more than can be read"));
+    }
+    if let (false, Some(call)) = (is_trl, &found.call) {
+        let from = match found.module.as_deref() {
+            None | Some("") => "the script itself".to_owned(),
+            Some(".") => "the script's own package".to_owned(),
+            Some(module) => format!("`{module}`"),
+        };
+        layer.warnings.push(format!("`{call}` is that of {from}, not of TRL"));
     }
     layer.call = found.call;
     layer

@@ -4,48 +4,119 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
-use super::layer::{Field, Layer};
+use super::layer::{Field, How, Layer};
+use super::others::{self, Other};
 use crate::settings::{Library, fields};
 
 /// Calls of TRL that are told apart by their fields.
 const TRL_CALLS: [&str; 5] = ["GRPOConfig", "RLOOConfig", "DPOConfig", "KTOConfig", "PPOConfig"];
 
-/// Fields that only TRL's supervised trainer takes.
-const TRL_SUPERVISED: [&str; 5] =
+/// Fields of supervised trainers, of TRL's and of others.
+const SUPERVISED: [&str; 5] =
     ["packing", "assistant_only_loss", "completion_only_loss", "dataset_text_field", "eos_token"];
 
-/// What configurations of TRL's have, and hardly any others.
-const TRL_MARKS: [&str; 20] = [
+/// What TRL alone calls so.
+const TRL_MARKS: [&str; 27] = [
+    "assistant_only_loss",
+    "completion_only_loss",
+    "dataset_num_proc",
+    "dataset_text_field",
+    "desirable_weight",
+    "epsilon_high",
+    "f_divergence_type",
+    "generation_batch_size",
+    "importance_sampling_level",
+    "log_completions",
+    "mask_truncated_completions",
+    "max_completion_length",
+    "missing_eos_penalty",
+    "normalize_advantages",
+    "num_generations",
+    "num_ppo_epochs",
+    "num_sample_generations",
+    "precompute_ref_log_probs",
+    "reward_funcs",
+    "reward_weights",
+    "rpo_alpha",
+    "scale_rewards",
+    "steps_per_generation",
+    "sync_ref_model",
+    "undesirable_weight",
+    "vllm_importance_sampling_correction",
+    "vllm_mode",
+];
+
+/// What TRL and many others call so.
+const GENERAL: [&str; 18] = [
     "beta",
+    "cliprange",
     "gradient_accumulation_steps",
     "gradient_checkpointing",
+    "group_size",
     "learning_rate",
     "logging_steps",
     "loss_type",
     "lr_scheduler_type",
-    "max_completion_length",
     "max_steps",
     "model_name_or_path",
-    "num_generations",
     "num_train_epochs",
     "output_dir",
     "per_device_eval_batch_size",
     "per_device_train_batch_size",
-    "reward_weights",
+    "rollout_batch_size",
     "save_steps",
     "save_strategy",
-    "scale_rewards",
-    "vllm_mode",
+];
+
+/// Fields, and mappings that hold some, of one library alone. One of them is enough.
+const MARKS: [(Library, &[&str]); 3] = [
+    (
+        Library::Verl,
+        &[
+            "actor_rollout_ref",
+            "algorithm.adv_estimator",
+            "algorithm.use_kl_in_reward",
+            "data.gen_batch_size",
+            "model.partial_pretrain",
+            "trainer.default_local_dir",
+        ],
+    ),
+    (
+        Library::NemoRl,
+        &[
+            "grpo.num_prompts_per_step",
+            "grpo.num_generations_per_prompt",
+            "grpo.max_num_steps",
+            "grpo.async_grpo",
+            "ppo.num_prompts_per_step",
+            "ppo.num_generations_per_prompt",
+            "dpo.reference_policy_kl_penalty",
+            "dpo.max_num_steps",
+            "sft.max_num_steps",
+            "rm.max_num_steps",
+            "distillation.num_prompts_per_step",
+            "loss_fn.ratio_clip_min",
+            "loss_fn.ratio_clip_max",
+            "loss_fn.reference_policy_kl_penalty",
+            "policy.train_global_batch_size",
+            "policy.max_total_sequence_length",
+            "policy.dtensor_cfg",
+            "policy.megatron_cfg",
+        ],
+    ),
+    (
+        Library::OpenRlhf,
+        &["algo.advantage", "algo.kl", "ds.zero_stage", "ds.lora", "rollout.n_samples_per_prompt"],
+    ),
 ];
 
 /// What slime alone calls so.
-const SLIME_MARKS: [&str; 6] = [
+const SLIME_MARKS: [&str; 5] = [
     "rollout-max-response-len",
     "num-rollout",
     "rollout-function-path",
     "hf-checkpoint",
     "ref-load",
-    "eps-clip-high",
 ];
 
 /// What others call so too.
@@ -57,10 +128,16 @@ const SLIME_FIELDS: [&str; 5] = [
     "prompt-data",
 ];
 
+/// Configurations of verl's own that others are built on.
+const VERL_TRAINERS: [&str; 3] = ["ppo_trainer", "ppo_megatron_trainer", "ppo_veomni_trainer"];
+
+/// Whether a file is one of verl's trainers.
+pub(super) fn is_verl_trainer(file: &str) -> bool {
+    VERL_TRAINERS.contains(&file)
+}
+
 /// Files of verl's own that configurations are built on.
 pub(super) fn is_verl_base(file: &str) -> bool {
-    const FILES: [&str; 4] =
-        ["ppo_trainer", "ppo_megatron_trainer", "ppo_veomni_trainer", "legacy_data"];
     const FOLDERS: [&str; 12] = [
         "actor/",
         "critic/",
@@ -75,41 +152,79 @@ pub(super) fn is_verl_base(file: &str) -> bool {
         "engine/",
         "profiler/",
     ];
-    FILES.contains(&file) || FOLDERS.iter().any(|folder| file.starts_with(folder))
+    is_verl_trainer(file)
+        || file == "legacy_data"
+        || FOLDERS.iter().any(|folder| file.starts_with(folder))
 }
 
 /// Finds out the library, where nothing has said it yet, and names the fields as it does.
 pub(super) fn library(layer: &mut Layer) {
-    if layer.library.is_none() {
-        layer.library = of(&layer.fields);
+    if layer.library.is_none() && layer.other.is_none() {
+        layer.other = others::of(&layer.fields);
+        layer.library = match layer.other {
+            Some(other) => other.fork_of,
+            None => of(&layer.fields),
+        };
+        // Others have such sections too, so that verl's defaults are not known.
+        layer.is_partial |= layer.library == Some(Library::Verl)
+            && !layer.fields.iter().any(|field| others::is_in(&field.name, "actor_rollout_ref"));
     }
     match layer.library {
         Some(Library::Trl) => trl(layer),
         Some(Library::Slime) => rename(&mut layer.fields, '_', '-'),
-        _ => {}
+        Some(_) => {}
+        None => layer.is_supervised |= is_supervised_by_name(&layer.fields),
     }
 }
 
 fn of(fields: &[Field]) -> Option<Library> {
-    let tops: BTreeSet<&str> =
-        fields.iter().map(|field| field.name.split('.').next().unwrap_or("")).collect();
-    let has = |names: &[&str]| names.iter().filter(|name| tops.contains(**name)).count();
-    if has(&["actor_rollout_ref"]) > 0 || has(&["algorithm", "data", "trainer", "critic"]) > 1 {
-        return Some(Library::Verl);
+    let has = |mark: &&str| fields.iter().any(|field| others::is_in(&field.name, mark));
+    if let Some((library, _)) = MARKS.iter().find(|(_, marks)| marks.iter().any(has)) {
+        return Some(*library);
     }
-    if has(&["policy"]) == 1 && has(&["grpo", "dpo", "ppo", "loss_fn", "cluster", "sft", "rm"]) > 0
-        || has(&["grpo", "loss_fn"]) > 0
-    {
-        return Some(Library::NemoRl);
-    }
-    if has(&["algo", "rollout", "ckpt", "ds", "vllm", "actor"]) > 2 {
-        return Some(Library::OpenRlhf);
-    }
-    if is_slime(tops.iter().copied()) {
+    let tops = || fields.iter().map(top);
+    if is_slime(tops()) {
         return Some(Library::Slime);
     }
-    is_trl(tops.iter().copied()).then_some(Library::Trl)
+    is_trl(tops()).then_some(Library::Trl)
 }
+
+/// Whether these are names of NeMo-RL's fields.
+pub(super) fn is_nemo(fields: &[Field]) -> bool {
+    of(fields) == Some(Library::NemoRl)
+}
+
+fn top(field: &Field) -> &str {
+    field.name.split('.').next().unwrap_or("")
+}
+
+/// A library that takes the fields of one that is known, but has others and other defaults.
+pub(super) fn fork(
+    library: Option<Library>,
+    call: Option<&str>,
+    fields: &[Field],
+) -> Option<Other> {
+    let other = others::of(fields).filter(|other| {
+        let fork_of = other.fork_of;
+        fork_of.is_none() || fork_of == library
+    });
+    if other.is_some() || library != Some(Library::Verl) {
+        return other;
+    }
+    // Other configurations of verl's have fields that are not listed.
+    if call != Some("verl.trainer.main_ppo") {
+        return None;
+    }
+    let known = [fields::known(Library::Verl, call), fields::removed(Library::Verl, call)].concat();
+    let is_known =
+        |name: &str| known.iter().any(|one| others::is_in(name, one) || others::is_in(one, name));
+    let strange = fields.iter().filter(|field| field.how == How::Set && !is_known(&field.name));
+    let names: BTreeSet<&str> = strange.map(|field| &*field.name).collect();
+    (names.len() >= FOREIGN).then_some(others::FORK_OF_VERL)
+}
+
+/// So many fields that verl never had are no misspelt ones.
+const FOREIGN: usize = 3;
 
 /// Whether these are names of slime's arguments.
 pub(super) fn is_slime<'a>(names: impl Iterator<Item = &'a str>) -> bool {
@@ -122,13 +237,39 @@ pub(super) fn is_slime<'a>(names: impl Iterator<Item = &'a str>) -> bool {
     marks > 0 && marks + fields > 1
 }
 
-/// Whether these are names of fields that TRL's trainers take.
+/// Whether these are names of fields that TRL's trainers take, one of which is TRL's alone.
 pub(super) fn is_trl<'a>(names: impl Iterator<Item = &'a str>) -> bool {
-    let is_mark = |name: &&str| {
-        let name = &*name.replace('-', "_");
-        TRL_MARKS.contains(&name) || TRL_SUPERVISED.contains(&name)
-    };
-    names.filter(is_mark).count() > 1
+    let names: Vec<String> = names.map(plain).collect();
+    let is_own = |name: &String| TRL_MARKS.contains(&&**name);
+    names.iter().any(is_own)
+        && names.iter().filter(|name| is_own(name) || is_shared(name)).count() > 1
+}
+
+/// Whether these are names that configurations of training have, of whatever library.
+pub(super) fn is_general<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    names.map(plain).filter(|name| TRL_MARKS.contains(&&**name) || is_shared(name)).count() > 1
+}
+
+/// The same of fields, wherever they are.
+pub(super) fn is_training(fields: &[Field]) -> bool {
+    let last = |field: &Field| field.name.rsplit('.').next().unwrap_or("").to_owned();
+    let names: BTreeSet<String> = fields.iter().map(last).collect();
+    is_general(names.iter().map(String::as_str))
+}
+
+fn is_shared(name: &str) -> bool {
+    GENERAL.contains(&name) || SUPERVISED.contains(&name)
+}
+
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// Whether fields are those of a supervised trainer, and none is of another one.
+fn is_supervised_by_name(fields: &[Field]) -> bool {
+    let has = |name: &str| fields.iter().any(|field| field.name == name);
+    let is_rl = ["num_generations", "beta", "group_size"].into_iter().any(has);
+    !is_rl && SUPERVISED.into_iter().any(has)
 }
 
 fn rename(fields: &mut [Field], from: char, to: char) {
@@ -146,9 +287,7 @@ fn trl(layer: &mut Layer) {
         }
     }
     layer.fields = flat;
-    let has = |name: &str| layer.fields.iter().any(|field| field.name == name);
-    let is_rl = has("num_generations") || has("beta");
-    layer.is_supervised |= !is_rl && TRL_SUPERVISED.iter().any(|name| has(name));
+    layer.is_supervised |= is_supervised_by_name(&layer.fields);
     if layer.call.is_none() && !layer.is_supervised {
         layer.call = trl_call(layer).map(str::to_owned);
     }

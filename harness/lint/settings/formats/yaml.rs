@@ -156,7 +156,7 @@ fn take_map(
     // Where hydra itself writes to, and how.
     map.remove("hydra");
     let defaults = if is_wandb { None } else { map.remove("defaults") };
-    let (below, above) = defaults.map_or((Vec::new(), Vec::new()), |list| bases(&list));
+    let (below, above) = defaults.map_or((Vec::new(), Vec::new()), |list| bases(&list, package));
     for base in &below {
         take_base(layer, base, path, chain)?;
     }
@@ -216,15 +216,17 @@ fn without_value(name: &str) -> String {
 /// One entry of `defaults`.
 #[derive(Debug, PartialEq)]
 struct Base {
-    /// Its path beside the file, without an ending: `actor/dp_actor`.
+    /// Its path beside the file, without an ending: `actor/dp_actor`. With a slash in front of it,
+    /// the path is from the folder of the first file of the chain.
     file: String,
     /// What all its names stand in.
     package: String,
 }
 
 /// What a file is built on, and what is built on it: in hydra's list `_self_` stands between.
-fn bases(defaults: &Json) -> (Vec<Base>, Vec<Base>) {
-    let whole = |file: &str| Base { file: file.to_owned(), package: String::new() };
+/// Packages are inside that of the file.
+fn bases(defaults: &Json, package: &str) -> (Vec<Base>, Vec<Base>) {
+    let whole = |file: &str| Base { file: file.to_owned(), package: package.to_owned() };
     let items = match defaults {
         Json::String(file) => return (vec![whole(file)], Vec::new()),
         Json::Array(items) => items,
@@ -240,7 +242,7 @@ fn bases(defaults: &Json) -> (Vec<Base>, Vec<Base>) {
             }
             Json::String(file) => Some(whole(file)),
             Json::Object(entry) => {
-                entry.iter().next().and_then(|(group, name)| in_group(group, name))
+                entry.iter().next().and_then(|(group, name)| in_group(group, name, package))
             }
             _ => None,
         };
@@ -250,14 +252,27 @@ fn bases(defaults: &Json) -> (Vec<Base>, Vec<Base>) {
 }
 
 /// `actor@actor_rollout_ref.actor: dp_actor`.
-fn in_group(group: &str, name: &Json) -> Option<Base> {
+fn in_group(group: &str, name: &Json, outer: &str) -> Option<Base> {
     let group =
         group.strip_prefix("optional ").or(group.strip_prefix("override ")).unwrap_or(group);
     let (folder, package) = match group.split_once('@') {
         Some((folder, package)) => (folder, package.to_owned()),
-        None => (group, group.replace('/', ".")),
+        None => (group, group.trim_start_matches('/').replace('/', ".")),
     };
-    Some(Base { file: format!("{folder}/{}", name.as_str()?), package })
+    Some(Base { file: format!("{folder}/{}", name.as_str()?), package: inside(outer, &package) })
+}
+
+/// A package inside of another one. `_global_` is inside of none, `_here_` is the other itself.
+fn inside(outer: &str, package: &str) -> String {
+    if let Some(rest) = package.strip_prefix("_global_") {
+        return rest.trim_start_matches('.').to_owned();
+    }
+    let package = package.strip_prefix("_here_").unwrap_or(package);
+    match (outer, package.trim_start_matches('.')) {
+        ("", package) => package.to_owned(),
+        (outer, "") => outer.to_owned(),
+        (outer, package) => format!("{outer}.{package}"),
+    }
 }
 
 fn take_base(
@@ -266,15 +281,27 @@ fn take_base(
     path: &Path,
     chain: &mut Vec<PathBuf>,
 ) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let beside = [base.file.clone(), format!("{}.yaml", base.file)].map(|file| folder.join(file));
+    let (file, from) = match base.file.strip_prefix('/') {
+        Some(file) => (file, chain.first().map_or(path, PathBuf::as_path)),
+        None => (&*base.file, path),
+    };
+    let folder = from.parent().unwrap_or(Path::new(""));
+    let beside = [file.to_owned(), format!("{file}.yaml")].map(|file| folder.join(file));
     if let Some(file) = beside.iter().find(|file| file.is_file()) {
         if !layer.files.contains(file) {
             layer.files.push(file.clone());
         }
         return read_into(layer, file, &base.package, chain);
     }
-    if !recognise::is_verl_base(&base.file) && !base.file.starts_with("hydra/") {
+    // A part of a group names others of it, and of the groups beside it.
+    let in_group = from.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let in_group = in_group.map_or(String::new(), |group| format!("{group}/{file}"));
+    let whole = [file, file.trim_start_matches("../"), &in_group];
+    let is_verl = whole.into_iter().any(recognise::is_verl_base);
+    if recognise::is_verl_trainer(file) {
+        layer.library = Some(Library::Verl);
+    }
+    if !is_verl && !file.starts_with("hydra/") {
         layer.gaps.push(format!(
             "{} is built on `{}`, which is not beside it",
             stem(path),
@@ -332,12 +359,32 @@ mod tests {
     #[test]
     fn entries_of_hydras_list_are_files_in_packages() {
         let list: Json = serde_json::from_str(
-            r#"["base", {"actor@a.b": "dp"}, "_self_", {"override hydra/launcher": "x"}]"#,
+            r#"["base", {"actor@a.b": "dp"}, {"/model/small": "x"}, "_self_",
+                {"override hydra/launcher": "x"}]"#,
         )
         .unwrap();
-        let (below, above) = bases(&list);
+        let (below, above) = bases(&list, "");
         let base = |file: &str, package: &str| Base { file: file.into(), package: package.into() };
-        assert_eq!(below, [base("base", ""), base("actor/dp", "a.b")]);
+        let expected =
+            [base("base", ""), base("actor/dp", "a.b"), base("/model/small/x", "model.small")];
+        assert_eq!(below, expected);
         assert_eq!(above, [base("hydra/launcher/x", "hydra.launcher")]);
+        let (below, _) = bases(&list, "outer");
+        let packages: Vec<&str> = below.iter().map(|base| &*base.package).collect();
+        assert_eq!(packages, ["outer", "outer.a.b", "outer.model.small"]);
+    }
+
+    #[test]
+    fn packages_are_inside_of_that_of_their_file() {
+        for (outer, package, whole) in [
+            ("", "a.b", "a.b"),
+            ("x", "a", "x.a"),
+            ("x", "_global_", ""),
+            ("x", "_global_.a", "a"),
+            ("x.y", "_here_", "x.y"),
+            ("x.y", "_here_.a", "x.y.a"),
+        ] {
+            assert_eq!(inside(outer, package), whole, "{outer} {package}");
+        }
     }
 }

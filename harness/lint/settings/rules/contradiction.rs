@@ -30,6 +30,10 @@ fn check(settings: &Settings) -> Judgement {
     if settings.fields.is_empty() && !settings.is_complete {
         return Err(insufficient("no field is known"));
     }
+    // Where the library is not known, the other names may mean something else.
+    if settings.library.is_none() {
+        return Ok(half_formats(settings).into_iter().collect());
+    }
     let firings = [
         generation_batch(settings),
         half_formats(settings),

@@ -33,15 +33,13 @@ const NUMBERS: [&str; 5] = [
     "logging_steps",
 ];
 
-/// Words of which a setting must be one.
-const CHOICES: [(&str, &[&str]); 14] = [
-    ("importance_sampling_level", &["token", "sequence"]),
-    ("scale_rewards", &["group", "batch", "none"]),
-    ("vllm_mode", &["colocate", "server"]),
-    ("multi_objective_aggregation", &["sum_then_normalize", "normalize_then_sum"]),
-    (
-        "actor_rollout_ref.actor.loss_agg_mode",
-        &[
+/// Words of which a setting of a library must be one.
+const CHOICES: [(Library, &str, &[&str]); 14] = [
+    (Library::Trl, "importance_sampling_level", &["token", "sequence"]),
+    (Library::Trl, "scale_rewards", &["group", "batch", "none"]),
+    (Library::Trl, "vllm_mode", &["colocate", "server"]),
+    (Library::Trl, "multi_objective_aggregation", &["sum_then_normalize", "normalize_then_sum"]),
+    (Library::Verl, "actor_rollout_ref.actor.loss_agg_mode", &[
             "token-mean",
             "token-sum",
             "seq-mean-token-sum",
@@ -49,23 +47,17 @@ const CHOICES: [(&str, &[&str]); 14] = [
             "seq-mean-token-sum-norm",
         ],
     ),
-    (
-        "actor_rollout_ref.actor.kl_loss_type",
-        &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"],
+    (Library::Verl, "actor_rollout_ref.actor.kl_loss_type", &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"],
     ),
-    ("algorithm.kl_penalty", &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"]),
-    (
-        "algo.advantage.estimator",
-        &["gae", "reinforce", "rloo", "reinforce_baseline", "group_norm", "dr_grpo"],
+    (Library::Verl, "algorithm.kl_penalty", &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"]),
+    (Library::OpenRlhf, "algo.advantage.estimator", &["gae", "reinforce", "rloo", "reinforce_baseline", "group_norm", "dr_grpo"],
     ),
-    ("algo.kl.estimator", &["k1", "k2", "k3"]),
-    ("actor.policy_loss_type", &["ppo", "gspo"]),
-    ("algo.advantage.is_correction_type", &["tis", "icepop", "seq-mask-tis"]),
-    ("loss_fn.reference_policy_kl_type", &["k1", "k2", "k3"]),
-    ("kl-loss-type", &["k1", "k2", "k3", "low_var_kl"]),
-    (
-        "advantage-estimator",
-        &["grpo", "gspo", "cispo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "ppo"],
+    (Library::OpenRlhf, "algo.kl.estimator", &["k1", "k2", "k3"]),
+    (Library::OpenRlhf, "actor.policy_loss_type", &["ppo", "gspo"]),
+    (Library::OpenRlhf, "algo.advantage.is_correction_type", &["tis", "icepop", "seq-mask-tis"]),
+    (Library::NemoRl, "loss_fn.reference_policy_kl_type", &["k1", "k2", "k3"]),
+    (Library::Slime, "kl-loss-type", &["k1", "k2", "k3", "low_var_kl"]),
+    (Library::Slime, "advantage-estimator", &["grpo", "gspo", "cispo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "ppo"],
     ),
 ];
 
@@ -86,9 +78,13 @@ fn check(settings: &Settings) -> Judgement {
             .at(settings.field_location(&[name]))
     });
     let call = settings.call.as_deref();
-    let losses = LOSSES.iter().filter(|(of, _)| call == Some(of));
+    let losses = LOSSES.iter().filter(|(of, _)| call == Some(of) && settings.other.is_none());
     let losses = losses.map(|(_, words)| ("loss_type", *words));
-    let words = CHOICES.into_iter().chain(losses).filter_map(|(name, words)| {
+    // A fork may take more of them.
+    let library = settings.library.filter(|_| settings.other.is_none());
+    let choices = CHOICES.into_iter().filter(|(of, ..)| library == Some(*of));
+    let choices = choices.map(|(_, name, words)| (name, words));
+    let words = choices.chain(losses).filter_map(|(name, words)| {
         let value = settings.fields.get(name)?.json.as_str()?.to_lowercase();
         // verl's `k3+` is k3 with the gradient of another one.
         let is_known = words.contains(&value.trim_end_matches('+'));

@@ -3,7 +3,8 @@
 //! ### Fires when
 //! It is 0 or negative (an error). All parameters are trained with more than 1e-5 (a warning) or
 //! 1e-4 (an error); adapters with more than 5e-4 or 2e-3, which also holds where it is not known
-//! what is trained.
+//! what is trained. Where it is not known that it learns from rewards or preferences, only 0 and
+//! less.
 //!
 //! ### Not said
 //! That the rate is best anywhere inside the range.
@@ -21,7 +22,7 @@
 //! open-r1#436.
 
 use crate::report::Severity;
-use crate::rules::{Firing, Head, Judgement};
+use crate::rules::{Firing, Head, Judgement, insufficient};
 use crate::settings::Settings;
 use shakedown_core::contract::stage::Stage;
 use shakedown_core::value::text::number;
@@ -44,6 +45,9 @@ fn check(settings: &Settings) -> Judgement {
         Some(false) => "all parameters",
         None => "whatever is trained",
     };
+    if lr > 0.0 && !settings.is_rl() {
+        return Err(insufficient("algorithm is not known"));
+    }
     let (severity, limit) = match lr {
         _ if lr <= 0.0 => (Severity::Error, 0.0),
         _ if lr > error => (Severity::Error, error),

@@ -1,8 +1,9 @@
 //! An update takes more than there is in a batch.
 //!
 //! ### Fires when
-//! The mini-batch is larger than the batch of rollouts that it is cut from. Not for TRL, where one
-//! update may take several batches of rollouts.
+//! The mini-batch is larger than the batch of rollouts that it is cut from (an error). With
+//! micro-batches of varying size verl makes one update of the batch (a warning). Not for TRL, where
+//! one update may take several batches of rollouts.
 //!
 //! ### Not said
 //! That the sizes are otherwise right.
@@ -40,6 +41,13 @@ fn check(settings: &Settings) -> Judgement {
         return Ok(vec![]);
     }
     let found = format!("an update takes {} rows of a batch of {}", number(mini), number(batch));
-    let firing = Firing::error(found).field("batch.update", "value", mini, Some(batch));
+    // Without this switch verl stops.
+    let is_dynamic = settings.library == Some(Library::Verl)
+        && settings.truth("actor_rollout_ref.actor.use_dynamic_bsz") == Some(true);
+    let firing = match is_dynamic {
+        true => Firing::warning(format!("{found}: each batch is one update")),
+        false => Firing::error(found),
+    };
+    let firing = firing.field("batch.update", "value", mini, Some(batch));
     firing.at(settings.location_of(&["batch.update", "batch.prompts"])).into()
 }

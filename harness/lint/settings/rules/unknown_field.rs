@@ -3,7 +3,7 @@
 //! ### Fires when
 //! It is not among those that its class or command takes; a warning where an older version had it.
 //! Fields that hydra adds by `+` are the user's own. Where a script may have fields of its own,
-//! only what is a letter or two from a known one.
+//! only what is a letter or two from a known one. Not for libraries and forks that are not read.
 //!
 //! ### Not said
 //! That its value is wrong.
@@ -30,6 +30,9 @@ pub(super) const HEAD: Head<Settings> =
 
 fn check(settings: &Settings) -> Judgement {
     let library = settings.library.ok_or_else(|| insufficient("the library is not known"))?;
+    if let Some(other) = &settings.other {
+        return Err(insufficient(format!("the fields of {other} are not known")));
+    }
     if settings.is_resolved {
         return Err(not_applicable("the library has written the fields itself"));
     }
