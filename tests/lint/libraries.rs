@@ -1,5 +1,5 @@
-//! Which library a configuration is taken for: one that has a name which it alone has, and never one
-//! that only has common names.
+//! Which library a configuration is taken for: by a name that this one alone has, and never by
+//! names that many have.
 
 use std::fs;
 
