@@ -181,6 +181,20 @@ fn a_configuration_is_judged_at_its_lines() {
 }
 
 #[test]
+fn the_first_line_names_the_library_which_may_be_given() {
+    let folder = folder_with("own.yaml", "beta: 0.1\nlearning_rate: 1.0e-6\nmax_steps: 10\n");
+    let ran = folder.run(&["check-config", "own.yaml"]);
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    assert!(first(&ran.stdout).contains("own.yaml · unknown library · YAML"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("--library names it"), "{}", ran.stdout);
+    let ran = folder.run(&["check-config", "own.yaml", "--library", "trl"]);
+    assert!(first(&ran.stdout).contains("own.yaml · trl 1."), "{}", ran.stdout);
+    let ran = folder.run(&["check-config", "own.yaml", "--library", "trll"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("did you mean `trl`"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_data_set_is_judged_and_its_texts_stay_where_they_are() {
     let rows: String = (0..40)
         .map(|row| format!("{{\"prompt\": \"what is {row} plus one\", \"answer\": \"7\"}}\n"))

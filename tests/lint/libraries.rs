@@ -1,5 +1,5 @@
-//! Which library a configuration is taken for: one that has a name which it alone has, and never one
-//! that only has common names.
+//! Which library a configuration is taken for: by a name that this one alone has, and never by
+//! names that many have.
 
 use std::fs;
 
@@ -373,5 +373,15 @@ fn a_dictionary_of_common_names_is_of_no_known_library() {
     let settings = from_json(&fields, None).unwrap();
     assert_eq!((settings.library, alarms(&settings)), (None, vec![]));
     let settings = from_json(&fields, Some("DPOConfig")).unwrap();
+    assert_eq!(settings.library, Some(Library::Trl));
+    // An object of a class of that name, which is the user's own.
+    let own = json!({
+        "epsilon_low": 0.9, "d_model": 64, "heads": 4, "learning_rate": 1.0, "num_generations": 1,
+    });
+    let settings = from_json(&own, Some("GRPOConfig")).unwrap();
+    assert_eq!((settings.library, &*settings.name()), (None, "own configuration"));
+    assert_eq!(alarms(&settings), [""; 0]);
+    let few = json!({"num_generations": 1, "learning_rate": 1e-6, "heads": 4});
+    let settings = from_json(&few, Some("GRPOConfig")).unwrap();
     assert_eq!(settings.library, Some(Library::Trl));
 }

@@ -356,8 +356,8 @@ impl ComponentReport {
     }
 }
 
-/// A report without secrets and home folders, and what is said in it harmless; names, paths and what
-/// came of a case as they are otherwise. What was given is ours: nothing is taken out of it.
+/// A report without secrets and home folders, and what is said in it harmless; names, paths and
+/// what came of a case as they are otherwise. What was given is ours: nothing is taken out of it.
 fn clean(json: Json) -> Json {
     match json {
         Json::String(text) => {

@@ -2,10 +2,10 @@
 //!
 //! ### Fires when
 //! In 20 rows or more the last entropy is at most a fifth of the first and below 0.1 nats per
-//! token, or at most 0.01 where it began above 0.05. At most 0.01 is an error, else it is a warning;
-//! a note while the reward still rises in the second half, or the task is solved. In 3 to 19 rows it falls
-//! from row to row, from above 0.05 to at most 0.01 and a twentieth: an error, or a note where the
-//! reward ends at 0.9 of the largest, or rises evenly where that is not logged.
+//! token, or at most 0.01 where it began above 0.05. At most 0.01 is an error, else it is a
+//! warning; a note while the reward still rises in the second half, or the task is solved. In 3 to
+//! 19 rows it falls from row to row, from above 0.05 to at most 0.01 and a twentieth: an error, or
+//! a note where the reward ends at 0.9 of the largest, or rises evenly where that is not logged.
 //!
 //! ### Not said
 //! That entropy must not fall: a policy that learns becomes surer. What is lost is the difference

@@ -4,8 +4,8 @@
 //! In the last fifth of 5 rows or more at least 0.3 (warning) or 0.7 (error) of the completions are
 //! cut; only noted where that has fallen to less than half. In 3 or 4 rows 0.7 of them are cut in
 //! the last two, and half of all more than in the first (error). Where it is not logged: the last
-//! mean length is 0.9 of the set limit, or one in five of 20 or more mean lengths is one whole number
-//! of 32 at least, and none is above (warning).
+//! mean length is 0.9 of the set limit, or one in five of 20 or more mean lengths is one whole
+//! number of 32 at least, and none is above (warning).
 //!
 //! ### Not said
 //! That the limit is wrong: completions may have grown for no good reason.

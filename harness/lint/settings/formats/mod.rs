@@ -103,15 +103,21 @@ fn name_library(layer: &mut Layer, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A layer of which it is known what takes its fields.
+/// A layer of which it is known what takes its fields. A class of the user's own may be called
+/// like one of a library's: then most of its fields are not known there.
 fn called(mut layer: Layer, call: Option<&str>) -> Layer {
-    if let Some(call) = call {
-        layer.call = Some(call.to_owned());
-        let calls = |library: &Library| !fields::known(*library, Some(call)).is_empty();
-        let of_call = [Library::Trl, Library::OpenRlhf, Library::Verl].into_iter().find(calls);
-        if layer.library.is_none() && layer.other.is_none() && !layer.is_named {
-            layer.library = of_call;
-        }
+    let Some(call) = call else { return layer };
+    layer.call = Some(call.to_owned());
+    let calls = |library: &Library| !fields::known(*library, Some(call)).is_empty();
+    let of_call = [Library::Trl, Library::OpenRlhf, Library::Verl].into_iter().find(calls);
+    if layer.is_named || layer.other.is_some() {
+        return layer;
+    }
+    let library = layer.library.or(of_call);
+    if library.is_some() && library == of_call && !recognise::takes(library, call, &layer.fields) {
+        (layer.library, layer.other) = (None, Some(others::OWN));
+    } else {
+        layer.library = library;
     }
     layer
 }

@@ -75,3 +75,45 @@ pub(super) fn is_in(field: &str, name: &str) -> bool {
     let field = field.replace('-', "_");
     field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::fields;
+
+    #[test]
+    fn no_mark_is_a_field_of_a_library_that_is_read() {
+        let calls = [
+            "GRPOConfig",
+            "RLOOConfig",
+            "DPOConfig",
+            "KTOConfig",
+            "PPOConfig",
+            "verl.trainer.main_ppo",
+            "openrlhf.cli.train_ppo_ray",
+        ];
+        let mut tried = 0;
+        for (library, call) in Library::ALL.iter().flat_map(|one| calls.map(|call| (*one, call))) {
+            let lists = [fields::known, fields::removed].map(|of| of(library, Some(call)));
+            for field in lists.concat() {
+                let other = OTHERS.iter().find(|one| one.marks.iter().any(|it| is_in(field, it)));
+                assert_eq!(other, None, "{library:?}: {field}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 2000, "only {tried} fields");
+    }
+
+    #[test]
+    fn a_mark_is_a_field_or_the_mapping_that_holds_it() {
+        for (field, name, is_it) in [
+            ("worker.actor", "worker.actor", true),
+            ("worker.actor.optim.lr", "worker.actor", true),
+            ("worker.actors", "worker.actor", false),
+            ("my.worker.actor", "worker.actor", false),
+            ("rlhf-type", "rlhf_type", true),
+        ] {
+            assert_eq!(is_in(field, name), is_it, "{field} {name}");
+        }
+    }
+}

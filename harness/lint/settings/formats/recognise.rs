@@ -223,6 +223,18 @@ pub(super) fn fork(
     (names.len() >= FOREIGN).then_some(others::FORK_OF_VERL)
 }
 
+/// Whether a call of a library takes at least half of these fields.
+pub(super) fn takes(library: Option<Library>, call: &str, fields: &[Field]) -> bool {
+    let of = |list: fn(Library, Option<&str>) -> &'static [&'static str]| {
+        library.map_or(&[][..], |library| list(library, Some(call)))
+    };
+    let known = [of(fields::known), of(fields::removed)].concat();
+    let is_known = |field: &&Field| {
+        known.iter().any(|one| others::is_in(&field.name, one) || others::is_in(one, &field.name))
+    };
+    2 * fields.iter().filter(is_known).count() >= fields.len()
+}
+
 /// So many fields that verl never had are no misspelt ones.
 const FOREIGN: usize = 3;
 
@@ -363,5 +375,37 @@ pub(super) fn is_supervised(
             learns_from_texts && !is_rl || is_on("on_policy_distillation.enabled")
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mark_of_a_library_is_a_field_of_another_one() {
+        let calls = [None, Some("verl.trainer.main_ppo"), Some("openrlhf.cli.train_ppo_ray")];
+        let of_trl = TRL_CALLS.into_iter().map(Some);
+        let calls: Vec<Option<&str>> = calls.into_iter().chain(of_trl).collect();
+        let known = |library| -> BTreeSet<&str> {
+            let of = |call: &Option<&str>| fields::known(library, *call).iter().copied();
+            calls.iter().flat_map(of).collect()
+        };
+        let trl = [(Library::Trl, &TRL_MARKS[..]), (Library::Slime, &SLIME_MARKS[..])];
+        for (library, marks) in MARKS.into_iter().chain(trl) {
+            for other in Library::ALL.into_iter().filter(|other| *other != library) {
+                let known = known(other);
+                let shared = marks.iter().find(|it| known.iter().any(|one| others::is_in(one, it)));
+                assert_eq!(shared, None, "{library:?} and {other:?}");
+            }
+        }
+        // Each is one of its own library, where its fields are listed.
+        for (library, marks) in
+            MARKS.into_iter().filter(|(library, _)| *library == Library::OpenRlhf)
+        {
+            let known = known(library);
+            let own = |it: &&str| known.iter().any(|one| others::is_in(one, it));
+            assert!(marks.iter().all(own), "{library:?}");
+        }
     }
 }

@@ -39,7 +39,10 @@ const CHOICES: [(Library, &str, &[&str]); 14] = [
     (Library::Trl, "scale_rewards", &["group", "batch", "none"]),
     (Library::Trl, "vllm_mode", &["colocate", "server"]),
     (Library::Trl, "multi_objective_aggregation", &["sum_then_normalize", "normalize_then_sum"]),
-    (Library::Verl, "actor_rollout_ref.actor.loss_agg_mode", &[
+    (
+        Library::Verl,
+        "actor_rollout_ref.actor.loss_agg_mode",
+        &[
             "token-mean",
             "token-sum",
             "seq-mean-token-sum",
@@ -47,17 +50,30 @@ const CHOICES: [(Library, &str, &[&str]); 14] = [
             "seq-mean-token-sum-norm",
         ],
     ),
-    (Library::Verl, "actor_rollout_ref.actor.kl_loss_type", &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"],
+    (
+        Library::Verl,
+        "actor_rollout_ref.actor.kl_loss_type",
+        &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"],
     ),
-    (Library::Verl, "algorithm.kl_penalty", &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"]),
-    (Library::OpenRlhf, "algo.advantage.estimator", &["gae", "reinforce", "rloo", "reinforce_baseline", "group_norm", "dr_grpo"],
+    (
+        Library::Verl,
+        "algorithm.kl_penalty",
+        &["kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3", "full"],
+    ),
+    (
+        Library::OpenRlhf,
+        "algo.advantage.estimator",
+        &["gae", "reinforce", "rloo", "reinforce_baseline", "group_norm", "dr_grpo"],
     ),
     (Library::OpenRlhf, "algo.kl.estimator", &["k1", "k2", "k3"]),
     (Library::OpenRlhf, "actor.policy_loss_type", &["ppo", "gspo"]),
     (Library::OpenRlhf, "algo.advantage.is_correction_type", &["tis", "icepop", "seq-mask-tis"]),
     (Library::NemoRl, "loss_fn.reference_policy_kl_type", &["k1", "k2", "k3"]),
     (Library::Slime, "kl-loss-type", &["k1", "k2", "k3", "low_var_kl"]),
-    (Library::Slime, "advantage-estimator", &["grpo", "gspo", "cispo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "ppo"],
+    (
+        Library::Slime,
+        "advantage-estimator",
+        &["grpo", "gspo", "cispo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "ppo"],
     ),
 ];
 
