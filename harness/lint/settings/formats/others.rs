@@ -1,7 +1,6 @@
 //! Libraries whose configurations are not read, and forks of those whose are, by names that only
 //! they have.
 
-use super::layer::Field;
 use crate::settings::Library;
 
 /// Another library.
@@ -65,8 +64,8 @@ pub(super) fn named(name: &str) -> Option<Other> {
 }
 
 /// The one that has some of these fields.
-pub(super) fn of(fields: &[Field]) -> Option<Other> {
-    let has = |mark: &&str| fields.iter().any(|field| is_in(&field.name, mark));
+pub(super) fn of<'a>(fields: impl Iterator<Item = &'a str> + Clone) -> Option<Other> {
+    let has = |mark: &&str| fields.clone().any(|field| is_in(field, mark));
     OTHERS.into_iter().find(|other| other.marks.iter().any(has))
 }
 

@@ -160,7 +160,7 @@ pub(super) fn is_verl_base(file: &str) -> bool {
 /// Finds out the library, where nothing has said it yet, and names the fields as it does.
 pub(super) fn library(layer: &mut Layer) {
     if layer.library.is_none() && layer.other.is_none() {
-        layer.other = others::of(&layer.fields);
+        layer.other = others::of(names(&layer.fields));
         layer.library = match layer.other {
             Some(other) => other.fork_of,
             None => of(&layer.fields),
@@ -194,6 +194,10 @@ pub(super) fn is_nemo(fields: &[Field]) -> bool {
     of(fields) == Some(Library::NemoRl)
 }
 
+fn names(fields: &[Field]) -> impl Iterator<Item = &str> + Clone {
+    fields.iter().map(|field| &*field.name)
+}
+
 fn top(field: &Field) -> &str {
     field.name.split('.').next().unwrap_or("")
 }
@@ -204,7 +208,7 @@ pub(super) fn fork(
     call: Option<&str>,
     fields: &[Field],
 ) -> Option<Other> {
-    let other = others::of(fields).filter(|other| {
+    let other = others::of(names(fields)).filter(|other| {
         let fork_of = other.fork_of;
         fork_of.is_none() || fork_of == library
     });
