@@ -78,8 +78,8 @@ def raises_200_000_lines(rewards, groups):
     raise ValueError("\n".join(str(line) for line in range(200_000)))
 
 
-def texts_of_10_megabytes(texts):
-    return ["x" * 10_000_000 for _ in texts]
+def texts_of_10_megabytes(completions):
+    return ["x" * 10_000_000 for _ in completions]
 
 
 @from_three
