@@ -268,9 +268,9 @@ def test_a_module_with_one_compiled_function_says_so_of_those_that_use_it(contra
     library = types.ModuleType("library")
     library.centred = centred
     scope = {"library": library, "advantages": advantages}
-    exec("def imported(rewards, **other): return advantages(library.centred(rewards), **other)", scope)
-    imported = functools.wraps(compiled)(scope["imported"])
-    del imported.__wrapped__  # nothing but the name leads to the compiled function
+    code = "return advantages(library.centred(rewards), groups, epsilon)"
+    exec(f"def imported(rewards, groups, epsilon): {code}", scope)
+    imported = scope["imported"]
 
     said = ["what torch.compile would compile runs as it is written"]
     assert contract.check(compiled).warnings == said
