@@ -19,7 +19,7 @@ use super::files::ReportFiles;
 use super::{Done, MANIFEST, Places, duration, is_terminal, manifest_here, output, places, whole};
 use crate::door::fuzz::engine::{self, Next};
 use crate::door::fuzz::job::{self, Limits};
-use crate::door::fuzz::session::{AtOnePlace, Session, cases_in, kept, reason};
+use crate::door::fuzz::session::{AtOnePlace, Session, kept, reason};
 use shakedown_contracts::REGISTRY;
 use shakedown_core::contract::cause::Cause as Way;
 use shakedown_core::contract::coverage;
@@ -32,12 +32,11 @@ use shakedown_core::value::text::count;
 use shakedown_engine::check::blank_report;
 use shakedown_engine::files::atomic::write_atomically;
 use shakedown_engine::files::case_file::CaseFile;
-use shakedown_engine::files::corpora::{found_folder, regressions_folder, yaml_files};
+use shakedown_engine::files::corpora::{found_folder, yaml_files};
 use shakedown_engine::files::manifest::{Declared, Manifest};
 use shakedown_engine::host::process;
 use shakedown_engine::interrupt;
 use shakedown_engine::report::bugs::prominence;
-use shakedown_engine::report::json::json;
 use shakedown_engine::report::{
     ComponentReport, ExitCode, Finding, InvariantStatus, Report, Status,
 };
@@ -88,8 +87,7 @@ pub(super) struct FuzzArguments {
 }
 
 /// What is said of a bug that an earlier run reported.
-const REPORTED: &str = "an earlier run has reported it: mend it, accept it with `shakedown adopt`, \
-                        or declare it under `known`";
+const REPORTED: &str = "an earlier run has reported it: mend it, or declare it under `known`";
 
 /// What a job says of each place.
 type JobResult = Vec<AtOnePlace>;
@@ -334,13 +332,6 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
     let before = kept(task.contract, &task.corpora, task.name());
     let reported = before.iter().filter(|(_, file)| file.reported);
     let reported: BTreeSet<Key> = reported.flat_map(|(_, file)| Key::all_of_file(file)).collect();
-    let accepted = regressions_folder(&task.corpora, task.contract.id());
-    let accepted = cases_in(&accepted, task.contract, task.name());
-    let named = accepted.iter().filter(|(_, file)| !file.diagnosis.is_empty());
-    let mut allowed: BTreeSet<Key> = named.flat_map(|(_, file)| Key::all_of_file(file)).collect();
-    if task.arguments.allow_known {
-        allowed.extend(reported.iter().cloned());
-    }
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let jobs = if task.arguments.jobs == 0 { cores } else { task.arguments.jobs };
     let bar = bar(task.name());
@@ -366,17 +357,7 @@ fn fuzz(task: &Task<'_>) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error>
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    let (reports, met) = merge_jobs(done);
-    // An accepted case says no more how the component behaves on it: it is known by its inputs.
-    let is_accepted = |one: &&Occurrence| {
-        accepted.iter().any(|(_, file)| {
-            let invariants = file.invariant.iter().chain(&file.also);
-            invariants.into_iter().any(|id| *id == one.finding.invariant)
-                && json(&*file.case) == one.finding.case
-        })
-    };
-    allowed.extend(met.iter().filter(is_accepted).map(Occurrence::key));
-    let (mut reports, keys) = deduplicate((reports, met), &reported, &allowed, task)?;
+    let (mut reports, keys) = deduplicate(merge_jobs(done), &reported, task)?;
     warn_of_missed(task, &before, &keys, &mut reports);
     if let Some(error) = failed {
         could_not_run(task, &error, &mut reports);
@@ -668,7 +649,6 @@ impl Occurrence {
 fn deduplicate(
     (mut reports, mut met): (Vec<ComponentReport>, Vec<Occurrence>),
     reported: &BTreeSet<Key>,
-    allowed: &BTreeSet<Key>,
     task: &Task<'_>,
 ) -> Result<(Vec<ComponentReport>, BTreeSet<Key>), Error> {
     let files = remove_larger(task)?;
@@ -676,13 +656,15 @@ fn deduplicate(
     // The one to tell comes first, and of each invariant the one whose case is the smallest; what
     // could not be written comes last.
     met.sort_by_key(|one| {
-        let is_left = file(one).is_some_and(|(_, is_left)| *is_left);
+        let is_left =
+            file(one).is_some_and(|(_, left)| one.finding.case_file.as_ref() == Some(left));
         let measure = file(one).map(|(measure, _)| measure.clone());
         (!is_left, prominence(&one.finding.invariant), measure.is_none(), measure)
     });
     let keys: BTreeSet<Key> = met.iter().map(Occurrence::key).collect();
+    let is_allowed = |key: &Key| task.arguments.allow_known && reported.contains(key);
     let new: BTreeSet<(&str, &str)> =
-        keys.iter().filter(|key| !allowed.contains(key)).map(Key::anywhere).collect();
+        keys.iter().filter(|key| !is_allowed(key)).map(Key::anywhere).collect();
     let bug = |one: &Occurrence| {
         let key = one.key();
         (new.contains(&key.anywhere()), key.cause())
@@ -694,7 +676,12 @@ fn deduplicate(
         *of_bug.entry(one.finding.invariant.clone()).or_default() += one.times;
     }
     let mut told: BTreeMap<(bool, Cause), Told> = BTreeMap::new();
-    for one in met {
+    for mut one in met {
+        // The file of the same bug that an earlier run found.
+        if let Some((_, left)) = file(&one) {
+            let removed = one.finding.case_file.replace(left.clone()).unwrap_or_default();
+            one.finding.replay = one.finding.replay.replace(&removed, left);
+        }
         let (bug, key) = (bug(&one), one.key());
         let (place, mut finding) = (one.place, one.finding);
         let report = reports.iter_mut().find(|report| report.place == place);
@@ -761,8 +748,8 @@ struct Told {
 
 /// Leaves one case of each bug at each place under the same options, that of the invariant to tell
 /// and of its cases the smallest, and names the invariants of the others in it. Gives the
-/// complexity of all cases, by path, and whether they are left.
-fn remove_larger(task: &Task<'_>) -> Result<BTreeMap<String, (Measure, bool)>, Error> {
+/// complexity of all cases, by path, and the file that is left of the bug.
+fn remove_larger(task: &Task<'_>) -> Result<BTreeMap<String, (Measure, String)>, Error> {
     let mut measures = BTreeMap::new();
     let mut left: Vec<(_, PathBuf, CaseFile, bool)> = Vec::new();
     let mut surplus = Vec::new();
@@ -793,7 +780,8 @@ fn remove_larger(task: &Task<'_>) -> Result<BTreeMap<String, (Measure, bool)>, E
         };
         let mut of_bug = left.iter_mut();
         let of_bug = of_bug.find(|(one, _, into, _)| *one == same && !unclear && is_of(into));
-        measures.insert(path.display().to_string(), (measure, of_bug.is_none()));
+        let stays = of_bug.as_ref().map_or(&path, |(_, into, ..)| into).display().to_string();
+        measures.insert(path.display().to_string(), (measure, stays));
         let Some((_, _, into, changed)) = of_bug else {
             left.push((same, path, file, false));
             continue;

@@ -464,16 +464,7 @@ pub(crate) fn kept(
     corpora: &Path,
     component: &str,
 ) -> Vec<(PathBuf, CaseFile)> {
-    cases_in(&found_folder(corpora, contract.id()), contract, component)
-}
-
-/// The case files of a component in a folder, with their paths.
-pub(crate) fn cases_in(
-    folder: &Path,
-    contract: &'static dyn AnyContract,
-    component: &str,
-) -> Vec<(PathBuf, CaseFile)> {
-    let kept = yaml_files(folder).into_iter().filter_map(|path| {
+    let kept = yaml_files(&found_folder(corpora, contract.id())).into_iter().filter_map(|path| {
         // What cannot be read is no finding of this component; `replay` says what is wrong with it.
         let file = CaseFile::read_of(contract, &path).ok()?;
         let ours = file.component.as_deref() == Some(component) && file.invariant.is_some();
