@@ -263,7 +263,7 @@ fn a_class_is_trls_by_its_module() {
         ("from trl.trainer.grpo_config import GRPOConfig\nc = GRPOConfig", true),
         ("import trl as t\nc = t.GRPOConfig", true),
         ("from trl import *\nc = GRPOConfig", true),
-        // A part of a script, which says nothing else.
+        // A part of a script.
         ("c = GRPOConfig", true),
         ("from config import *\nc = GRPOConfig", false),
         ("import config\nc = config.GRPOConfig", false),

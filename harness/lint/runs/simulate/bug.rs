@@ -97,7 +97,7 @@ bugs! {
     BetaHuge beta_huge,
     /// The entropy bonus has the wrong sign.
     EntropyLost entropy_lost,
-    /// The same, of which four rows are logged.
+    /// The same, with four rows in the log.
     EntropyLostAtOnce entropy_lost_at_once,
     /// The entropy bonus is far too large.
     BonusHuge bonus_huge,

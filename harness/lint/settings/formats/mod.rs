@@ -103,7 +103,7 @@ fn name_library(layer: &mut Layer, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A layer of which it is known what takes its fields. A class of the user's own may be called
+/// A layer whose fields are known to belong to one call. A class of the user's own may be called
 /// like one of a library's: then most of its fields are not known there.
 fn called(mut layer: Layer, call: Option<&str>) -> Layer {
     let Some(call) = call else { return layer };

@@ -253,7 +253,7 @@ pub(super) fn is_slime<'a>(names: impl Iterator<Item = &'a str>) -> bool {
     marks > 0 && marks + fields > 1
 }
 
-/// Whether these are names of fields that TRL's trainers take, one of which is TRL's alone.
+/// Whether TRL's trainers take these fields, and one of them is TRL's alone.
 pub(super) fn is_trl<'a>(names: impl Iterator<Item = &'a str>) -> bool {
     let names: Vec<String> = names.map(plain).collect();
     let is_own = |name: &String| TRL_MARKS.contains(&&**name);

@@ -33,7 +33,7 @@ const NUMBERS: [&str; 5] = [
     "logging_steps",
 ];
 
-/// Words of which a setting of a library must be one.
+/// The values that a setting of a library may have.
 const CHOICES: [(Library, &str, &[&str]); 14] = [
     (Library::Trl, "importance_sampling_level", &["token", "sequence"]),
     (Library::Trl, "scale_rewards", &["group", "batch", "none"]),
