@@ -286,7 +286,7 @@ impl Finding {
         assert!(self.expected.is_object(), "{id}: {}", self.expected);
         let unnamed = self.diagnosis.is_empty();
         assert!(self.region.as_ref().is_none_or(|region| unnamed && !region.is_empty()), "{id}");
-        let begins = ["the kept case ", "an earlier run has reported it"];
+        let begins = ["the kept case ", "an earlier run reported this bug"];
         let kept = |again: &String| begins.iter().any(|begin| again.starts_with(begin));
         assert!(self.again.as_ref().is_none_or(kept), "{id}: {:?}", self.again);
         for diagnosis in &self.diagnosis {

@@ -87,7 +87,7 @@ pub(super) struct FuzzArguments {
 }
 
 /// What is said of a bug that an earlier run reported.
-const REPORTED: &str = "an earlier run has reported it: mend it, or declare it under `known`";
+const REPORTED: &str = "an earlier run reported this bug: fix it, or declare it under `known`";
 
 /// What a job says of each place.
 type JobResult = Vec<AtOnePlace>;
