@@ -493,6 +493,66 @@ fn without_a_component_the_tests_have_an_example_that_passes() {
     assert_a_second_run_changes_nothing(&folder, &[]);
 }
 
+/// A trainer that only a model and a configuration make.
+const TRAINER: &str = "
+import math
+import statistics
+
+
+class Trainer:
+    def __init__(self, model, config):
+        self.model, self.epsilon = model, config.epsilon
+
+    def _advantages(self, rewards, groups):
+        found = []
+        for reward, group in zip(rewards, groups):
+            own = [r for r, g in zip(rewards, groups) if g == group]
+            std = statistics.stdev(own) if len(own) > 1 else 1.0
+            found.append((reward - statistics.fmean(own)) / (std + self.epsilon))
+        return found
+
+    def _scaled_advantages(self, rewards, groups):
+        return [one * self.scale for one in self._advantages(rewards, groups)]
+
+    def step(self, batch):
+        std = statistics.stdev(batch.rewards)
+        batch.advantages = [(reward - batch.mean) / (std + 1e-4) for reward in batch.rewards]
+        ratio = math.exp(batch.log_probs - batch.old_log_probs)
+        clipped = self.clip(ratio, 1 - self.low, 1 + self.high)
+        print(min(ratio, clipped))
+";
+
+/// An object stands in for an instance of which a method only reads options; what is computed
+/// between other lines is named, with the function that it would be and the command that adds it.
+#[test]
+fn methods_are_called_on_a_stand_in_and_steps_between_other_lines_are_named() {
+    let folder = repository(&[("mine.py", TRAINER), ("pytest.ini", "[pytest]\n")]);
+    let ran = init_well(&folder, &[]);
+    let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
+    let call = "Trainer._advantages(SimpleNamespace(epsilon=epsilon), rewards=rewards, groups=";
+    assert!(written.contains(call), "{written}\n{}", ran.stdout);
+    for said in [
+        "Filled in: `Trainer._advantages` (mine.py:10) as group-advantage.",
+        "Between other lines: group-advantage (mine.py:23, in `Trainer.step`). Move it into a \
+         function `group_advantage(rewards, groups)`, then: shakedown init --add \
+         mine.py:group_advantage",
+        "Between other lines: policy-loss (mine.py:25, in `Trainer.step`).",
+    ] {
+        assert!(ran.stdout.contains(said), "{said}\n{}", ran.stdout);
+    }
+    // Where it calls others of its methods, no stand-in has them.
+    assert!(!written.contains("Trainer._scaled_advantages(Simple"), "{written}");
+    if let Some((passes, said)) = pytest(&folder, &[]) {
+        assert!(passes && said.contains("1 passed"), "{said}\n{written}");
+    }
+    // As it says.
+    let moved = "\n\ndef group_advantage(rewards, groups):\n    return Trainer._advantages(\
+                 type('', (), {'epsilon': 1e-4}), rewards, groups)\n";
+    folder.write("mine.py", format!("{TRAINER}{moved}"));
+    let ran = init_well(&folder, &["--add", "mine.py:group_advantage"]);
+    assert!(ran.stdout.contains("changed  tests/test_contracts.py"), "{}", ran.stdout);
+}
+
 /// GRPO on a matrix, whose rows are groups.
 const MATRIX: &str = "
 import statistics

@@ -127,6 +127,26 @@ fn workers_are_forked_from_one_process_and_without_it_started_by_the_command() {
     }
 }
 
+/// `ps` would show all of the program that serves it.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_title_of_a_worker_is_short_and_names_the_component() {
+    if !has("json") {
+        return;
+    }
+    let title = "\nwith open('/proc/self/cmdline') as file:\n    title = file.read()\n\
+                 with open('titles', 'a') as file:\n    file.write(f'{len(title)} {title!r}\\n')\n";
+    for python in ["arrays: list", "arrays: list, fork: false"] {
+        let folder = folder_with(python, &[("a", &format!("{title}{}", right("a")))]);
+        assert_eq!(statuses(&check_as(&folder, &[]).0), [Status::Pass]);
+        for line in std::fs::read_to_string(folder.path("titles")).unwrap().lines() {
+            let (length, title) = line.split_once(' ').unwrap();
+            assert!(length.parse::<usize>().unwrap() < 300, "{line}");
+            assert!(title.contains("shakedown runs") && title.contains("a.py:a"), "{title}");
+        }
+    }
+}
+
 #[test]
 fn components_of_one_module_do_not_see_what_others_do_to_it() {
     if !has("json") {

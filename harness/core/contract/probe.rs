@@ -26,6 +26,8 @@ pub struct Memo {
     with_gradient: Option<Result<Arc<Returned>, Failure>>,
     pick: Option<Pick>,
     pub expected: Option<Arc<Vec<Expected>>>,
+    /// How many calls were made to compare them with the answer for the case.
+    pub relations: u64,
 }
 
 /// What a law gets to see: a case, the options in force, and the component itself, of any
@@ -178,6 +180,7 @@ impl<'a> AnyProbe<'a> {
     /// The case is outside the contract, or changed by rounding; or the call failed.
     pub fn call_with(&mut self, case: &dyn AnyRecord, gradient: bool) -> Result<Returned, Stop> {
         let case = self.exact(case, self.options)?;
+        self.memo.relations += 1;
         let answer = self.answer(&case, self.options, gradient);
         if let Ok(returned) = &answer
             && !Arc::ptr_eq(&case, self.case)
@@ -204,6 +207,7 @@ impl<'a> AnyProbe<'a> {
         options: &Arc<dyn AnyOptions>,
     ) -> Result<Returned, Stop> {
         let case = self.exact(case, options)?;
+        self.memo.relations += 1;
         self.answer(&case, options, false).map_err(|_| Stop::Vacuous)
     }
 

@@ -22,7 +22,11 @@ use crate::contract::outcome::{Outcome, Stop, broken};
 use crate::contract::probe::AnyProbe;
 use crate::contract::stage::Pitfall;
 use crate::value::record::{self, floats, texts};
-use crate::value::text::{number, quoted_or_null};
+use crate::value::text::{pair, quoted_or_null};
+
+/// What to do where it is meant.
+const ON_PURPOSE: &str = "if it is meant to differ, declare `deterministic: false` \
+    (`deterministic=False` in Python)";
 
 /// The law, for any contract.
 pub fn law<D: Definition<Options: AnyOptions>>() -> Invariant<D> {
@@ -43,8 +47,13 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         if let Some(((index, a), b)) = at {
             let index = record::index(&index);
             let cause = Cause::of_number(if a.is_finite() { *b } else { *a });
-            let (a, b) = (number(*a), number(*b));
-            let message = format!("{name}{index} is {a} the first time and {b} the second");
+            let [first, second] = pair(*a, *b);
+            let apart = match (a - b).abs() {
+                apart if apart.is_finite() && apart > 0.0 => format!(", {apart:.1e} apart"),
+                _ => String::new(),
+            };
+            let both = format!("{first} the first time and {second} the second{apart}");
+            let message = format!("{name}{index} is {both}; {ON_PURPOSE}");
             return Err(Stop::Broken(Found::new(message, cause)));
         }
     }
@@ -54,7 +63,7 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         if let Some(((index, a), b)) = differ {
             let index = record::index(&index);
             let [a, b] = [a, b].map(|text| quoted_or_null(text.as_deref()));
-            broken!("{name}{index} is {a} the first time and {b} the second");
+            broken!("{name}{index} is {a} the first time and {b} the second; {ON_PURPOSE}");
         }
     }
     Ok(())

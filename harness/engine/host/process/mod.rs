@@ -37,8 +37,18 @@ use worker::Worker;
 #[cfg(feature = "fuzz")]
 pub use worker::kill_all;
 
-/// The program that serves Python functions; standard library only.
+/// The program that serves Python functions; standard library only. The interpreter reads it from
+/// standard input, before the first request: `ps` would show an argument.
 const WORKER: &str = include_str!("../../../python/shakedown/_serve.py");
+
+/// The argument that has the interpreter read it.
+fn read_worker(target: &str) -> String {
+    let length = WORKER.len();
+    format!(
+        "# shakedown runs {target:?}\nimport os\nworker = b''\nwhile len(worker) < {length}:\n    \
+         worker += os.read(0, {length} - len(worker)) or os._exit(0)\nexec(worker)"
+    )
+}
 
 /// How many times its limit the first call of a process may take: it may import and compile.
 const FIRST: u32 = 6;
@@ -280,7 +290,7 @@ impl Process {
         Process {
             contract,
             program: python.interpreter.clone(),
-            arguments: vec!["-c".into(), WORKER.into()],
+            arguments: vec!["-c".into(), read_worker(target).into()],
             folder: python.folder.clone(),
             target: target.to_owned(),
             path: python.path.clone(),
@@ -457,7 +467,8 @@ impl Process {
         let shown_as = self.show_output.then_some(&*self.target);
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).current_dir(&self.folder).envs(&self.wiring.env);
-        Worker::start(command, shown_as)
+        let program = if self.is_python() { WORKER } else { "" };
+        Worker::start(command, program, shown_as)
             .map(Conversation::over)
             .map_err(|error| Refusal::Error(self.cannot_start(&error)))
     }
@@ -482,7 +493,7 @@ impl Process {
             };
             let how = (&self.program, &self.folder, &self.wiring.env);
             let name = format!("{how:?} {imports} {module}");
-            self.nurseries.fork(name, start, self.load_timeout)
+            self.nurseries.fork(name, start, WORKER, self.load_timeout)
         };
         // What a setup or a stand-in does comes before the import, and what that prints is shown.
         let Wiring { setup, stub, .. } = &self.wiring;

@@ -1,7 +1,7 @@
 //! A process that has imported what components need, and forks a worker for each of them.
 
 use std::collections::HashMap;
-use std::io::{self, IoSlice, PipeReader, PipeWriter, Read};
+use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,6 +42,7 @@ impl Nurseries {
         &self,
         name: String,
         start: impl FnOnce() -> Command,
+        head: &str,
         limit: Duration,
     ) -> Option<(Forked, Streams)> {
         let kept = Arc::clone(lock(&self.0).entry(name).or_default());
@@ -57,7 +58,7 @@ impl Nurseries {
         }
         // It may have been killed by a component, and another one serves.
         *kept = Kept::Barren;
-        let nursery = Nursery::start(start(), limit).ok()?;
+        let nursery = Nursery::start(start(), head, limit).ok()?;
         let forked = Forked::from(&nursery).ok()?;
         *kept = Kept::Ready(nursery);
         Some(forked)
@@ -91,17 +92,21 @@ pub(super) struct Streams {
 }
 
 impl Nursery {
-    /// Starts one, which imports before it answers. The limit is that of its first answer.
+    /// Starts one, which reads `head`, and imports before it answers. The limit is that of its
+    /// first answer.
     ///
     /// # Errors
     /// It cannot be started.
-    fn start(mut command: Command, limit: Duration) -> io::Result<Arc<Mutex<Self>>> {
+    fn start(mut command: Command, head: &str, limit: Duration) -> io::Result<Arc<Mutex<Self>>> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_read_timeout(Some(limit))?;
+        socket.set_write_timeout(Some(limit))?;
         // Nobody reads them: they make Python believe what is true for its workers.
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.process_group(0).spawn()?;
-        Ok(Arc::new(Mutex::new(Nursery { child, socket })))
+        let mut nursery = Nursery { child, socket };
+        nursery.socket.write_all(head.as_bytes())?;
+        Ok(Arc::new(Mutex::new(nursery)))
     }
 
     /// Sends a request with some open files, and gives the answer.

@@ -99,11 +99,16 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a program. What it prints is shown on standard error where it has a name for that.
+    /// Starts a program, which reads `head` before the first request. What it prints is shown on
+    /// standard error where it has a name for that.
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) fn start(mut command: Command, shown_as: Option<&str>) -> io::Result<Worker> {
+    pub(super) fn start(
+        mut command: Command,
+        head: &'static str,
+        shown_as: Option<&str>,
+    ) -> io::Result<Worker> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -114,7 +119,7 @@ impl Worker {
         let stdin = child.stdin.take().expect("standard input is piped");
         let stdout = child.stdout.take().expect("standard output is piped");
         let errors = child.stderr.take().expect("standard error is piped");
-        Ok(Worker::of(Leader::Started(child), stdin, stdout, errors, shown_as))
+        Ok(Worker::of(Leader::Started(child), head, stdin, stdout, errors, shown_as))
     }
 
     /// A worker that a nursery has forked.
@@ -122,11 +127,12 @@ impl Worker {
     pub(super) fn forked(forked: Forked, streams: Streams, shown_as: Option<&str>) -> Worker {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).insert(forked.id());
         let Streams { requests, replies, errors } = streams;
-        Worker::of(Leader::Forked(forked), requests, replies, errors, shown_as)
+        Worker::of(Leader::Forked(forked), "", requests, replies, errors, shown_as)
     }
 
     fn of(
         leader: Leader,
+        head: &'static str,
         mut stdin: impl Write + Send + 'static,
         stdout: impl Read + Send + 'static,
         mut errors: impl Read + Send + 'static,
@@ -137,6 +143,8 @@ impl Worker {
         let (requests, to_send) = channel::<Vec<u8>>();
         let (received, replies) = channel();
         thread::spawn(move || {
+            // Where it does not read it, it does not read the first request either.
+            let _ = stdin.write_all(head.as_bytes());
             for request in to_send {
                 let reply = stdin.write_all(&request).and_then(|()| stdin.flush()).and_then(|()| {
                     wire::read_message(&mut stdout, wire::reply_limit(request.len()))

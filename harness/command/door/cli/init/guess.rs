@@ -260,6 +260,12 @@ pub(super) fn names_of(contract: &str) -> Option<Names> {
     })
 }
 
+/// The inputs without which there is no call.
+pub(super) fn required_inputs(contract: &str) -> Option<Vec<&'static str>> {
+    let inputs = contracts::find(contract)?.inputs();
+    Some(inputs.iter().filter(|field| !field.optional).map(|field| field.name).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +327,21 @@ mod tests {
     fn a_name_alone_says_nothing() {
         assert_eq!(contract_and_form("log_rewards", &["step", "writer"]), None);
         assert_eq!(contract_and_form("helper", &["rewards", "groups"]), None);
+    }
+
+    /// As `init` says that lines may be moved into one.
+    #[test]
+    fn a_function_called_like_its_contract_is_known() {
+        let source = include_str!("python/scan.py");
+        let steps = source.split("STEPS = {").nth(1).unwrap().split("\n}\n").next().unwrap();
+        let named = steps.lines().filter_map(|line| line.strip_prefix("    \"")?.split('"').next());
+        let contracts: Vec<&str> = named.collect();
+        assert!(contracts.len() > 5, "{contracts:?}");
+        for contract in contracts {
+            let inputs = required_inputs(contract).expect(contract);
+            let guess = of(&contract.replace('-', "_"), &inputs, &[]);
+            assert_eq!(guess.map(|guess| guess.contract), Some(contract));
+        }
     }
 
     #[test]

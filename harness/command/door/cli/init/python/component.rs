@@ -29,7 +29,20 @@ pub(super) struct Code {
     pub(super) words: String,
     /// Why it cannot be called without more.
     pub(super) lacks: Option<String>,
+    /// Whether another object stands in for its instance.
+    stands_in: bool,
 }
+
+impl Code {
+    /// The lines that import what the call needs.
+    pub(super) fn imports(&self) -> String {
+        let own = format!("from {} import {}", self.module, self.import);
+        if self.stands_in { format!("{STAND_IN}\n{own}") } else { own }
+    }
+}
+
+/// What imports the object that stands in for an instance.
+pub(super) const STAND_IN: &str = "from types import SimpleNamespace";
 
 /// One entry of a manifest, or one test.
 #[derive(Clone)]
@@ -152,9 +165,9 @@ impl Component {
     /// A module with the function as a test calls it, by the name `candidate`; none under the
     /// signature of a library, where it is called as it is.
     pub(super) fn candidate(&self) -> Option<String> {
-        let Code { module, import, between, .. } = self.code.as_ref()?;
-        let between = fill(between.as_ref()?, &[("NAME", "candidate")]);
-        Some(format!("from {module} import {import}\n\n\n{between}"))
+        let code = self.code.as_ref()?;
+        let between = fill(code.between.as_ref()?, &[("NAME", "candidate")]);
+        Some(format!("{}\n\n\n{between}", code.imports()))
     }
 
     /// Where it is and what it looks like.
@@ -250,33 +263,61 @@ fn guessed(function: &Function) -> Option<Component> {
         code.matrix = matrix.map(|(matrix, _)| matrix);
     }
     let mut component = component(function, guess.contract, options(function, &guess, &made), code);
-    if function.needs().is_some() {
+    let stands_in = stand_in(function, &made).is_some();
+    if function.needs().is_some() && !stands_in {
         return Some(component);
     }
-    if guess.form == Form::Whole {
+    if guess.form == Form::Whole && !stands_in {
         component.target = Some(direct(function));
         let renamed = guess.arguments.iter().filter(|(theirs, ours)| theirs != ours);
         component.args = renamed.map(|(theirs, ours)| (*ours, theirs.clone())).collect();
     } else if let (Some((between, _)), Some(code)) = (between, &component.code) {
         let name = format!("adapted_{}", code.words);
         component.target = Some(format!("python:{ADAPTERS_FILE}:{name}"));
-        let Code { module, import, .. } = code;
         let between = fill(&between, &[("NAME", &name)]);
-        component.adapter = Some(format!("from {module} import {import}\n\n\n{between}"));
+        component.adapter = Some(format!("{}\n\n\n{between}", code.imports()));
     }
     Some(component)
 }
 
-/// The parameters of its constructor that are options: its own names and the contract's.
+/// The parameters of its constructor that are options, its own names and the contract's; or what it
+/// reads of its instance, where that cannot be made.
 fn constructed(function: &Function, guess: &Guess) -> Vec<(String, &'static str)> {
-    let parameters = function.owner.iter().flat_map(|owner| &owner.parameters);
+    let Some(owner) = &function.owner else { return Vec::new() };
+    let parameters = owner.parameters.iter().map(|one| &one.name);
+    let made = as_options(parameters, guess);
+    let reads = as_options(owner.reads.iter().flatten(), guess);
+    if stand_in(function, &reads).is_some() { reads } else { made }
+}
+
+/// Those of some names that are options, each with the contract's name.
+fn as_options<'a>(
+    names: impl Iterator<Item = &'a String>,
+    guess: &Guess,
+) -> Vec<(String, &'static str)> {
     let mut made: Vec<(String, &'static str)> = Vec::new();
-    for one in parameters {
-        let option = guess::option(guess.contract, &one.name);
+    for name in names {
+        let option = guess::option(guess.contract, name);
         let is_new = |ours: &&str| guess.arguments.iter().chain(&made).all(|(_, o)| o != ours);
-        made.extend(option.filter(is_new).map(|ours| (one.name.clone(), ours)));
+        made.extend(option.filter(is_new).map(|ours| (name.clone(), ours)));
     }
     made
+}
+
+/// An object with all that a method reads of its instance, where these options are all, and an
+/// instance cannot be made.
+fn stand_in(function: &Function, reads: &[(String, &'static str)]) -> Option<String> {
+    let owner = function.owner.as_ref().filter(|owner| owner.is_made)?;
+    let all = owner.reads.as_ref()?;
+    let is_option = |name: &String| reads.iter().any(|(theirs, _)| theirs == name);
+    let can_be_made =
+        |one: &Parameter| !one.required || reads.iter().any(|(theirs, _)| *theirs == one.name);
+    if owner.parameters.iter().all(can_be_made) || !all.iter().all(is_option) {
+        return None;
+    }
+    let given: Vec<String> =
+        reads.iter().map(|(theirs, ours)| format!("{theirs}={ours}")).collect();
+    Some(format!("SimpleNamespace({})", given.join(", ")))
 }
 
 fn component(
@@ -313,7 +354,8 @@ fn code(
     let (between, call) = between.unzip();
     let mut parameters = function.owner.iter().flat_map(|owner| &owner.parameters);
     let is_open = |one: &&Parameter| one.required && made.iter().all(|(own, _)| *own != one.name);
-    let lacks = parameters.find(is_open).map(|one| {
+    let stands_in = stand_in(function, made).is_some();
+    let lacks = parameters.find(|one| is_open(one) && !stands_in).map(|one| {
         let owner = function.owner.as_ref().expect("it has a constructor");
         format!("the constructor of `{}` requires `{}`", owner.name, one.name)
     });
@@ -326,12 +368,16 @@ fn code(
         matrix: None,
         words: function.words(),
         lacks,
+        stands_in,
     })
 }
 
 /// The function by itself, of its class, or of an instance.
 fn callee(function: &Function, made: &[(String, &'static str)]) -> String {
     let Some(owner) = &function.owner else { return function.name.clone() };
+    if stand_in(function, made).is_some() {
+        return format!("{}.{}", owner.name, function.name);
+    }
     let given = |(theirs, ours): &(String, _)| format!("{theirs}={ours}");
     let open =
         |one: &&Parameter| one.required && made.iter().all(|(theirs, _)| *theirs != one.name);
@@ -434,7 +480,7 @@ fn between(
         Form::OneGroup | Form::Matrix if *ours == "rewards" => format!("{theirs}=of_group"),
         _ => format!("{theirs}={ours}"),
     });
-    let arguments: Vec<String> = arguments.collect();
+    let arguments: Vec<String> = stand_in(function, made).into_iter().chain(arguments).collect();
     let call = format!("{}({})", callee(function, made), arguments.join(", "));
     let call = if function.waits { format!("await {call}") } else { call };
     let ours = ours.join(", ");

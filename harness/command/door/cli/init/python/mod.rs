@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::files::File;
-use super::guess::{Names, names_of};
+use super::guess::{Names, names_of, required_inputs};
 use super::template::{fill, indent};
 use super::workflow;
 use super::{MANIFEST_FILE, Plan, repository};
 use component::Component;
-use scan::{Function, Scan};
+use scan::{Function, Lines, Scan};
 use shakedown_contracts as contracts;
 use shakedown_contracts::REGISTRY;
 use shakedown_core::value::error::Error;
@@ -71,6 +71,7 @@ pub(super) fn plan(
         }
     });
     said.extend(found.iter().map(|other| format!("Also found: {}.", other.looks())));
+    said.extend(between_lines(&scan, found.iter().chain([&filled])));
 
     let manifest = manifest(dir, &filled, &found)?;
     let (root, inside) = repository(dir);
@@ -97,6 +98,34 @@ fn in_order(mut found: Vec<Component>) -> Vec<Component> {
         (component.target.is_none(), component.adapter.is_some(), private, stage)
     });
     found
+}
+
+/// How many places between other lines are listed.
+const LISTED: usize = 12;
+
+/// What functions compute between other lines, and what to do about it: one sentence each, but for
+/// those that are components as a whole.
+fn between_lines<'a>(scan: &Scan, found: impl Iterator<Item = &'a Component>) -> Vec<String> {
+    let whole: HashSet<(&str, &str)> =
+        found.map(|component| (&*component.name, component.contract)).collect();
+    let is_inside = |one: &&Lines| !whole.contains(&(&*one.path, &*one.contract));
+    let inside: Vec<&Lines> = scan.lines.iter().filter(is_inside).collect();
+    let mut said: Vec<String> = inside
+        .iter()
+        .take(LISTED)
+        .filter_map(|Lines { file, line, path, contract }| {
+            let (name, inputs) =
+                (contract.replace('-', "_"), required_inputs(contract)?.join(", "));
+            Some(format!(
+                "Between other lines: {contract} ({file}:{line}, in `{path}`). Move it into a \
+                 function `{name}({inputs})`, then: shakedown init --add {file}:{name}"
+            ))
+        })
+        .collect();
+    if inside.len() > LISTED {
+        said.push(format!("Between other lines: {} more like these.", inside.len() - LISTED));
+    }
+    said
 }
 
 /// One component more in the manifest, which is there, or is written.

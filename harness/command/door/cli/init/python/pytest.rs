@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::component::{self, Component};
+use super::component::{self, Component, STAND_IN};
 use super::scan::Scan;
 use super::trial::{self, Trial};
-use super::{EXAMPLE, in_order};
+use super::{EXAMPLE, between_lines, in_order};
 use crate::door::cli::init::Plan;
 use crate::door::cli::init::files::File;
 use crate::door::cli::init::template::fill;
@@ -37,6 +37,7 @@ pub(super) fn plan(dir: &Path, scan: &Scan, trouble: Option<&str>, time: Duratio
     for one in &found {
         said.push(tests.add(one));
     }
+    said.extend(between_lines(scan, found.iter().map(|one| &one.component)));
     if !tests.is_filled {
         said.push("No function is a component for sure: an example is one.".to_owned());
     }
@@ -207,14 +208,14 @@ impl Tests {
                 }
                 name = format!("test_{words}_{number}");
             }
-            Some((component.test(&name)?, format!("from {} import {}", code.module, code.import)))
+            Some((component.test(&name)?, code.imports()))
         });
         match (trial, test) {
             (Trial::Other(why), _) => format!("Left out: {looks}, but: {why}."),
             (Trial::Right, Some((test, import))) => {
                 self.is_filled = true;
                 self.roots.extend(component.path.iter().cloned());
-                self.imports.insert(import);
+                self.imports.extend(import.lines().map(str::to_owned));
                 self.tests.push(test);
                 let at = component.at.as_deref().unwrap_or_default();
                 format!("Filled in: `{}` ({at}) as {}.", component.name, component.contract)
@@ -266,8 +267,17 @@ impl Tests {
             .iter()
             .filter(|root| !(self.has_conftest && **root == Path::new(".")))
             .collect();
+        let mut standard = Vec::new();
         if !roots.is_empty() {
-            imports.insert(0, "import pathlib\nimport sys\n".to_owned());
+            standard.extend(["import pathlib", "import sys"]);
+        }
+        if self.imports.contains(STAND_IN) {
+            standard.push(STAND_IN);
+        }
+        if !standard.is_empty() {
+            imports.insert(0, standard.join("\n") + "\n");
+        }
+        if !roots.is_empty() {
             imports.push("\nROOT = pathlib.Path(__file__).parents[1]".to_owned());
             let roots = roots.iter().map(|root| match root.to_str() {
                 Some(".") | None => "str(ROOT)".to_owned(),
@@ -278,7 +288,7 @@ impl Tests {
         } else if !self.imports.is_empty() {
             imports.push(String::new());
         }
-        imports.extend(self.imports.iter().cloned());
+        imports.extend(self.imports.iter().filter(|import| *import != STAND_IN).cloned());
         let (path, tests) = (path.display().to_string(), tests.join("\n\n"));
         let values =
             [("FILE", &*path), ("IMPORTS", &imports.join("\n")), ("TESTS", tests.trim_end())];

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import sys
 
 SKIPPED_FOLDERS = {"build", "dist", "node_modules", "site-packages", "test", "tests"}
@@ -13,7 +14,7 @@ LARGEST = 1_000_000  # bytes; what is larger was written by a program
 
 
 def main():
-    found, unread = [], []
+    found, lines, unread = [], [], []
     for path in sources("."):
         try:
             with open(path, "rb") as file:
@@ -23,13 +24,15 @@ def main():
             continue
         arrays = array_library(tree)
         where = located(path)
+        lines.extend({"file": path, **one} for one in steps_of(tree))
         for node in tree.body:
             if is_component(node):
                 found.append({**where, **function(node), "owner": None, "arrays": arrays})
             elif isinstance(node, ast.ClassDef):
                 methods = [{**where, **one, "arrays": arrays} for one in methods_of(node)]
                 found.extend(methods)
-    json.dump({"functions": found, "unread": unread, "pytest": has_pytest()}, sys.stdout)
+    scan = {"functions": found, "lines": lines, "unread": unread, "pytest": has_pytest()}
+    json.dump(scan, sys.stdout)
 
 
 def has_pytest():
@@ -141,7 +144,7 @@ def methods_of(node):
         parameters = []
     for name, one in by_name.items():
         is_called = name in ("__call__", "forward")
-        if not is_component(one) or (name.startswith("_") and not is_called):
+        if not is_component(one) or (name.startswith("__") and not is_called):
             continue
         if name == "forward" and "__call__" in by_name:
             continue
@@ -150,8 +153,69 @@ def methods_of(node):
         if "staticmethod" not in kinds:
             found["parameters"] = found["parameters"][1:]
         needs = not kinds.intersection(("staticmethod", "classmethod"))
-        owner = {"name": node.name, "parameters": parameters if needs else []}
+        reads = reads_of(one) if needs else None
+        owner = {"name": node.name, "parameters": parameters if needs else [], "reads": reads}
         yield {**found, "owner": {**owner, "is_made": needs, "is_called": is_called}}
+
+
+def reads_of(method):
+    """What a method reads of its instance; None where it does more with it than read."""
+    own = method.args.args[0].arg if method.args.args else None
+    reads, others = [], 0
+    for node in ast.walk(method):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == own and isinstance(node.ctx, ast.Load):
+                reads.append(node.attr)
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if called and isinstance(node.func.value, ast.Name) and node.func.value.id == own:
+            return None
+        if isinstance(node, ast.Name):
+            others += (node.id == own) + (node.id == "super")
+    return sorted(set(reads)) if others == len(reads) else None
+
+
+def steps_of(tree):
+    """The steps of a pipeline that functions take somewhere between their lines."""
+    for node in tree.body:
+        if isinstance(node, FUNCTIONS):
+            yield from steps_in(node, node.name)
+        elif isinstance(node, ast.ClassDef):
+            for one in node.body:
+                if isinstance(one, FUNCTIONS):
+                    yield from steps_in(one, f"{node.name}.{one.name}")
+
+
+# What an expression of each contract looks like, without spaces; and the rest of its function.
+STEPS = {
+    "group-advantage": (r"(reward|score|return|adv)\w*-.*/\(?.*std.*\+", ""),
+    "token-log-probs": (
+        r"(?<!selective_)log_softmax\(|-.*logsumexp\(",
+        r"(?s)^(?!.*(student|teacher)).*gather\(",
+    ),
+    "policy-loss": (r"(clamp|clip)\(.*\b1(\.0)?-.*\b1(\.0)?\+", r"ratio|exp"),
+    "kl-estimate": (r"exp\([^()]*\)-(1(\.0)?[+-]|\(?\w*(log|kl|diff)\w*\)?-1)", ""),
+    "preference-loss": (r"-.*logsigmoid\(", "chosen"),
+    "gae": (r"(delta|td_error)\w*\+.*(gamma|discount).*lam", ""),
+    "token-entropy": (r"logsumexp\(.*-.*sum\(.*softmax|softmax.*-.*logsumexp", ""),
+}
+LONGEST = 1_000  # characters of an expression
+
+
+def steps_in(function, path):
+    seen, whole = set(), None
+    for node in ast.walk(function):
+        if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)):
+            continue
+        if node.value is None:
+            continue
+        text = ast.unparse(node.value).replace(" ", "")[:LONGEST]
+        for contract, (pattern, beside) in STEPS.items():
+            if contract in seen or not re.search(pattern, text):
+                continue
+            whole = whole or ast.unparse(function)
+            if re.search(beside, whole):
+                seen.add(contract)
+                yield {"line": node.lineno, "path": path, "contract": contract}
 
 
 def parameter(name, default):

@@ -12,10 +12,22 @@ use shakedown_engine::host::process::default_interpreter;
 #[serde(deny_unknown_fields)]
 pub(super) struct Scan {
     pub(super) functions: Vec<Function>,
+    pub(super) lines: Vec<Lines>,
     /// Files that Python does not understand, each with the reason.
     pub(super) unread: Vec<String>,
     /// Whether something there speaks of pytest.
     pub(super) pytest: bool,
+}
+
+/// A step of the pipeline that a function takes somewhere between its lines.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Lines {
+    pub(super) file: String,
+    pub(super) line: u64,
+    /// The function in its file, after its class where it is a method.
+    pub(super) path: String,
+    pub(super) contract: String,
 }
 
 /// One function at the top of a file, or a method of a class there.
@@ -54,6 +66,8 @@ pub(super) struct Owner {
     pub(super) name: String,
     /// What its constructor takes.
     pub(super) parameters: Vec<Parameter>,
+    /// What the method reads of its instance; none where it does more with it.
+    pub(super) reads: Option<Vec<String>>,
     /// Whether the method needs an instance.
     pub(super) is_made: bool,
     /// Whether the method is what calling an instance does.
