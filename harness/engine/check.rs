@@ -44,11 +44,13 @@ pub struct Progress {
     rests: bool,
 }
 
-/// How many random cases of each class, the first ones, are judged by every relation between calls.
+/// How many random cases, the first ones, are judged by every relation between calls; and how many
+/// of each class.
+const FIRST: u64 = 32;
 const FIRST_OF_CLASS: u64 = 4;
 
-/// Of the other random cases each relation judges one in so many: what the oracle has found right in
-/// one call is mostly right in the others too, and they are most of the time.
+/// Of the other random cases each relation judges one in so many: what the oracle has found right
+/// in one call is mostly right in the others too, and they are most of the time.
 const ONE_IN: u64 = 4;
 
 impl Progress {
@@ -229,7 +231,7 @@ fn run_over(
         report.cases += 1;
         last = Some(Shared::clone(&case));
         progress(report.cases);
-        let mut is_new = report.cases <= fixed;
+        let mut is_new = report.cases <= fixed + FIRST;
         for (class, count) in classes.iter().zip(&mut counts) {
             if class.contains(&*case, &*options) {
                 *count += 1;
