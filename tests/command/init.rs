@@ -493,6 +493,36 @@ fn without_a_component_the_tests_have_an_example_that_passes() {
     assert_a_second_run_changes_nothing(&folder, &[]);
 }
 
+/// A reward function that is right, and reads the form of GSM8K or of none.
+fn reads(mark: &str) -> String {
+    format!(
+        "import re\n\n\ndef exact_reward(completions, answer, **kwargs):\n    scores = []\n    \
+         for text, gold in zip(completions, answer):\n        \
+         found = re.fullmatch(r'(?s).*\\n{mark} (.*)', text)\n        \
+         said = found.group(1).strip() if found and text.count('{mark}') == 1 else ''\n        \
+         scores.append(1.0 if said and said == gold.strip() else 0.0)\n    return scores\n"
+    )
+}
+
+#[test]
+fn the_form_that_a_reward_function_reads_is_found_or_asked_for() {
+    let folder = repository(&[("mine.py", &reads("####")), ("pytest.ini", "[pytest]\n")]);
+    init_well(&folder, &[]);
+    let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
+    assert!(written.contains(r#"template="{reasoning}\n#### {answer}""#), "{written}");
+    if let Some((passes, said)) = pytest(&folder, &[]) {
+        assert!(passes && said.contains("1 passed"), "{said}\n{written}");
+    }
+
+    let folder = repository(&[("mine.py", &reads("FINAL")), ("pytest.ini", "[pytest]\n")]);
+    let ran = init_well(&folder, &[]);
+    let asked = "it gives a right answer no more than a wrong one in any usual form: say yours in \
+                 `template`";
+    assert!(ran.stdout.contains(asked), "{}", ran.stdout);
+    let written = fs::read_to_string(folder.path("tests/test_contracts.py")).unwrap();
+    assert!(written.contains(asked) && !written.contains("\ndef test_exact_reward"), "{written}");
+}
+
 /// A trainer that only a model and a configuration make.
 const TRAINER: &str = "
 import math

@@ -157,19 +157,22 @@ fn has_form_and_range(options: &Options) -> Result<(), (&'static str, String)> {
     Ok(())
 }
 
+/// The usual templates; the last one has no form.
+#[doc(hidden)]
+pub const TEMPLATES: [&str; 7] = [
+    TEMPLATE,
+    "<think>{reasoning}</think><answer>{answer}</answer>",
+    "<think>\n{reasoning}\n</think>\n{answer}",
+    "<reasoning>\n{reasoning}\n</reasoning>\n<answer>\n{answer}\n</answer>\n",
+    "{reasoning}\n#### {answer}",
+    "{reasoning} So it is \\boxed{{answer}}",
+    "{answer}",
+];
+
 /// A template, with a form where that is judged.
 fn drawn_template(u: &mut Unstructured<'_>, drawn: &Options) -> arbitrary::Result<String> {
-    let templates = [
-        TEMPLATE,
-        "<think>{reasoning}</think><answer>{answer}</answer>",
-        "<think>\n{reasoning}\n</think>\n{answer}",
-        "<reasoning>\n{reasoning}\n</reasoning>\n<answer>\n{answer}\n</answer>\n",
-        "{reasoning}\n#### {answer}",
-        "{reasoning} So it is \\boxed{{answer}}",
-        "{answer}",
-    ];
     let formless = usize::from(drawn.judges_form());
-    Ok(one(u, &templates[..templates.len() - formless])?.to_owned())
+    Ok(one(u, &TEMPLATES[..TEMPLATES.len() - formless])?.to_owned())
 }
 
 impl Options {

@@ -126,12 +126,16 @@ fn lenient() -> Vec<Fault> {
 /// Scores that are lost, or not given.
 fn scores() -> Vec<Fault> {
     vec![
-        Fault::new("scores-replaced-by-zeros", "the scores are computed, and zeros returned")
-            .seen("ROLL 9c6ce5c0")
-            .gives(&[|case, options, _| {
-                let zero = 0.0_f64.clamp(options.range[0], options.range[1]);
-                vec![zero; case.completions.len()].into()
-            }]),
+        Fault::new(
+            "scores-replaced-by-zeros",
+            "every completion gets 0: the function reads another form than `template`, or returns \
+             zeros for the scores",
+        )
+        .seen("ROLL 9c6ce5c0")
+        .gives(&[|case, options, _| {
+            let zero = 0.0_f64.clamp(options.range[0], options.range[1]);
+            vec![zero; case.completions.len()].into()
+        }]),
         Fault::new("zero-score-is-falsy", "a score of 0 is taken for no score")
             .seen("OpenRLHF #1219 (33f9d72f)")
             .gives(&[|case, options, _| {

@@ -9,6 +9,7 @@ use super::{ADAPTERS_FILE, search_path};
 use crate::door::cli::init::guess;
 use crate::door::cli::init::guess::{Form, GROUP_SIZE, Guess, names_of};
 use crate::door::cli::init::template::fill;
+use shakedown_contracts::reward_function::Options;
 use shakedown_core::value::yaml;
 
 /// The code that calls a function.
@@ -168,6 +169,19 @@ impl Component {
         let code = self.code.as_ref()?;
         let between = fill(code.between.as_ref()?, &[("NAME", "candidate")]);
         Some(format!("{}\n\n\n{between}", code.imports()))
+    }
+
+    /// Whether it is a reward function whose score is about the answer.
+    pub(super) fn judges_answers(&self) -> bool {
+        self.contract == REWARDS
+            && self.options.iter().all(|(name, value)| *name != "judges" || value == "correctness")
+    }
+
+    /// Declares the form in which it reads answers, where that is not the default.
+    pub(super) fn read_from(&mut self, template: &str) {
+        if template != Options::default().template {
+            self.options.push(("template", yaml::inline(&template)));
+        }
     }
 
     /// Where it is and what it looks like.

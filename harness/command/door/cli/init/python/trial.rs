@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::component::Component;
+use ndarray::Array1;
 use shakedown_contracts as contracts;
+use shakedown_contracts::reward_function::{
+    Options, RewardFunctionCase, RewardFunctionOutput, TEMPLATES,
+};
 use shakedown_core::contract::component::{Call, Component as _, Failure};
 use shakedown_core::contract::options::AnyOptions;
 use shakedown_core::contract::stream;
 use shakedown_core::value::place::{Dtype, Place};
-use shakedown_core::value::record::Shared;
+use shakedown_core::value::record::{Shared, shared};
 use shakedown_engine::host::builtin::Builtin;
 use shakedown_engine::host::process::{ArrayLibrary, Process, Python, Signature, Wiring};
 
@@ -63,7 +67,54 @@ fn tried(
     options: &Arc<dyn AnyOptions>,
     until: Instant,
 ) -> Result<(), Trial> {
-    let unknown = |why: String| Trial::Unknown(first_line(&why));
+    let (mut process, _folder) = started(dir, component, until)?;
+    let contract = contracts::find(component.contract).expect("it was found by its name");
+    let mut cases = stream::cases(contract, Vec::new(), 0, options, Dtype::F32);
+    let Some((_, case)) = cases.next() else { return Ok(()) };
+    let call = Call { case: &case, options, place: Place::CPU_F32, gradient: false };
+    let returned = process.call(&call).map_err(|failure| match failure {
+        Failure::Confused { problem, .. } | Failure::Malformed { problem } => {
+            Trial::Other(first_line(&problem))
+        }
+        Failure::Raised { message, .. } => Trial::Other(format!("raised {}", first_line(&message))),
+        failure => unknown(&failure.to_string()),
+    })?;
+    let reference = Builtin::named(contract, &format!("{}/reference", contract.id()));
+    let right = reference.ok().and_then(|mut reference| reference.call(&call).ok());
+    match right {
+        Some(right) => same_shapes(&returned.output, &right.output).map_err(Trial::Other),
+        None => Ok(()),
+    }
+}
+
+fn unknown(why: &str) -> Trial {
+    Trial::Unknown(first_line(why))
+}
+
+/// The first of the usual templates in which a reward function pays more for a right answer than
+/// for a wrong one.
+pub(super) fn template(dir: &Path, component: &Component, until: Instant) -> Option<&'static str> {
+    let (mut process, _folder) = started(dir, component, until).ok()?;
+    TEMPLATES.into_iter().find(|template| {
+        let options = Options { template: (*template).to_owned(), ..Options::default() };
+        let completions = ["42", "43"].map(|answer| options.completion(answer));
+        let texts = |texts: [&str; 2]| Array1::from_iter(texts.map(str::to_owned));
+        let case: Shared = Arc::new(RewardFunctionCase {
+            prompts: texts(["What is 6 times 7?"; 2]),
+            completions: texts(completions.each_ref().map(|text| &**text)),
+            answers: texts(["42"; 2]),
+        });
+        let options: Arc<dyn AnyOptions> = Arc::new(options);
+        let call = Call { case: &case, options: &options, place: Place::CPU_F32, gradient: false };
+        let returned = process.call(&call).ok();
+        let scores = returned.map(|returned| shared::<RewardFunctionOutput>(&returned.output));
+        scores.is_some_and(|scores| scores.rewards[0] > scores.rewards[1])
+    })
+}
+
+/// The process of a candidate, which has loaded it, and the folder that goes with it.
+fn started(dir: &Path, component: &Component, until: Instant) -> Result<(Process, Folder), Trial> {
+    let unknown = |why: String| unknown(&why);
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(unknown("it was not tried, as --time was over".to_owned()));
@@ -110,22 +161,7 @@ fn tried(
         Ok(Some(why)) => return Err(unknown(why)),
         Err(error) => return Err(unknown(error.to_string())),
     }
-    let mut cases = stream::cases(contract, Vec::new(), 0, options, Dtype::F32);
-    let Some((_, case)) = cases.next() else { return Ok(()) };
-    let call = Call { case: &case, options, place: Place::CPU_F32, gradient: false };
-    let returned = process.call(&call).map_err(|failure| match failure {
-        Failure::Confused { problem, .. } | Failure::Malformed { problem } => {
-            Trial::Other(first_line(&problem))
-        }
-        Failure::Raised { message, .. } => Trial::Other(format!("raised {}", first_line(&message))),
-        failure => unknown(failure.to_string()),
-    })?;
-    let reference = Builtin::named(contract, &format!("{}/reference", contract.id()));
-    let right = reference.ok().and_then(|mut reference| reference.call(&call).ok());
-    match right {
-        Some(right) => same_shapes(&returned.output, &right.output).map_err(Trial::Other),
-        None => Ok(()),
-    }
+    Ok((process, own))
 }
 
 /// Whether every output has the shape that it should have.
