@@ -1,4 +1,4 @@
-"""A module that only asks for a GPU when it is imported: nothing forked from then on can use one."""
+"""A module that only asks for a GPU when it is imported: nothing forked after can use one."""
 
 import torch
 

@@ -87,7 +87,9 @@ def between(block, after, before):
 def assigned(statement):
     """The names that a statement assigns, also as parts of a tuple."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+    return {
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    }
 
 
 def using(function, **names):
@@ -123,7 +125,7 @@ def without_init(*packages):
 
 
 def stand_in(*modules):
-    """Puts an empty stand-in for modules that an import names and the functions called never use."""
+    """Puts empty stand-ins for modules that an import names and the functions called never use."""
     for name in modules:
         module = MagicMock(name=name)
         module.__spec__ = importlib.machinery.ModuleSpec(name, None)

@@ -1,8 +1,8 @@
 """The functions of an installed OpenRLHF, under the names of the contracts.
 
 Nothing is copied from the library. It is installed without its dependencies: its packages import
-DeepSpeed, flash-attn and Ray, which the arithmetic does not need, so their `__init__` is not run and
-empty modules stand in for the rest. What is ours are names, shapes, and what each docstring says.
+DeepSpeed, flash-attn and Ray, which the arithmetic does not need, so their `__init__` is not run,
+and empty modules stand in for the rest. What is ours are names, shapes, and what docstrings say.
 """
 
 from types import SimpleNamespace

@@ -6,7 +6,7 @@ each docstring says more.
 
 from types import SimpleNamespace
 
-import torch
+import torch  # noqa: F401 - imported once for all workers
 from rl_games.algos_torch import torch_ext
 from rl_games.common import common_losses
 from rl_games.common.a2c_common import A2CBase
@@ -27,7 +27,7 @@ def whiten(values, mask):
 
 
 def policy_loss(log_probs, old_log_probs, advantages, mask, objective, clip_low):
-    """`actor_loss` and `apply_masks`, for recurrent policies; it takes negated log-probabilities."""
+    """`actor_loss` and `apply_masks`, for recurrent policies, from negated log-probabilities."""
     losses = common_losses.actor_loss(
         -old_log_probs, -log_probs, advantages, objective == "ppo-clip", clip_low
     )

@@ -110,7 +110,7 @@ def cispo(
 
 
 def value_loss(values, old_values, returns, mask, clip):
-    """The functions of `ClipPPOLoss.loss_critic`: `distance_loss`, `_clip_value_loss`, `_reduce`."""
+    """Those of `ClipPPOLoss.loss_critic`: `distance_loss`, `_clip_value_loss`, `_reduce`."""
     losses = utils.distance_loss(returns, values, loss_function="l2")
     if clip is not None:
         bound = torch.tensor(clip)

@@ -1,7 +1,7 @@
 """The logits processors of transformers, under the names of the contracts.
 
-Nothing is copied from the library. Ours: the order in which `generate` applies them, and the softmax
-that it draws from.
+Nothing is copied from the library. Ours: the order in which `generate` applies them, and the
+softmax that it draws from.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """The functions of an installed verl, under the names of the contracts.
 
-Nothing is copied from the library. It is installed without its dependencies, and `verl/__init__.py`,
-which starts a cluster's client, is not run: `core_algos` needs neither. What is ours are names,
-shapes, masks as floats, and what each docstring says more.
+Nothing is copied from the library. It is installed without its dependencies, and
+`verl/__init__.py`, which starts a cluster's client, is not run: `core_algos` needs neither. What is
+ours are names, shapes, masks as floats, and what each docstring says more.
 """
 
 from types import SimpleNamespace

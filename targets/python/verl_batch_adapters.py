@@ -1,8 +1,8 @@
 """What an installed verl does with batches, under the names of the contracts.
 
 Nothing is copied from the library. See `verl_adapters.py` for how it is imported; modules that need
-a cluster are not imported at all, their functions are compiled alone. What is ours are names, shapes,
-and what each docstring says more.
+a cluster are not imported at all, their functions are compiled alone. What is ours are names,
+shapes, and what each docstring says more.
 """
 
 from collections import Counter, defaultdict

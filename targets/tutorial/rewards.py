@@ -14,12 +14,14 @@ def said(completions):
 
 def correctness(prompts, completions, answer, **kwargs):
     """2 where what stands after the last opening tag is the gold answer."""
-    answers = [text.split("<answer>")[-1].split("</answer>")[0].strip() for text in said(completions)]
+    answers = [
+        text.split("<answer>")[-1].split("</answer>")[0].strip() for text in said(completions)
+    ]
     return [2.0 if found == gold else 0.0 for found, gold in zip(answers, answer)]
 
 
 def strict_format(completions, **kwargs):
-    """0.5 for the form; the pattern's dot stops at line ends, and its dollar before the last one."""
+    """0.5 for the form; the pattern's dot stops at line ends, its dollar before the last one."""
     return [0.5 if re.match(STRICT, text) else 0.0 for text in said(completions)]
 
 

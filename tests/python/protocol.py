@@ -11,7 +11,6 @@ import time
 
 from bad import right
 
-
 answered = -1  # the number of the request in flight
 
 

@@ -23,7 +23,9 @@ def own_column(completions, solution_of_the_book):
 
 def chat(prompts, completions, ground_truth, **columns):
     assert all(messages[-1]["role"] == "user" for messages in prompts)
-    return [score(messages[0]["content"], gold) for messages, gold in zip(completions, ground_truth)]
+    return [
+        score(messages[0]["content"], gold) for messages, gold in zip(completions, ground_truth)
+    ]
 
 
 def needs_a_difficulty(completions, answer, difficulty):

@@ -40,7 +40,7 @@ def ask(*arguments):
     return json.loads(ran.stdout)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def inputs(contract):
     """The inputs of a contract by name."""
     [found] = ask("list", contract, "--json")["contracts"]

@@ -6,8 +6,8 @@ class Context:
 
     folder = None  # holds `.shakedown` and `corpora`; None: the working folder
     corpora = "corpora"
-    overrides = {}  # settings that come before those in the code
-    defaults = {}  # settings that come after
+    overrides: dict = {}  # settings that come before those in the code
+    defaults: dict = {}  # settings that come after
     name = None  # of the test
     replay = staticmethod(lambda: "call `check` again with `examples`")  # `{file}` is the case
     case = None  # a case file: this case and no other

@@ -12,7 +12,7 @@ from ._errors import UsageError, brief
 from ._stub import must_be_modules
 
 # The settings of a check, with their defaults. `Contract.settings` says what they mean.
-SETTINGS = {
+SETTINGS: dict[str, object] = {
     "places": None,
     "cases": 256,
     "seed": 0,
@@ -48,6 +48,7 @@ class Contract:
     inputs: typing.ClassVar[tuple[str, ...]]
     options: dict[str, object]
     """The options as they were written; the others have the contract's defaults."""
+    _settings: dict[str, typing.Any]
 
     @brief
     def __new__(cls, *args: object, **options: object) -> typing.Self:
@@ -104,7 +105,7 @@ class Contract:
                                     can be imported, else numpy, else lists
         signature: "by-name" | "trl" | "trl-chat" | "verl"   of a reward function
         answer_columns: list[str]   the columns with the gold answers, under `trl` and `trl-chat`
-        columns: dict               under the same, other columns: `"answers"`, `"prompts"` or a value
+        columns: dict               under the same, others: `"answers"`, `"prompts"` or a value
         names: dict[str, str]       an input or option -> the function's own name for it
         batch: "groups" | "lists" | "group" | None   how the function takes groups: arrays
                                     `[B, G, …]`, lists of lists, one at a time; None: as rows,
@@ -124,7 +125,7 @@ class Contract:
                 raise UsageError(f"{self.id}: settings: {unknown('key', name, list(SETTINGS))}")
             check_kind(f"{self.id}: settings: {name}", SETTINGS[name], settings[name])
             if name == "stub":
-                must_be_modules(f"{self.id}: settings: stub", settings[name])
+                must_be_modules(f"{self.id}: settings: stub", typing.cast(list, settings[name]))
         other = copy.copy(self)
         other._settings = {**self._settings, **settings}
         return other
@@ -201,8 +202,8 @@ class Contract:
         wanted = [p for p in parameters if p.name not in given and p.default is p.empty]
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         wanted = [p for p in wanted if p.kind not in kinds]
-        test.__signature__ = inspect.Signature(wanted)
-        test.shakedown = decorated = Decorated(self)
+        test.__signature__ = inspect.Signature(wanted)  # type: ignore[attr-defined]
+        test.shakedown = decorated = Decorated(self)  # type: ignore[attr-defined]
         return test
 
 
@@ -215,9 +216,10 @@ class Decorated:
 
     def __init__(self, contract: Contract):
         self.contract = contract
-        self.parametrised = set()  # options, in any of the classes
+        self.parametrised: set[str] = set()  # options, in any of the classes
         self.has_places = False
-        self.signatures = {}  # of the functions that pytest sees, without these parameters
+        # Of the functions that pytest sees, without these parameters.
+        self.signatures: dict[object, inspect.Signature] = {}
 
 
 def _again(name, options, settings):

@@ -276,7 +276,9 @@ class Host:
         os._exit = LEAVE
         self.alarm.__exit__()
         if self.alarm.was_taken:
-            what = "the component sets alarms of its own: a call that does has no time limit of ours"
+            what = (
+                "the component sets alarms of its own: a call that does has no time limit of ours"
+            )
             self.warnings.append(what)
 
     def load(self, header):

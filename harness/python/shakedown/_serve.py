@@ -43,7 +43,7 @@ import zlib
 try:
     import resource
 except ImportError:  # not on Windows
-    resource = None
+    resource = None  # type: ignore[assignment]
 
 VERSION = "1"
 HEADER_LIMIT = 100_000_000  # bytes, the limit of the safetensors crate
@@ -175,7 +175,7 @@ def nursery(words, module):
 
 # The libraries that the nursery had imported before it forked this process, where it had not seen
 # to it that they are those of the component.
-PRELOADED = []
+PRELOADED: list = []
 
 
 def import_for_all(where, path, arrays):
@@ -196,7 +196,7 @@ def import_for_all(where, path, arrays):
 
 
 # What torch.compile has made: told to compile nothing, it gives back what it was given.
-COMPILED = []
+COMPILED: list = []
 
 
 def chance():
@@ -837,7 +837,7 @@ class Component:
         if hasattr(result, "_asdict"):  # a named tuple
             return result._asdict()
         if hasattr(result, "keys"):
-            return {key: result[key] for key in result.keys()}
+            return {key: result[key] for key in result.keys()}  # noqa: SIM118 - no dict
         if hasattr(type(result), "__dataclass_fields__"):
             fields = type(result).__dataclass_fields__
             return {name: getattr(result, name) for name in fields if hasattr(result, name)}
@@ -1429,7 +1429,7 @@ def look_in(folders):
     LOOKED_IN.extend(folders)
 
 
-LOOKED_IN = []  # the folders that were put in front of `sys.path`
+LOOKED_IN: list = []  # the folders that were put in front of `sys.path`
 
 
 def origin_in(folders, name):
@@ -1488,7 +1488,7 @@ def module_at(where):
     return import_file(os.path.abspath(where)) if where.endswith(".py") else import_module(where)
 
 
-IMPORTED = {}  # the modules of files that were imported here, by path
+IMPORTED: dict = {}  # the modules of files that were imported here, by path
 
 
 def import_file(path):
@@ -1729,7 +1729,7 @@ def columns_of(load):
     """The columns of a reward function: the name of each, and what it gets."""
     columns = load.field("columns") if "columns" in load.meta else {}
     answers = load.field("answer_columns") if "answer_columns" in load.meta else []
-    return {**columns, **{name: "answers" for name in answers}}
+    return {**columns, **dict.fromkeys(answers, "answers")}
 
 
 def names_given(signature, columns, known):
@@ -1779,7 +1779,7 @@ def unwrapped(function):
         if inner is None and is_module(function):
             inner = getattr(function, "_orig_mod", None) or function.forward
         if inner is None and not hasattr(function, "__code__") and not isinstance(function, type):
-            inner = getattr(type(function), "__call__", None)
+            inner = getattr(type(function), "__call__", None)  # noqa: B004 - its code
         if inner is None or not callable(inner):
             return
         function = inner
@@ -1787,8 +1787,10 @@ def unwrapped(function):
 
 def is_compiled(function):
     """Whether torch.compile made it."""
-    return any(function is made for made in COMPILED) or hasattr(function, "_torchdynamo_orig_callable") or (
-        is_module(function) and hasattr(function, "_orig_mod")
+    return (
+        any(function is made for made in COMPILED)
+        or hasattr(function, "_torchdynamo_orig_callable")
+        or (is_module(function) and hasattr(function, "_orig_mod"))
     )
 
 
@@ -1813,7 +1815,9 @@ def uses_compiled(function):
 
 def named_in(function, code):
     """What the names in a function's code mean: globals, those of its closure, attributes."""
-    imported = [one for one in map(function.__globals__.get, code.co_names) if inspect.ismodule(one)]
+    imported = [
+        one for one in map(function.__globals__.get, code.co_names) if inspect.ismodule(one)
+    ]
     places = [function.__globals__, *map(vars, imported)]
     with contextlib.suppress(ValueError):  # where one of its closure has no value yet
         places.append(inspect.getclosurevars(function).nonlocals)
@@ -1968,7 +1972,11 @@ def encode(value, room):
     if numpy and isinstance(value, (numpy.ndarray, numpy.generic)):
         must_fit(value.shape, size_of_item(value.dtype.name), room)
         return "array", encode_array(value)
-    if not isinstance(value, (list, tuple)) and not is_number(value) and not hasattr(value, "tolist"):
+    if (
+        not isinstance(value, (list, tuple))
+        and not is_number(value)
+        and not hasattr(value, "tolist")
+    ):
         raise Malformed("expected an array or numbers")
     outer, item = [], value
     while isinstance(item, (list, tuple)):

@@ -193,9 +193,7 @@ class _Given:
             self.option("--skip", f"{rule}={reason}")
         report, page = self.path("report.json"), self.path("report.html")
         command = [_command.find(), verb, *self.arguments, "--json", report, "--html", page]
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-        )
+        done = subprocess.run(command, capture_output=True, encoding="utf-8")
         if done.returncode not in (0, 1, 3):
             error = done.stderr.strip()
             kind = UsageError if done.returncode == 2 else EngineError

@@ -21,8 +21,8 @@ OPTIONS = [
     ("time", float, "seconds for the cases of each check, or inf"),
     ("places", str, "where to check: cpu/f32,cuda/bf16"),
 ]
-MINE = pytest.StashKey()
-CHECKED = pytest.StashKey()
+MINE: pytest.StashKey = pytest.StashKey()
+CHECKED: pytest.StashKey = pytest.StashKey()
 # Exceptions that end a check without a finding.
 PASSES_ON = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 
@@ -128,7 +128,11 @@ class Mine:
         """Why the session cannot pass, where its tests do."""
         if self.begun:
             return f"checks that did not end: {', '.join(sorted(self.begun))}"
-        if self.ended and not self.allows_skipped and not sum(it["cases"] for it in self.components()):
+        if (
+            self.ended
+            and not self.allows_skipped
+            and not sum(it["cases"] for it in self.components())
+        ):
             return "nothing was judged; --shakedown-allow-skipped lets that pass"
         return None
 

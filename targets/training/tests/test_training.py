@@ -1,10 +1,10 @@
 """What every part of the training must do, and that the whole of it learns."""
 
 import pytest
-import shakedown
 
 import grpo
 import rewards
+import shakedown
 import train
 
 

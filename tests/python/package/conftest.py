@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-import shakedown._contracts
-import shakedown._drive
+import shakedown._contracts  # noqa: F401
+import shakedown._drive  # noqa: F401
 
 # `pytester` takes away what its sessions import, and torch cannot be imported twice.
 try:

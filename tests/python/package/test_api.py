@@ -144,8 +144,8 @@ def test_a_function_may_have_names_of_its_own(contract):
 
 def test_skip_known_and_only(contract):
     wrong = [finding.invariant for finding in contract.report(swallowing).findings]
-    assert contract.settings(skip={name: "on purpose" for name in wrong}).check(swallowing)
-    assert contract.settings(known={name: "on purpose" for name in wrong}).check(swallowing)
+    assert contract.settings(skip=dict.fromkeys(wrong, "on purpose")).check(swallowing)
+    assert contract.settings(known=dict.fromkeys(wrong, "on purpose")).check(swallowing)
     report = contract.settings(only=["zero-sum"]).check(swallowing)
     assert [one["id"] for one in report.invariants] == ["zero-sum"]
 
@@ -286,7 +286,9 @@ def test_the_keys_of_an_option_may_be_integers(kind):
     contract = shakedown.TokenDecoder(vocabulary=vocabulary, specials=(0, 1))
     contract = contract.settings(arrays="list", cases=8)
     assert contract.check(decoded).cases >= 8
-    assert {token for case in contract.cases(8) for row in case["tokens"] for token in row} == {*PIECES}
+    assert {token for case in contract.cases(8) for row in case["tokens"] for token in row} == {
+        *PIECES
+    }
 
 
 def test_a_key_or_value_that_is_nothing_of_yaml_is_named():
@@ -300,8 +302,9 @@ def test_a_key_or_value_that_is_nothing_of_yaml_is_named():
     keys = "token-decoder: options.vocabulary: expected a text or an integer as key, found "
     assert message(vocabulary={0.5: "a"}) == keys + "0.5"
     assert message(vocabulary={True: "a"}) == keys + "True"
+    expected = "a number, a text, a list or a dict"
     assert message(vocabulary={0: {1}}) == (
-        "token-decoder: options.vocabulary.0: expected a number, a text, a list or a dict, found {1}"
+        f"token-decoder: options.vocabulary.0: expected {expected}, found {{1}}"
     )
     assert message(examples=[{"tokens": {1}}]).startswith("token-decoder: examples[0].tokens: ")
 

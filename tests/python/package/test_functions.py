@@ -5,10 +5,6 @@ import dataclasses
 import decimal
 import fractions
 import functools
-import json
-import os
-import subprocess
-import textwrap
 import types
 
 import pytest
@@ -180,8 +176,8 @@ RIGHT = {
     "partial of an object": lambda: functools.partial(Trainer(), epsilon=1e-4),
     "async method": lambda: Trainer().awaited,
     "async object": Awaited,
-    "awaitable": lambda: lambda rewards, groups, epsilon: Later(
-        advantages(rewards, groups, epsilon)
+    "awaitable": lambda: (
+        lambda rewards, groups, epsilon: Later(advantages(rewards, groups, epsilon))
     ),
     "no_grad": lambda: under_no_grad,
     "compiled": lambda: torch.compile(advantages),
@@ -370,8 +366,9 @@ def test_an_unsigned_integer_that_does_not_fit_is_named(library):
         return torch.from_numpy(mask) if library == "torch" else mask
 
     report = shakedown.CompletionMask().settings(arrays=library, cases=8).report(too_large)
+    limit = "above the largest int64, 9223372036854775807"
     assert report.findings[0].found.endswith(
-        "for `mask`: uint64 holds 18446744073709551615, above the largest int64, 9223372036854775807"
+        f"for `mask`: uint64 holds 18446744073709551615, {limit}"
     ), report.text
 
 
@@ -401,7 +398,9 @@ def loss_and_gradient(factor, name="grad_log_probs"):
 @pytest.mark.parametrize("isolate", [False, True], ids=["here", "isolated"])
 def test_the_gradient_that_a_function_returns_is_the_one_that_is_checked(isolate):
     contract = shakedown.PolicyLoss().settings(arrays="torch", cases=16, isolate=isolate)
-    said = "shakedown checks `grad_log_probs`, which the function returns, and does not ask autograd"
+    said = (
+        "shakedown checks `grad_log_probs`, which the function returns, and does not ask autograd"
+    )
     report = contract.check(loss_and_gradient(1.0))
     assert [text for text in report.warnings if said in text] == [f"{said} for it"]
     assert "gradient" in {one["id"] for one in report.invariants if one["status"] == "pass"}

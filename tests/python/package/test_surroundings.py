@@ -68,7 +68,7 @@ def test_numbers_of_numpy_and_what_is_not_finite():
 
 def test_paths_names_and_rules(tmp_path):
     path = tmp_path / "run.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows()).replace("reward\"", "mine\""))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows()).replace('reward"', 'mine"'))
     assert shakedown.check_run(path, only="reward-declines")
     names = {"reward.mean": "mine"}
     assert shakedown.check_run(path, names=names).rules == ["reward-declines"]
@@ -108,7 +108,7 @@ def test_configurations_in_every_form(tmp_path):
 def test_a_configuration_of_trl():
     pytest.importorskip("torch")
     trl = pytest.importorskip("trl")
-    arguments = dict(output_dir="out", report_to=[], bf16=False)
+    arguments = {"output_dir": "out", "report_to": [], "bf16": False}
     config = trl.GRPOConfig(num_generations=8, beta=0.0, **arguments)
     diagnosis = shakedown.check_config(config)
     assert diagnosis, diagnosis

@@ -65,7 +65,9 @@ def test_a_call_that_is_slow_once_is_no_finding(isolate, tmp_path, monkeypatch):
         return centred(rewards, groups)
 
     contract = shakedown.GroupAdvantage(scale="none")
-    report = contract.settings(timeout=0.3, isolate=isolate, cases=8, arrays="list").report(component)
+    report = contract.settings(timeout=0.3, isolate=isolate, cases=8, arrays="list").report(
+        component
+    )
     assert report.status == "pass", report
     slow = "a call took longer than 300 ms, and less when repeated"
     assert [text for text in report.warnings if "longer" in text] == [slow]
@@ -83,7 +85,9 @@ def test_the_first_call_has_longer(isolate, tmp_path, monkeypatch):
 
     compiled = []
     contract = shakedown.GroupAdvantage(scale="none")
-    report = contract.settings(timeout=0.3, isolate=isolate, cases=8, arrays="list").report(component)
+    report = contract.settings(timeout=0.3, isolate=isolate, cases=8, arrays="list").report(
+        component
+    )
     assert report.status == "pass" and not report.warnings, report
 
 
