@@ -1,5 +1,6 @@
 """The package from the checkout, and folders of tests that use it."""
 
+import os
 import textwrap
 
 import pytest
@@ -14,6 +15,20 @@ except ImportError:
     pass
 
 pytest_plugins = ["shakedown.pytest_plugin", "pytester"]
+
+
+def pytest_collection_modifyitems(items):
+    """What takes long and need not run on every change is left to the nights, and says so."""
+    if os.environ.get("SHAKEDOWN_NIGHT") != "1":
+        by_night = pytest.mark.skip(reason="by night: SHAKEDOWN_NIGHT=1")
+        for item in items:
+            if item.get_closest_marker("night"):
+                item.add_marker(by_night)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "night: run where SHAKEDOWN_NIGHT is 1")
+
 
 TRAINER = """
     import torch

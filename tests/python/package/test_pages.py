@@ -70,7 +70,13 @@ def run(folder, chosen, library):
     return ran.returncode, output
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+NIGHTS = ("openrlhf", "verl")  # their imports are most of the time
+
+
+@pytest.mark.parametrize(
+    "library",
+    [pytest.param(name, marks=[pytest.mark.night] * (name in NIGHTS)) for name in LIBRARIES],
+)
 def test_the_blocks_of_the_cookbook_hold(library, tmp_path):
     first = f"# runs with {library}"
     code, output = run(tmp_path, [b for f, b in blocks("cookbook.md") if f == first], library)

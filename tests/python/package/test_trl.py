@@ -86,6 +86,7 @@ def run(folder, *arguments):
     return ran.stdout + ran.stderr
 
 
+@pytest.mark.night
 def test_they_hold_under_its_base_class_and_two_workers(tmp_path):
     output = run(tmp_path, "-n", "2")
     assert "8 passed" in output, output
