@@ -575,6 +575,15 @@ fn methods_are_called_on_a_stand_in_and_steps_between_other_lines_are_named() {
     if let Some((passes, said)) = pytest(&folder, &[]) {
         assert!(passes && said.contains("1 passed"), "{said}\n{written}");
     }
+    // What it does otherwise than declared, and right, is a convention.
+    let other = TRAINER.replace(" / (std + self.epsilon)", "");
+    let folder = repository(&[("mine.py", &other), ("pytest.ini", "[pytest]\n")]);
+    let ran = init_well(&folder, &[]);
+    let asked = "as group-advantage, under `scale: none`, as it behaves: is that meant?\n";
+    assert!(ran.stdout.contains(asked), "{}", ran.stdout);
+    if let Some((passes, said)) = pytest(&folder, &[]) {
+        assert!(passes && said.contains("1 passed"), "{said}");
+    }
     // As it says.
     let moved = "\n\ndef group_advantage(rewards, groups):\n    return Trainer._advantages(\
                  type('', (), {'epsilon': 1e-4}), rewards, groups)\n";

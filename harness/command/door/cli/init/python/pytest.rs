@@ -24,6 +24,8 @@ const FILE: &str = "test_contracts.py";
 struct Tried {
     component: Component,
     trial: Trial,
+    /// Options that nothing declares, and under which alone it is right.
+    behaves: Vec<String>,
 }
 
 /// What `init` writes into the folder. Functions are tried for a time at the most.
@@ -127,32 +129,47 @@ fn all_tried(dir: &Path, found: Vec<Component>, time: Duration) -> Vec<Tried> {
     found.into_iter().map(tried).collect()
 }
 
-fn tried(dir: &Path, mut component: Component, until: Instant) -> Tried {
-    let options = trial::accepted(&mut component);
-    let trial = trial::of(dir, &component, &options, until);
-    if matches!(trial, Trial::Right) && component.judges_answers() {
-        return match trial::template(dir, &component, until) {
-            Some(template) => {
-                component.read_from(template);
-                Tried { component, trial }
-            }
+fn tried(dir: &Path, component: Component, until: Instant) -> Tried {
+    let mut one = called(dir, component, until);
+    if !matches!(one.trial, Trial::Right) {
+        return one;
+    }
+    let Tried { component, trial, behaves } = &mut one;
+    if component.judges_answers() {
+        match trial::template(dir, component, until) {
+            Some(template) => component.read_from(template),
             None => {
                 let why = "it gives a right answer no more than a wrong one in any usual form: \
                            say yours in `template`";
-                Tried { component, trial: Trial::Unknown(why.to_owned()) }
+                *trial = Trial::Unknown(why.to_owned());
             }
-        };
+        }
+    } else {
+        let options = trial::accepted(component);
+        for (name, value) in trial::conventions(dir, component, &options, until) {
+            behaves.push(format!("`{name}: {value}`"));
+            component.options.retain(|(option, _)| *option != name);
+            component.options.push((name, value));
+        }
     }
-    let Trial::Other(why) = &trial else { return Tried { component, trial } };
+    one
+}
+
+/// A candidate called once, in the form in which it gives what the contract asks for.
+fn called(dir: &Path, mut component: Component, until: Instant) -> Tried {
+    let behaves = Vec::new();
+    let options = trial::accepted(&mut component);
+    let trial = trial::of(dir, &component, &options, until);
+    let Trial::Other(why) = &trial else { return Tried { component, trial, behaves } };
     let first = || component.clone().first().filter(|_| why.starts_with("returned"));
     let others = [first(), component.clone().of_matrix()];
     for mut other in others.into_iter().flatten() {
         let options = trial::accepted(&mut other);
         if let Trial::Right = trial::of(dir, &other, &options, until) {
-            return Tried { component: other, trial: Trial::Right };
+            return Tried { component: other, trial: Trial::Right, behaves };
         }
     }
-    Tried { component, trial }
+    Tried { component, trial, behaves }
 }
 
 /// Where the tests go.
@@ -209,7 +226,7 @@ impl Tests {
     }
 
     /// Adds a candidate as a test, or as a comment; says which.
-    fn add(&mut self, Tried { component, trial }: &Tried) -> String {
+    fn add(&mut self, Tried { component, trial, behaves }: &Tried) -> String {
         let looks = component.looks();
         let component = &self.apart(component);
         let test = component.code.as_ref().and_then(|code| {
@@ -231,7 +248,12 @@ impl Tests {
                 self.imports.extend(import.lines().map(str::to_owned));
                 self.tests.push(test);
                 let at = component.at.as_deref().unwrap_or_default();
-                format!("Filled in: `{}` ({at}) as {}.", component.name, component.contract)
+                let as_it_is = match behaves.join(", ") {
+                    options if options.is_empty() => options,
+                    options => format!(", under {options}, as it behaves: is that meant?"),
+                };
+                let (name, contract) = (&component.name, component.contract);
+                format!("Filled in: `{name}` ({at}) as {contract}{as_it_is}.").replace("?.", "?")
             }
             (Trial::Unknown(why), Some((test, import))) => {
                 let why = format!("Also found, and not tried: {looks}; {why}");

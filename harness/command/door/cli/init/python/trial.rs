@@ -16,8 +16,12 @@ use shakedown_core::contract::options::AnyOptions;
 use shakedown_core::contract::stream;
 use shakedown_core::value::place::{Dtype, Place};
 use shakedown_core::value::record::{Shared, shared};
+use shakedown_core::value::yaml;
+use shakedown_engine::check::run;
 use shakedown_engine::host::builtin::Builtin;
 use shakedown_engine::host::process::{ArrayLibrary, Process, Python, Signature, Wiring};
+use shakedown_engine::report::Status;
+use shakedown_engine::subject::{Budget, Subject};
 
 /// What came of it.
 pub(super) enum Trial {
@@ -89,6 +93,57 @@ fn tried(
 
 fn unknown(why: &str) -> Trial {
     Trial::Unknown(first_line(why))
+}
+
+/// Random cases that say which convention a candidate follows.
+const CASES: u64 = 32;
+
+/// How many conventions besides those declared a candidate may follow.
+const MOST: usize = 3;
+
+/// The options under which a candidate is right that is wrong as declared: other conventions, and
+/// no other numbers. None where it is right already, or under none.
+pub(super) fn conventions(
+    dir: &Path,
+    component: &Component,
+    options: &Arc<dyn AnyOptions>,
+    until: Instant,
+) -> Vec<(&'static str, String)> {
+    let Ok((process, _folder)) = started(dir, component, until) else { return Vec::new() };
+    let contract = contracts::find(component.contract).expect("it was found by its name");
+    let mut subject = Subject::new(contract, &*component.name, Box::new(process));
+    subject.options = Arc::clone(options);
+    let mut found = Vec::new();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let budget = Budget { cases: CASES, time: Some(left / 2), ..Budget::default() };
+        let Ok(report) = run(&mut subject, Place::CPU_F32, &budget, &|_| ()) else { break };
+        if report.status == Status::Pass && report.cut.is_none() {
+            return found;
+        }
+        let named = report.findings.iter().filter_map(|finding| finding.diagnosis.first());
+        let other = named.map(|it| &*it.fault).find_map(|fault| under(&subject, fault));
+        let Some(options) = other.filter(|_| found.len() < MOST) else { break };
+        let (before, now) = (subject.options.json(), options.json());
+        let changed = contract.option_docs().into_iter().map(|doc| doc.name);
+        let changed: Vec<&str> =
+            changed.filter(|name| before.get(*name) != now.get(*name)).collect();
+        if changed.is_empty() || changed.iter().any(|name| now[*name].is_number()) {
+            break;
+        }
+        found.extend(changed.into_iter().map(|name| (name, yaml::inline(&now[name]))));
+        subject.options = options;
+    }
+    Vec::new()
+}
+
+/// The options under which what a diagnosis names would be right.
+fn under(subject: &Subject, named: &str) -> Option<Arc<dyn AnyOptions>> {
+    if let Some((name, value)) = named.split_once(": ") {
+        return subject.options.with(name, value).ok();
+    }
+    let mut variants = subject.contract.fault(named)?.variants().iter();
+    variants.find_map(|function| function.as_if(&*subject.options))
 }
 
 /// The first of the usual templates in which a reward function pays more for a right answer than
