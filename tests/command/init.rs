@@ -552,7 +552,7 @@ class Trainer:
         print(min(ratio, clipped))
 ";
 
-/// An object stands in for an instance of which a method only reads options; what is computed
+/// A plain object replaces an instance of which a method only reads options; what is computed
 /// between other lines is named, with the function that it would be and the command that adds it.
 #[test]
 fn methods_are_called_on_a_stand_in_and_steps_between_other_lines_are_named() {

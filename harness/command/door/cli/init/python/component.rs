@@ -30,7 +30,7 @@ pub(super) struct Code {
     pub(super) words: String,
     /// Why it cannot be called without more.
     pub(super) lacks: Option<String>,
-    /// Whether another object stands in for its instance.
+    /// Whether a plain object replaces its instance.
     stands_in: bool,
 }
 
@@ -42,7 +42,7 @@ impl Code {
     }
 }
 
-/// What imports the object that stands in for an instance.
+/// What imports the object that replaces an instance.
 pub(super) const STAND_IN: &str = "from types import SimpleNamespace";
 
 /// One entry of a manifest, or one test.
