@@ -249,11 +249,11 @@ impl Tests {
                 self.tests.push(test);
                 let at = component.at.as_deref().unwrap_or_default();
                 let as_it_is = match behaves.join(", ") {
-                    options if options.is_empty() => options,
+                    options if options.is_empty() => ".".to_owned(),
                     options => format!(", under {options}, as it behaves: is that meant?"),
                 };
                 let (name, contract) = (&component.name, component.contract);
-                format!("Filled in: `{name}` ({at}) as {contract}{as_it_is}.").replace("?.", "?")
+                format!("Filled in: `{name}` ({at}) as {contract}{as_it_is}")
             }
             (Trial::Unknown(why), Some((test, import))) => {
                 let why = format!("Also found, and not tried: {looks}; {why}");
