@@ -44,14 +44,23 @@ pub struct Progress {
     rests: bool,
 }
 
-/// How many random cases, the first ones, are judged by every relation between calls; and how many
-/// of each class.
+/// How many random cases, the first ones, are judged by every relation between calls, as all cases
+/// before them are; and how many of each class.
 const FIRST: u64 = 32;
 const FIRST_OF_CLASS: u64 = 4;
 
-/// Of the other random cases each relation judges one in so many: what the oracle has found right
-/// in one call is mostly right in the others too, and they are most of the time.
+/// Of the other cases each relation judges one in so many: what the oracle has found right in one
+/// call is mostly right in the others too, and they are most of the time.
 const ONE_IN: u64 = 4;
+
+/// Which cases a run is over.
+#[derive(Clone, Copy)]
+enum Over<'a> {
+    One(&'a Shared),
+    All,
+    /// All, under other options than those under which every relation has held.
+    AllAgain,
+}
 
 impl Progress {
     /// An invariant that has not been checked yet.
@@ -78,7 +87,7 @@ pub fn run(
         report.cut = Some(Cut::Interrupted);
         return Ok(report);
     }
-    let mut report = run_over(subject, place, budget, None, progress)?;
+    let mut report = run_over(subject, place, budget, Over::All, progress)?;
     for blind in subject.contract.blind() {
         if report.reason.is_none() && report.cut.is_none() && blind.hides(&*subject.options) {
             look_behind(subject, blind, place, budget, &mut report, progress)?;
@@ -128,7 +137,7 @@ fn look_behind(
     let count = |cases| progress(before + cases);
     let (declared, asked) =
         (replace(&mut subject.options, options), replace(&mut subject.only, held));
-    let more = run_over(subject, place, &budget, None, &count);
+    let more = run_over(subject, place, &budget, Over::AllAgain, &count);
     (subject.options, subject.only) = (declared, asked);
     report.add(more?, &blind.under());
     Ok(())
@@ -143,7 +152,7 @@ pub fn run_on(
     place: Place,
     case: &Shared,
 ) -> Result<ComponentReport, Error> {
-    let mut report = run_over(subject, place, &Budget::default(), Some(case), &|_| ())?;
+    let mut report = run_over(subject, place, &Budget::default(), Over::One(case), &|_| ())?;
     add_warnings(subject, &mut report);
     Ok(report)
 }
@@ -181,7 +190,7 @@ fn run_over(
     subject: &mut Subject,
     place: Place,
     budget: &Budget,
-    only: Option<&Shared>,
+    over: Over<'_>,
     progress: &dyn Fn(u64),
 ) -> Result<ComponentReport, Error> {
     let started = Instant::now();
@@ -193,17 +202,18 @@ fn run_over(
     }
     let begun = Instant::now();
     let (contract, options) = (subject.contract, Arc::clone(&subject.options));
-    let (kept, stream) = match only {
-        Some(_) => (1, None),
-        None => {
+    let (kept, only, stream) = match over {
+        Over::One(case) => (1, Some(case), None),
+        Over::All | Over::AllAgain => {
             let first = first_cases(subject, place)?;
             let stream = stream::cases(contract, first, budget.seed, &options, place.dtype);
-            (stream.kept(), Some(stream))
+            (stream.kept(), None, Some(stream))
         }
     };
     let fixed = stream.as_ref().map_or(1, Stream::fixed);
     report.planned = fixed + if only.is_some() { 0 } else { budget.cases };
     let has_oracle = checked.iter().any(|progress| progress.invariant.id == "oracle");
+    let all_related = if let Over::AllAgain = over { kept } else { fixed + FIRST };
     let cases = only.cloned().into_iter().chain(stream.into_iter().flatten().map(|(_, case)| case));
     open_journal(subject, place, &mut report);
     let classes = contract.classes();
@@ -231,7 +241,7 @@ fn run_over(
         report.cases += 1;
         last = Some(Shared::clone(&case));
         progress(report.cases);
-        let mut is_new = report.cases <= fixed + FIRST;
+        let mut is_new = report.cases <= all_related;
         for (class, count) in classes.iter().zip(&mut counts) {
             if class.contains(&*case, &*options) {
                 *count += 1;
