@@ -488,15 +488,24 @@ class Header:
         self.reply_limit = max(SMALLEST_LIMIT, REPLY_BYTES_EACH * (8 + len(raw) + self.size))
         self.nested = any("." in name for name, *_ in self.tensors)
         self.raw = raw
+        self.parsed = {}
 
     def field(self, name):
         """A metadata value that is JSON."""
+        if name in self.parsed:
+            return self.parsed[name].copy()
         try:
-            return json.loads(self.meta[name])
+            value = json.loads(self.meta[name])
         except KeyError:
             raise Refused("bad-request", f"the `{self.kind}` message lacks `{name}`") from None
         except ValueError as error:
             raise Refused("bad-request", f"`{name}` is not JSON: {error}") from None
+        # Many calls have the same header. What is in a list or a dict here may be written to.
+        if isinstance(value, (dict, list)):
+            items = value.values() if isinstance(value, dict) else value
+            if not any(isinstance(item, (dict, list)) for item in items):
+                self.parsed[name] = value.copy()
+        return value
 
 
 class Wire:
@@ -558,6 +567,9 @@ def write_all(sink, data):
         rest = rest[os.write(sink, rest) :]
 
 
+as_json = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would make it anew each time
+
+
 def message(meta, tensors=()):
     """The bytes of one message; `tensors` are (name, dtype, shape, raw)."""
     header, at = {"__metadata__": meta}, 0
@@ -567,7 +579,7 @@ def message(meta, tensors=()):
         offsets = (at, at := at + len(raw))
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
     # `replace`: a lone surrogate in a message must not make the reply unreadable.
-    text = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
+    text = as_json(header).encode("utf-8", "replace")
     text += b" " * (-len(text) % 8)
     return b"".join([struct.pack("<Q", len(text)), text, *(raw for *_, raw in tensors)])
 
@@ -734,7 +746,8 @@ class Component:
             grads = {name: leaf.grad for name, leaf in leaves.items() if f"grad_{name}" not in own}
             given_back = {f"grad_{n}": grad for n, grad in grads.items() if grad is not None}
             room = header.reply_limit - sum(len(raw) for *_, raw in replies)
-            replies += encode_all({**given_back, **own}, (), room)[1]
+            if given_back or own:
+                replies += encode_all({**given_back, **own}, (), room)[1]
         except self.passed_on:
             raise
         except Malformed as malformed:
@@ -850,7 +863,9 @@ class Component:
         of the reply, and what the report should say of them all."""
         if type(result) is tuple and len(result) == 2 and hasattr(result[-1], "keys"):
             result = result[0]  # before its metrics
-        fields = self.fields(result) or {}
+        fields = self.fields(result)
+        if not fields:
+            return {}, []
         fields = {n: fields[f"grad_{n}"] for n in self.inputs if f"grad_{n}" in fields}
         fields = {name: value for name, value in fields.items() if value is not None}
         own = {f"grad_{leaf}": found_at(leaf, fields) for leaf in leaves}
@@ -1096,6 +1111,9 @@ class Torch:
         return tensor if self.device == "cpu" else tensor.to(self.device)
 
     def changed(self, tensor, dtype, shape, raw):
+        is_alike = tensor.dtype is self.dtypes[dtype] and tensor.shape == shape
+        if is_alike and tensor.is_cpu and tensor.is_contiguous() and not tensor.is_neg():
+            return ctypes.string_at(tensor.data_ptr(), len(raw)) != raw
         return encode_tensor(tensor) != (dtype, shape, raw)
 
     def must_hold(self, named):
@@ -2020,10 +2038,11 @@ def encode_array(array):
 
 
 def wire_dtype(name):
-    known = [*ON_THE_WIRE, *WIDER]
-    if name not in known:
-        raise Malformed(f"dtype {name}, expected one of {', '.join(known)}")
-    return ON_THE_WIRE[WIDER.get(name, name)]
+    wire = ON_THE_WIRE.get(WIDER.get(name, name))
+    if wire is None:
+        known = ", ".join([*ON_THE_WIRE, *WIDER])
+        raise Malformed(f"dtype {name}, expected one of {known}")
+    return wire
 
 
 def size_of_item(name):
