@@ -5,6 +5,8 @@ mod line;
 #[cfg(unix)]
 mod nursery;
 pub mod parent;
+#[cfg_attr(not(unix), path = "pipes_by_thread.rs")]
+mod pipes;
 mod wiring;
 mod worker;
 

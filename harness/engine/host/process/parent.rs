@@ -1,8 +1,13 @@
 //! The process that drives this one: what we ask on our standard output it answers on our standard
 //! input (`PROTOCOL.md`).
 
+#[cfg(unix)]
+use std::fs::File;
 use std::io::{self, Write};
+#[cfg(unix)]
+use std::os::fd::AsFd;
 use std::process::exit;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::line::{Line, Lost};
@@ -23,11 +28,19 @@ impl Line for Parent {
 /// Sends a message that the parent does not answer, or not at once. Without a parent this process
 /// has nothing left to do; the journal keeps the case in flight.
 pub fn tell(message: &[u8]) {
-    let mut out = io::stdout().lock();
+    let Some(mut out) = OUT.as_ref() else { exit(0) };
     if out.write_all(message).and_then(|()| out.flush()).is_err() {
         exit(0);
     }
 }
+
+/// Standard output without its buffer of lines, which breaks a message where a byte is a newline:
+/// the parent would be woken twice.
+#[cfg(unix)]
+static OUT: LazyLock<Option<File>> =
+    LazyLock::new(|| io::stdout().as_fd().try_clone_to_owned().map(File::from).ok());
+#[cfg(not(unix))]
+static OUT: LazyLock<Option<io::Stdout>> = LazyLock::new(|| Some(io::stdout()));
 
 /// The next message of the parent, of at most `limit` bytes.
 ///

@@ -1,9 +1,8 @@
 //! A child process that answers messages one at a time, with a time limit for each.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -11,8 +10,8 @@ use std::time::Duration;
 use super::line::{Line, Lost};
 #[cfg(unix)]
 use super::nursery::{Forked, Streams};
+use super::pipes::Pipes;
 use shakedown_core::value::text::harmless;
-use shakedown_core::value::wire;
 
 /// How much of the end of standard error is kept.
 const STDERR_BYTES: usize = 4096;
@@ -93,8 +92,7 @@ impl Leader {
 /// The running process. Dropping it kills the whole process group.
 pub(super) struct Worker {
     leader: Leader,
-    requests: Sender<Vec<u8>>,
-    replies: Receiver<io::Result<Option<Vec<u8>>>>,
+    pipes: Pipes,
     stderr: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -119,7 +117,8 @@ impl Worker {
         let stdin = child.stdin.take().expect("standard input is piped");
         let stdout = child.stdout.take().expect("standard output is piped");
         let errors = child.stderr.take().expect("standard error is piped");
-        Ok(Worker::of(Leader::Started(child), head, stdin, stdout, errors, shown_as))
+        let pipes = Pipes::new(head, stdin.into(), stdout.into());
+        Ok(Worker::of(Leader::Started(child), pipes, errors, shown_as))
     }
 
     /// A worker that a nursery has forked.
@@ -127,34 +126,17 @@ impl Worker {
     pub(super) fn forked(forked: Forked, streams: Streams, shown_as: Option<&str>) -> Worker {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).insert(forked.id());
         let Streams { requests, replies, errors } = streams;
-        Worker::of(Leader::Forked(forked), "", requests, replies, errors, shown_as)
+        let pipes = Pipes::new("", requests.into(), replies.into());
+        Worker::of(Leader::Forked(forked), pipes, errors, shown_as)
     }
 
     fn of(
         leader: Leader,
-        head: &'static str,
-        mut stdin: impl Write + Send + 'static,
-        stdout: impl Read + Send + 'static,
+        pipes: Pipes,
         mut errors: impl Read + Send + 'static,
         shown_as: Option<&str>,
     ) -> Worker {
-        let mut stdout = io::BufReader::new(stdout);
-        // One thread writes a request and reads its reply, so that neither can block the harness.
-        let (requests, to_send) = channel::<Vec<u8>>();
-        let (received, replies) = channel();
-        thread::spawn(move || {
-            // Where it does not read it, it does not read the first request either.
-            let _ = stdin.write_all(head.as_bytes());
-            for request in to_send {
-                let reply = stdin.write_all(&request).and_then(|()| stdin.flush()).and_then(|()| {
-                    wire::read_message(&mut stdout, wire::reply_limit(request.len()))
-                });
-                if received.send(reply).is_err() {
-                    break;
-                }
-            }
-        });
-        // Another reads standard error all the time: a full pipe would look like a hang.
+        // A thread reads standard error all the time: a full pipe would look like a hang.
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let tail = Arc::clone(&stderr);
         let mut shown = shown_as.map(|name| (name.to_owned(), Vec::new()));
@@ -171,7 +153,7 @@ impl Worker {
                 tail.drain(..surplus);
             }
         });
-        Worker { leader, requests, replies, stderr }
+        Worker { leader, pipes, stderr }
     }
 
     fn ended(&mut self, error: Option<io::Error>) -> Lost {
@@ -213,20 +195,18 @@ impl Worker {
 
 impl Line for Worker {
     fn exchange(&mut self, request: Vec<u8>, limit: Duration) -> Result<Vec<u8>, Lost> {
-        // Where the thread is gone, so is the process: the reply says so.
-        let _ = self.requests.send(request);
-        match self.replies.recv_timeout(limit) {
-            Ok(Ok(Some(reply))) => Ok(reply),
-            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => Err(self.ended(None)),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
+        match self.pipes.exchange(&request, limit) {
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) => Err(self.ended(None)),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 self.kill();
                 Err(Lost::Confused(error.to_string()))
             }
-            Ok(Err(error)) => Err(self.ended(Some(error))),
-            Err(RecvTimeoutError::Timeout) => {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 self.kill();
                 Err(Lost::TimedOut)
             }
+            Err(error) => Err(self.ended(Some(error))),
         }
     }
 
