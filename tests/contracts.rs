@@ -321,7 +321,6 @@ fn case_files_read_back_bit_for_bit(contract: Contract) {
             reported: true,
             options: Arc::clone(options),
             case: Shared::clone(case),
-            outdated: None,
         };
         let back = CaseFile::parse(&REGISTRY, &file.text()).unwrap();
         assert!(same_bits(&*back.case, &**case), "{}", file.text());

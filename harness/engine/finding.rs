@@ -51,7 +51,6 @@ pub fn make(
         reported: false,
         options: Arc::clone(&subject.options),
         case,
-        outdated: None,
     };
     *calls += 1;
     subject.component.shows(invariant.id);

@@ -72,8 +72,6 @@ pub struct Subject {
     pub replay: Option<String>,
     /// The manifest that declares it, for the commands that a report ends with.
     pub manifest: Option<PathBuf>,
-    /// What is out of date in its declaration.
-    pub outdated: Vec<String>,
     /// Cases to begin with.
     pub first: Vec<Shared>,
     /// What its report should say of this run besides.
@@ -105,7 +103,6 @@ impl Subject {
             state: None,
             replay: None,
             manifest: None,
-            outdated: Vec::new(),
             first: Vec::new(),
             warnings: Vec::new(),
             until: None,
@@ -120,7 +117,6 @@ impl Subject {
             tolerance: declared.tolerance,
             skip: declared.skip.clone(),
             known: declared.known.clone(),
-            outdated: declared.outdated.clone(),
             corpora: Some(manifest.corpora().to_owned()),
             manifest: Some(manifest.path().to_owned()),
             ..Subject::new(declared.contract, &*declared.name, manifest.component(declared))

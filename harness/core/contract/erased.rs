@@ -38,6 +38,8 @@ use crate::value::yaml::{Document, Step};
 pub trait AnyContract: AnyDefinition {
     /// The documentation.
     fn doc(&self) -> Doc;
+    /// A right function in Python, where there is one.
+    fn example(&self) -> &'static str;
     /// The options and what they mean.
     fn option_docs(&self) -> Vec<OptionDoc>;
     /// The options where nothing is declared.
@@ -120,14 +122,12 @@ impl dyn AnyContract + '_ {
         self.invariants().iter().find(|invariant| invariant.id == id)
     }
 
-    /// The invariant of this name, or of this name before it was renamed.
+    /// The invariant of this name.
     ///
     /// # Errors
     /// There is none: the message, with the nearest known name.
     pub fn invariant_called(&self, id: &str) -> Result<&AnyInvariant, String> {
-        let renamed = RENAMED.iter().find(|(before, _)| *before == id);
-        let now = renamed.map_or(id, |(_, now)| now);
-        if let Some(invariant) = self.invariant(now) {
+        if let Some(invariant) = self.invariant(id) {
             return Ok(invariant);
         }
         let own = self.id();
@@ -142,21 +142,6 @@ impl dyn AnyContract + '_ {
     pub fn fault(&self, id: &str) -> Option<&AnyFault> {
         self.faults().iter().find(|fault| fault.id == id)
     }
-}
-
-/// Invariants whose names have changed since manifests and case files were written with them: the
-/// name before, and now.
-pub const RENAMED: [(&str, &str); 4] = [
-    ("total", "does-not-raise"),
-    ("survives", "does-not-crash"),
-    ("pure", "inputs-unchanged"),
-    ("in-time", "within-time-limit"),
-];
-
-/// What to say of a name that was written before its invariant was renamed.
-pub fn renamed(id: &str) -> Option<String> {
-    let (_, now) = RENAMED.iter().find(|(before, _)| *before == id)?;
-    Some(format!("`{id}` is called `{now}` now"))
 }
 
 /// A contract with its lists, which are made once.
@@ -344,6 +329,10 @@ impl<C: Contract> AnyDefinition for Typed<C> {
 impl<C: Contract> AnyContract for Typed<C> {
     fn doc(&self) -> Doc {
         Doc(C::DOC)
+    }
+
+    fn example(&self) -> &'static str {
+        C::EXAMPLE
     }
 
     fn option_docs(&self) -> Vec<OptionDoc> {

@@ -53,6 +53,8 @@ pub trait Contract:
     const STAGE: Stage;
     /// The documentation, from which the catalogue and `explain` are made.
     const DOC: &'static str;
+    /// A right function in Python, of which the examples of the invariants are lines.
+    const EXAMPLE: &'static str = "";
     /// What every contract has.
     const PARTS: Parts<Self>;
     /// The axes that the arrays of inputs and outputs share, where they do: shapes, shrinking and

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::files::atomic::write_atomically;
-use shakedown_core::contract::erased::{AnyContract, renamed};
+use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::options::AnyOptions;
 use shakedown_core::contract::registry::Registry;
 use shakedown_core::value::error::Error;
@@ -48,8 +48,6 @@ pub struct CaseFile {
     pub options: Arc<dyn AnyOptions>,
     /// The inputs.
     pub case: Shared,
-    /// What is out of date in the file.
-    pub outdated: Option<String>,
 }
 
 /// The part of a case file that is the same for every contract.
@@ -178,15 +176,11 @@ impl CaseFile {
             let steps = [Step::Key("options"), Step::Key(name)];
             return Err(document.wrong(&steps, format!("options.{name}: {why}")));
         }
-        let Head { mut invariant, also, component, recorded, place, why, link, .. } = head;
+        let Head { invariant, also, component, recorded, place, why, link, .. } = head;
         let Head { diagnosis, behaves, stateful, reported, .. } = head;
-        let outdated = invariant.as_deref().and_then(renamed);
-        if let Some(id) = &mut invariant {
-            *id = contract
-                .invariant_called(id)
-                .map_err(|why| document.wrong(&[Step::Key("invariant")], why))?
-                .id
-                .to_owned();
+        if let Some(id) = &invariant {
+            let wrong = |why| document.wrong(&[Step::Key("invariant")], why);
+            contract.invariant_called(id).map_err(wrong)?;
         }
         let make = |get: Source<'_, Value>| contract.case(get);
         let case = yaml::record_at(document, &[Step::Key("case")], &contract.inputs(), make)?;
@@ -205,7 +199,6 @@ impl CaseFile {
             reported,
             options,
             case,
-            outdated,
         })
     }
 
@@ -340,7 +333,6 @@ impl CaseFile {
             reported: false,
             options: contract.default_options(),
             case,
-            outdated: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::host::process::{
     ArrayLibrary, Batch, Process, Python, Signature, Wiring, default_interpreter,
 };
 use shakedown_core::contract::component;
-use shakedown_core::contract::erased::{AnyContract, renamed};
+use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::options::AnyOptions;
 use shakedown_core::contract::registry::Registry;
 use shakedown_core::value::error::{Error, cut, unknown};
@@ -57,8 +57,6 @@ pub struct Declared {
     pub skip: BTreeMap<String, String>,
     /// Invariants expected to fail, with the reason.
     pub known: BTreeMap<String, String>,
-    /// What is out of date in the declaration.
-    pub outdated: Vec<String>,
     index: usize,
     line: usize,
 }
@@ -361,7 +359,6 @@ impl Manifest {
                 return Err(wrong(why));
             }
             let invariant = invariant.id.to_owned();
-            declared.outdated.extend(renamed(&id).map(|how| format!("{key}: {how}")));
             known.insert(invariant, reason);
         }
         Ok(known)
@@ -458,7 +455,6 @@ fn declared(
         options: contract.default_options(),
         skip: BTreeMap::new(),
         known: BTreeMap::new(),
-        outdated: Vec::new(),
         index,
         line,
     })

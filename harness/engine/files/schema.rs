@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::files::manifest::{REWARD_FUNCTION, REWARD_INPUTS};
 use crate::host::process::Batch;
-use shakedown_core::contract::erased::{AnyContract, RENAMED, renamed};
+use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::registry::Registry;
 use shakedown_core::contract::schema::OptionValue;
 use shakedown_core::value::place::Dtype;
@@ -331,12 +331,6 @@ fn reasons(contract: &dyn AnyContract) -> Json {
         let mut reason = reason.clone();
         reason["description"] = invariant.doc.claim().into();
         properties.insert(invariant.id.to_owned(), reason);
-    }
-    for (before, _) in RENAMED.iter().filter(|(_, now)| contract.invariant(now).is_some()) {
-        let mut reason = reason.clone();
-        reason["deprecationMessage"] = renamed(before).into();
-        reason["doNotSuggest"] = true.into();
-        properties.insert((*before).to_owned(), reason);
     }
     json!({"type": ["object", "null"], "additionalProperties": false, "properties": properties})
 }

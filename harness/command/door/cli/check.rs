@@ -10,7 +10,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{CheckArguments, Done, MANIFEST, is_terminal, values};
 use shakedown_contracts::REGISTRY;
-use shakedown_core::contract::erased::RENAMED;
 use shakedown_core::value::error::{Error, nearest, unknown};
 use shakedown_core::value::place::Place;
 use shakedown_engine::files::last_failed;
@@ -139,7 +138,6 @@ pub(super) fn select<'a>(
     asked: Option<&[Place]>,
     patterns: &[String],
 ) -> Result<Vec<Task<'a>>, Error> {
-    let patterns: Vec<String> = patterns.iter().map(|pattern| up_to_date(pattern)).collect();
     let mut unmatched: Vec<&str> = patterns.iter().map(String::as_str).collect();
     let mut is_wanted = |name: &str| {
         unmatched.retain(|pattern| !name.contains(pattern));
@@ -167,16 +165,6 @@ pub(super) fn select<'a>(
         return Err(Error::new(message));
     }
     Ok(tasks)
-}
-
-/// A pattern in which an invariant has the name that it has now.
-fn up_to_date(pattern: &str) -> String {
-    let Some((component, id)) = pattern.rsplit_once('/') else { return pattern.to_owned() };
-    let Some((_, now)) = RENAMED.iter().find(|(before, _)| *before == id) else {
-        return pattern.to_owned();
-    };
-    eprintln!("warning: --only {pattern}: `{id}` is called `{now}` now");
-    format!("{component}/{now}")
 }
 
 /// Leaves the places of a shard, and the components that have some.

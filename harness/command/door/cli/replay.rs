@@ -138,13 +138,8 @@ pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) ->
     Ok(ExitCode::AllHold)
 }
 
-/// Reads a case file, and says what is out of date in it.
 fn read(path: &Path) -> Result<CaseFile, Error> {
-    let file = CaseFile::read(&REGISTRY, path)?;
-    if let Some(outdated) = &file.outdated {
-        eprintln!("warning: {}: {outdated}", path.display());
-    }
-    Ok(file)
+    CaseFile::read(&REGISTRY, path)
 }
 
 /// What became of a kept case.

@@ -117,7 +117,6 @@ fn crash(
         reported: false,
         options: Arc::clone(&subject.options),
         case,
-        outdated: None,
     };
     let kept = subject.corpora.as_ref().map(|corpora| {
         let folder = found_folder(corpora, subject.contract.id());
