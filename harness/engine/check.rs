@@ -124,7 +124,7 @@ fn look_behind(
         return Ok(());
     }
     if !blind.is_taken(|option| subject.component.reads(option)) {
-        report.warnings.extend(blind.warning());
+        report.warnings.extend(blind.warning(&subject.options));
         return Ok(());
     }
     let held = report.invariants.iter().filter(|one| one.status == InvariantStatus::Pass);
@@ -315,7 +315,6 @@ pub fn begin(
     any_options: bool,
 ) -> (ComponentReport, Vec<Progress>) {
     let mut report = blank_report(subject.contract, &subject.name, place);
-    report.warnings.extend(subject.outdated.iter().cloned());
     if subject.tolerance != 1.0 {
         let factor = number(subject.tolerance);
         report.warnings.push(format!("every tolerance is multiplied by {factor}"));
@@ -602,7 +601,7 @@ fn kept_before(subject: &Subject, case: &Shared, place: Place) -> Option<String>
     let kept = corpora::kept(subject.contract, subject.corpora.as_deref()?).ok()?;
     let is_it = |file: &CaseFile| same_bits(&*file.case.rounded(place.dtype), &**case);
     let (name, file) = kept.into_iter().find(|(_, file)| is_it(file))?;
-    let why = file.why.map_or_else(String::new, |why| format!(": {why}"));
+    let why = file.why.map_or_else(String::new, |why| format!("; it was kept for: {why}"));
     let link = file.link.map_or_else(String::new, |link| format!(", {link}"));
     Some(format!("the kept case {name}.yaml fails again{why}{link}"))
 }

@@ -348,30 +348,6 @@ fn only_chooses_components_and_invariants() {
 }
 
 #[test]
-fn invariants_are_known_by_the_names_that_they_had_before() {
-    let folder = Folder::new();
-    let manifest = component("right", "reference", "  skip: {total: raises on purpose}\n");
-    folder.write("manifest.yaml", format!("version: 1\ncomponents:\n{manifest}"));
-    let (_, report) = check(&folder, &["--cases", "8"]);
-    let right = report.component("right");
-    assert_eq!(right.warnings, ["skip: `total` is called `does-not-raise` now"]);
-    let skipped = right.invariants.iter().find(|one| one.id == "does-not-raise").unwrap();
-    assert_eq!(skipped.reason.as_deref(), Some("raises on purpose"));
-
-    let ran = folder.run(&["check", "manifest.yaml", "--only", "right/pure", "--cases", "8"]);
-    let warning = "warning: --only right/pure: `pure` is called `inputs-unchanged` now\n";
-    assert_eq!((ran.code, &*ran.stderr), (0, warning));
-    assert!(ran.stdout.contains("1 invariants hold"), "{}", ran.stdout);
-
-    let case = "schema: 1\ncontract: group-advantage\ninvariant: in-time\n\
-                case:\n  rewards: [0.0, 1.0]\n  groups: [0, 0]\n";
-    folder.write("case.yaml", case);
-    let ran = folder.run(&["replay", "case.yaml"]);
-    let warning = "warning: case.yaml: `in-time` is called `within-time-limit` now\n";
-    assert_eq!((ran.code, &*ran.stderr), (3, warning), "no component is judged: {}", ran.stdout);
-}
-
-#[test]
 #[cfg(not(all(feature = "init", feature = "fuzz")))]
 fn a_verb_that_was_left_out_says_how_to_get_it() {
     let folder = Folder::new();
@@ -513,7 +489,8 @@ fn adopt_moves_a_finding_to_the_regressions() {
 
     // The next check begins with it, and finds the same again.
     let ran = folder.run(&["check", "manifest.yaml", "--only", "wrong"]);
-    let again = format!("the kept case {file} fails again: the mean was forgotten, {link}\n");
+    let why = format!("it was kept for: the mean was forgotten, {link}");
+    let again = format!("the kept case {file} fails again; {why}\n");
     assert!(ran.stdout.contains(&again), "{}", ran.stdout);
     assert!(!ran.stdout.contains("shakedown adopt"), "{}", ran.stdout);
     assert_eq!(finding(&folder, "zero-sum"), found);

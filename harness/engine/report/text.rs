@@ -91,9 +91,11 @@ fn write_report(
     match status {
         Status::Pass => {
             let (held, known) = (with(InvariantStatus::Pass), with(InvariantStatus::Known));
+            let hold = if held == 1 { "holds" } else { "hold" };
+            let held = format!("{} {hold}", count(held as u64, "invariant"));
             let known = if known > 0 { format!(", {known} known to fail") } else { String::new() };
             let mark = Paint::write(paint.good, "✓");
-            writeln!(to, "{mark} {head}   {held} invariants hold on {}{known}", report.extent())?;
+            writeln!(to, "{mark} {head}   {held} on {}{known}", report.extent())?;
         }
         Status::Skipped => {
             let reason = report.reason.as_deref().unwrap_or("");

@@ -12,7 +12,14 @@
 //! read `top_share`.
 //!
 //! ### Bugs it has caught
-//! The share passed where its quantile is asked for.
+//! The surest tokens chosen; the chosen ones divided by the number of all.
+//!
+//! ### Example
+//! Under `top_share=0.2`:
+//! ```diff
+//! -        entropies = entropies * (entropies >= threshold)
+//! +        mask = mask & (entropies >= threshold)
+//! ```
 
 use super::{bound, pairs};
 use crate::entropy_bonus::{EntropyBonus, Options};

@@ -12,8 +12,15 @@
 //! Nothing.
 //!
 //! ### Bugs it has caught
-//! verl #1181: rows repeated where they are sampled and again where they are sent. trl #3231:
-//! sampler and buffer that do not agree on how often a batch is used.
+//! Prompts drawn with replacement. Where the number of rows changes too, `well-formed` says so:
+//! verl #1181 (rows repeated where they are sampled and again where they are sent).
+//!
+//! ### Example
+//! Under `shuffle=True`:
+//! ```diff
+//! -        order = torch.randint(len(prompts), (len(prompts),), generator=generator)
+//! +        order = torch.randperm(len(prompts), generator=generator)
+//! ```
 
 use std::collections::BTreeMap;
 

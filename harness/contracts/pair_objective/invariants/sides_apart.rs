@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! A margin split in halves where BCO has a reward for each side.
+//!
+//! ### Example
+//! Under `kind="bco-pair"`:
+//! ```diff
+//! -        half = (chosen_reward - rejected_reward) / 2
+//! -        losses = -F.logsigmoid(half) - F.logsigmoid(half)
+//! +        losses = -F.logsigmoid(chosen_reward) - F.logsigmoid(-rejected_reward)
+//! ```
 
 use super::{losses, moved};
 use crate::pair_objective::{Kind, PairObjective, PairObjectiveCase};
@@ -45,8 +53,8 @@ fn check(probe: &mut Probe<'_, PairObjective>) -> Outcome {
     };
     let [first, second, both] = [of(&first)?, of(&second)?, of(&both)?];
     let what = format_args!(
-        "with the rejected side moved by {of_rejected}, the change of {name} by {of_chosen} more \
-         for the chosen side"
+        "with the rejected side moved by {of_rejected} and the chosen side by {of_chosen} more, \
+         the change of {name}"
     );
     unchanged(what, &(both - second), &(first - neither), &allowed)
 }

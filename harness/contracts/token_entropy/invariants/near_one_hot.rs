@@ -11,7 +11,13 @@
 //! Positions with a smaller lead; positions of which NaN is promised.
 //!
 //! ### Bugs it has caught
-//! log(p + ε); exp without the maximum taken off.
+//! Probabilities clamped from below; exp without the maximum taken off.
+//!
+//! ### Example
+//! ```diff
+//! -    probs = log_probs.exp().clamp(min=1e-5)
+//! +    probs = log_probs.exp()
+//! ```
 
 use crate::token_entropy::generate::{DOMINANT, lead};
 use crate::token_entropy::{NegInf, TokenEntropy, positions, vocabulary};

@@ -8,10 +8,16 @@
 //! run: what comes out then is a NaN that ends it, unless somebody thought of it.
 //!
 //! ### Does not hold for
-//! `empty_mask: refuse` (see `refuses`) and `avoid`.
+//! `empty_mask: refuse` (see `refuses`) and `avoid`; `ddof: 0`, which needs no second token.
 //!
 //! ### Bugs it has caught
 //! ROLL #475: no token is guarded, one is not.
+//!
+//! ### Example
+//! ```diff
+//! -    variance = squares / (count - ddof)
+//! +    variance = squares / (count - ddof).clamp(min=1)
+//! ```
 
 use crate::whiten::{Whiten, is_few, sets};
 use shakedown_core::contract::prelude::*;
@@ -21,7 +27,9 @@ pub(super) const RULE: Rule<Whiten> = Rule::new(
     &["one-token-unbiased-deviation", "one-token-keeps-its-value", "one-token-gives-zero"],
     check,
 )
-.under(|options| matches!(options.empty_mask, EmptyMask::Zero | EmptyMask::Nan));
+.under(|options| {
+    options.ddof > 0 && matches!(options.empty_mask, EmptyMask::Zero | EmptyMask::Nan)
+});
 
 fn check(probe: &mut Probe<'_, Whiten>) -> Outcome {
     let returned = probe.output()?;
