@@ -157,7 +157,7 @@ fn every_invariant_file_is_on_its_list() {
 }
 
 #[test]
-fn every_invariant_says_what_why_and_when_not() {
+fn every_invariant_says_what_why_when_not_and_shows_an_example() {
     for contract in contracts::all() {
         let mut seen = BTreeSet::new();
         for invariant in contract.invariants() {
@@ -167,6 +167,9 @@ fn every_invariant_says_what_why_and_when_not() {
                 assert!(!doc.section(heading).is_empty(), "{id}: ### {heading}");
             }
             assert!(doc.claim().len() <= 120, "{id}: the claim is long");
+            let diff = doc.example().map(|example| example.diff).unwrap_or_default();
+            let has = |mark| diff.iter().any(|line| line.starts_with(mark));
+            assert!(has('-') && has('+'), "{id}: ### Example");
         }
     }
 }

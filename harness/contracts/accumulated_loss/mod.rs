@@ -132,6 +132,7 @@ impl Contract for AccumulatedLoss {
     const ID: &'static str = "accumulated-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["micro_batches.*.token_losses"];
     const REGRESSIONS: &'static [(&'static str, &'static str)] =
         crate::regressions::ACCUMULATED_LOSS;

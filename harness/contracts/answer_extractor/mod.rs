@@ -190,6 +190,7 @@ impl Contract for AnswerExtractor {
     const ID: &'static str = "answer-extractor";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("texts", "N"), ("answers", "N")]);
     const REGRESSIONS: &'static [(&'static str, &'static str)] =
         crate::regressions::ANSWER_EXTRACTOR;

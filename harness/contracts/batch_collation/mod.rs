@@ -278,6 +278,7 @@ impl Contract for BatchCollation {
     const ID: &'static str = "batch-collation";
     const STAGE: Stage = Stage::Data;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] =
         &["input_ids", "attention_mask", "completion_mask", "labels", "position_ids"];
     const AXES: Axes = Axes::new(&[

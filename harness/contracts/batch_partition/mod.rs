@@ -185,6 +185,7 @@ impl Contract for BatchPartition {
     const ID: &'static str = "batch-partition";
     const STAGE: Stage = Stage::Data;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["parts"];
     const AXES: Axes =
         Axes::new(&[("lengths", "N"), ("values", "N"), ("parts", "N"), ("restored", "N")]);

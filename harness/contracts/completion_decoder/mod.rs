@@ -165,6 +165,7 @@ impl Contract for CompletionDecoder {
     const ID: &'static str = "completion-decoder";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("completions", "N"), ("texts", "N")]);
     const REGRESSIONS: &'static [(&'static str, &'static str)] =
         crate::regressions::COMPLETION_DECODER;

@@ -206,6 +206,7 @@ impl Contract for CompletionMask {
     const ID: &'static str = "completion-mask";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["mask"];
     const AXES: Axes = Axes::new(&[("tokens", "NT"), ("mask", "NT")]).may_be_empty(&['T']);
     const REGRESSIONS: &'static [(&'static str, &'static str)] =

@@ -163,6 +163,7 @@ impl Contract for EntropyBonus {
     const ID: &'static str = "entropy-bonus";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["logits"];
     const AXES: Axes = Axes::new(&[("logits", "NTV"), ("mask", "NT"), ("grad_logits", "NTV")]);
     const BLIND: &'static [Blind] = &[

@@ -119,6 +119,7 @@ impl Contract for Gae {
     const ID: &'static str = "gae";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[
         ("rewards", "NT"),
         ("values", "NT"),

@@ -202,6 +202,7 @@ impl Contract for GroupAdvantage {
     const ID: &'static str = "group-advantage";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("rewards", "N"), ("groups", "N"), ("advantages", "N")]);
     const REGRESSIONS: &'static [(&'static str, &'static str)] =
         crate::regressions::GROUP_ADVANTAGE;

@@ -163,6 +163,7 @@ impl Contract for GroupFilter {
     const ID: &'static str = "group-filter";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["keep", "kept_ids"];
     const AXES: Axes = Axes::new(&[
         ("rewards", "N"),

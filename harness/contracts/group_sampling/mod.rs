@@ -151,6 +151,7 @@ impl Contract for GroupSampling {
     const ID: &'static str = "group-sampling";
     const STAGE: Stage = Stage::Data;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["rows"];
     const AXES: Axes = Axes::new(&[("prompts", "B")]).rows('B');
     const BLIND: &'static [Blind] = &[

@@ -289,6 +289,7 @@ impl Contract for ImportanceWeights {
     const ID: &'static str = "importance-weights";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["log_probs"];
     const WHOLE: &'static [&'static str] = &["keep"];
     const AXES: Axes = Axes::new(&[

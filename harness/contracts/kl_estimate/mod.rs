@@ -173,6 +173,7 @@ impl Contract for KlEstimate {
     const ID: &'static str = "kl-estimate";
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["log_probs"];
     const AXES: Axes = Axes::new(&[
         ("log_probs", "NT"),

@@ -156,6 +156,7 @@ impl Contract for LengthPenalty {
     const ID: &'static str = "length-penalty";
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("lengths", "N"), ("rewards", "N")]);
     const BLIND: &'static [Blind] = &[Blind::at("factor", 1.0, &[("factor", "0.5")])];
     const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::LENGTH_PENALTY;

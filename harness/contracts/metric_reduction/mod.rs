@@ -189,6 +189,7 @@ impl Contract for MetricReduction {
     const ID: &'static str = "metric-reduction";
     const STAGE: Stage = Stage::Metrics;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["count"];
     const BLIND: &'static [Blind] = &[Blind::at("ev_epsilon", 0.0, &[("ev_epsilon", "1.0e-2")])];
     const REGRESSIONS: &'static [(&'static str, &'static str)] =

@@ -166,6 +166,7 @@ impl Contract for OutcomeAdvantage {
     const ID: &'static str = "outcome-advantage";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[
         ("token_rewards", "NT"),
         ("mask", "NT"),

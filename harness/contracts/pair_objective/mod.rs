@@ -292,6 +292,7 @@ impl Contract for PairObjective {
     const ID: &'static str = "pair-objective";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["policy_chosen", "policy_rejected"];
     const AXES: Axes = Axes::new(&[
         ("policy_chosen", "P"),

@@ -340,6 +340,7 @@ impl Contract for PolicyLoss {
     const ID: &'static str = "policy-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["log_probs"];
     const AXES: Axes = Axes::new(&[
         ("log_probs", "NT"),

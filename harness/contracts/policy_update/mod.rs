@@ -106,6 +106,7 @@ impl Contract for PolicyUpdate {
     const ID: &'static str = "policy-update";
     const STAGE: Stage = Stage::Update;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::POLICY_UPDATE;
     const PARTS: Parts<Self> = Parts {
         draw: |u, _, dtype| generate::draw(u, dtype),

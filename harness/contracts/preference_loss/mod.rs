@@ -220,6 +220,7 @@ impl Contract for PreferenceLoss {
     const ID: &'static str = "preference-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["policy_chosen", "policy_rejected"];
     const AXES: Axes = Axes::new(&[
         ("policy_chosen", "P"),

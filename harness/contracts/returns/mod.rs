@@ -96,6 +96,7 @@ impl Contract for Returns {
     const ID: &'static str = "returns";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("rewards", "NT"), ("mask", "NT"), ("returns", "NT")]);
     const BLIND: &'static [Blind] = &[Blind::at("gamma", 1.0, &[("gamma", "0.9")])];
     const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::RETURNS;

@@ -240,6 +240,7 @@ impl Contract for RewardCombination {
     const ID: &'static str = "reward-combination";
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[
         ("rewards", "NK"),
         ("groups", "N"),

@@ -199,6 +199,7 @@ impl Contract for RewardFunction {
     const ID: &'static str = "reward-function";
     const STAGE: Stage = Stage::Reward;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes =
         Axes::new(&[("prompts", "N"), ("completions", "N"), ("answers", "N"), ("rewards", "N")]);
     const REGRESSIONS: &'static [(&'static str, &'static str)] =

@@ -137,6 +137,7 @@ impl Contract for RolloutGae {
     const ID: &'static str = "rollout-gae";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[
         ("rewards", "TE"),
         ("values", "TE"),

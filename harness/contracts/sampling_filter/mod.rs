@@ -140,6 +140,7 @@ impl Contract for SamplingFilter {
     const ID: &'static str = "sampling-filter";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("logits", "NV"), ("probs", "NV")]);
     const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];
     const REGRESSIONS: &'static [(&'static str, &'static str)] =

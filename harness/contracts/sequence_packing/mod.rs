@@ -231,6 +231,7 @@ impl Contract for SequencePacking {
     const ID: &'static str = "sequence-packing";
     const STAGE: Stage = Stage::Data;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["packed", "segments", "positions", "labels"];
     const AXES: Axes = Axes::new(&[
         ("tokens", "NT"),

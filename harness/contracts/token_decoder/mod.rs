@@ -254,6 +254,7 @@ impl Contract for TokenDecoder {
     const ID: &'static str = "token-decoder";
     const STAGE: Stage = Stage::Decoding;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("tokens", "NT"), ("texts", "N")]);
     const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::TOKEN_DECODER;
     const PARTS: Parts<Self> = Parts {

@@ -116,6 +116,7 @@ impl Contract for TokenEntropy {
     const ID: &'static str = "token-entropy";
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["logits"];
     const AXES: Axes = Axes::new(&[("logits", "NTV"), ("entropy", "NT"), ("grad_logits", "NTV")]);
     const BLIND: &'static [Blind] = &[Blind::at("temperature", 1.0, &[("temperature", "0.7")])];

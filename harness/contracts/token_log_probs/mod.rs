@@ -127,6 +127,7 @@ impl Contract for TokenLogProbs {
     const ID: &'static str = "token-log-probs";
     const STAGE: Stage = Stage::LogProbability;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["logits"];
     const AXES: Axes = Axes::new(&[
         ("logits", "NTV"),

@@ -192,6 +192,7 @@ impl Contract for TokenRewards {
     const ID: &'static str = "token-rewards";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[
         ("scores", "N"),
         ("log_probs", "NT"),

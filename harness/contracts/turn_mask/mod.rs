@@ -271,6 +271,7 @@ impl Contract for TurnMask {
     const ID: &'static str = "turn-mask";
     const STAGE: Stage = Stage::Data;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["tokens", "mask", "labels"];
     const BLIND: &'static [Blind] = &[Blind::at("ignore", -100.0, &[("ignore", "-1")])];
     const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::TURN_MASK;

@@ -134,6 +134,7 @@ impl Contract for ValueLoss {
     const ID: &'static str = "value-loss";
     const STAGE: Stage = Stage::Loss;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const LEAVES: &'static [&'static str] = &["values"];
     const AXES: Axes = Axes::new(&[
         ("values", "NT"),

@@ -127,6 +127,7 @@ impl Contract for Whiten {
     const ID: &'static str = "whiten";
     const STAGE: Stage = Stage::Advantage;
     const DOC: &'static str = include_str!("mod.rs");
+    const EXAMPLE: &'static str = include_str!("example.py");
     const AXES: Axes = Axes::new(&[("values", "NT"), ("mask", "NT"), ("whitened", "NT")]);
     const REGRESSIONS: &'static [(&'static str, &'static str)] = crate::regressions::WHITEN;
     const PARTS: Parts<Self> = Parts {

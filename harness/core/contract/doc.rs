@@ -1,12 +1,15 @@
 //! The documentation of contracts and invariants: the `//!` lines at the head of their files.
 
+use std::fmt::Write as _;
+
 /// The documentation of an invariant: the `//!` lines at the head of its file, whose headings are
-/// `### Claim`, `### Why it matters`, `### Does not hold for`, `### Bugs it has caught`.
+/// `### Claim`, `### Why it matters`, `### Does not hold for`, `### Bugs it has caught`, and
+/// `### Example` above a diff.
 #[derive(Clone, Copy, Debug)]
 pub struct Doc(pub &'static str);
 
 impl Doc {
-    /// The headings that every invariant's documentation has.
+    /// The headings of the texts that every invariant's documentation has.
     pub const HEADINGS: [&'static str; 4] =
         ["Claim", "Why it matters", "Does not hold for", "Bugs it has caught"];
 
@@ -54,10 +57,72 @@ impl Doc {
         claim[..end].trim_end_matches('.').to_owned()
     }
 
+    /// The example of an invariant, where it has one.
+    pub fn example(self) -> Option<Example> {
+        let mut lines = self.raw_lines().skip_while(|line| *line != "### Example");
+        lines.next()?;
+        let (before, diff): (Vec<&str>, Vec<&str>) = lines
+            .take_while(|line| !line.starts_with("### "))
+            .filter(|line| !line.starts_with("```") && !line.is_empty())
+            .partition(|line| !line.starts_with(['-', '+', ' ']));
+        let indent = |line: &&str| line[1..].len() - line[1..].trim_start().len();
+        let indent = diff.iter().map(indent).min().unwrap_or(0);
+        let diff = diff.iter().map(|line| format!("{}{}", &line[..1], &line[1 + indent..]));
+        Some(Example { of: before.join(" "), diff: diff.collect() })
+    }
+
     fn lines(self) -> impl Iterator<Item = &'static str> {
-        self.0
-            .lines()
-            .take_while(|line| line.starts_with("//!"))
-            .map(|line| line.trim_start_matches("//!").trim())
+        self.raw_lines().map(str::trim)
+    }
+
+    /// The lines as they are indented.
+    fn raw_lines(self) -> impl Iterator<Item = &'static str> {
+        let lines = self.0.lines().map_while(|line| line.strip_prefix("//!"));
+        lines.map(|line| line.strip_prefix(' ').unwrap_or(line))
+    }
+}
+
+/// What a mistake looks like in Python, and the right lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// Of which contract and under which options, where that has to be said: ``Under `ddof=0`:``.
+    pub of: String,
+    /// The lines of a diff: those that begin with `-` are wrong, those with `+` right.
+    pub diff: Vec<String>,
+}
+
+impl Example {
+    /// All of it, as `shakedown explain` shows it.
+    pub fn shown(&self) -> String {
+        let of = self.of.trim_end_matches(':');
+        let of = if of.is_empty() { String::new() } else { format!(", {}", lower(of)) };
+        let mut text = format!("example (- wrong, + right){of}");
+        for line in &self.diff {
+            let _ = write!(text, "\n  {line}");
+        }
+        text
+    }
+}
+
+/// A text that begins in lower case.
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_example_keeps_its_lines_and_loses_their_common_indent() {
+        let doc = Doc("//! One.\n//!\n//! ### Example\n//! Under `ddof=0`:\n//! ```diff\n\
+             //! -    a = 1\n//! +    if b:\n//! +        a = 2\n//! ```\n\nuse x;\n");
+        let example = doc.example().expect("it has one");
+        assert_eq!(example.diff, ["-a = 1", "+if b:", "+    a = 2"]);
+        let shown = "example (- wrong, + right), under `ddof=0`\n  -a = 1\n  +if b:\n  +    a = 2";
+        assert_eq!(example.shown(), shown);
+        assert_eq!(doc.summary(), "One.");
+        assert_eq!(Doc("//! One.\n").example(), None);
     }
 }

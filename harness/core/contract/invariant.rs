@@ -177,6 +177,9 @@ impl AnyInvariant {
             let section = self.doc.section(heading).replace('\n', "\n  ");
             let _ = writeln!(text, "\n{}\n  {section}", heading.to_lowercase());
         }
+        if let Some(example) = self.doc.example() {
+            let _ = writeln!(text, "\n{}", example.shown());
+        }
         let _ = writeln!(text, "\npitfall: {}", self.pitfall.id());
         if !self.catches.is_empty() {
             let _ = writeln!(text, "catches: {}", self.catches.join(", "));

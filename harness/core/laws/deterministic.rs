@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! verl #4708: a mode that one call leaves behind for the next. unsloth-zoo #892: gradients that
 //! were accumulated before.
+//!
+//! ### Example
+//! In `policy-update`:
+//! ```diff
+//! -        arms = torch.multinomial(probs, 16, replacement=True)
+//! +        arms = torch.multinomial(probs, 16, replacement=True, generator=generator)
+//! ```
 
 use crate::contract::cause::{Cause, Found};
 use crate::contract::definition::Definition;

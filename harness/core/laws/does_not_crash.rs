@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! Index kernels that trust their ids; `sys.exit` in scripts used as modules.
+//!
+//! ### Example
+//! In `group-advantage`:
+//! ```diff
+//!          if len(own) < 2:
+//! -            raise SystemExit(f"group {group} has one completion")
+//! +            continue
+//! ```
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;

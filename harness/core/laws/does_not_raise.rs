@@ -13,6 +13,14 @@
 //! ### Bugs it has caught
 //! SB3 #1028: a deviation with ddof 1 over one row. TRL's `masked_var` raises for a mask of one
 //! token.
+//!
+//! ### Example
+//! In `whiten`:
+//! ```diff
+//! -    if (count <= ddof).any():
+//! +    if empty_mask == "refuse" and (count <= ddof).any():
+//!          raise ValueError("too few tokens for a deviation")
+//! ```
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;

@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! SB3 #1028, ROLL #475: deviations with ddof 1 over one element. verl #1779: exp of a log-ratio
 //! above 88.
+//!
+//! ### Example
+//! In `group-advantage`:
+//! ```diff
+//! -            centred = centred / own.std(correction=ddof)
+//! +            centred = centred / (own.std(correction=ddof) + epsilon)
+//! ```
 
 use std::sync::Arc;
 

@@ -14,6 +14,13 @@
 //!
 //! ### Bugs it has caught
 //! unsloth-zoo #892: a backward that counts twice. unsloth #5230: right loss, gradient exactly 0.
+//!
+//! ### Example
+//! In `token-entropy`:
+//! ```diff
+//! -    terms = probs.detach() * log_probs.masked_fill(probs == 0, 0)  # not 0 * -inf
+//! +    terms = probs * log_probs.masked_fill(probs == 0, 0)  # not 0 * -inf
+//! ```
 
 use crate::contract::Contract;
 use crate::contract::cause::{Cause, Found};

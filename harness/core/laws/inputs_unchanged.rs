@@ -13,6 +13,14 @@
 //! ### Bugs it has caught
 //! slime #2114: `kl *= -beta` on the tensor that is logged. OpenRLHF's `log_probs_from_logits`
 //! divides its argument by the temperature in place.
+//!
+//! ### Example
+//! In `token-rewards`, under `unfinished="subtract"`:
+//! ```diff
+//!      if unfinished == "subtract":
+//! -        scores[~finished] -= penalty
+//! +        scores = torch.where(finished, scores, scores - penalty)
+//! ```
 
 use crate::contract::cause::{Cause, Found};
 use crate::contract::definition::Definition;

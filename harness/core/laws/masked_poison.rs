@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! trl #5594: masked after the arithmetic, so that NaN survives times 0. trl #7024 and slime #1372:
 //! rewards of pads in the return.
+//!
+//! ### Example
+//! In `token-rewards`, under `masked_values="any"`:
+//! ```diff
+//! -    kl = (log_probs - ref_log_probs) * mask
+//! +    kl = torch.where(mask, log_probs - ref_log_probs, 0.0)
+//! ```
 
 use crate::contract::invariant::{Invariant, Rule};
 use crate::contract::outcome::{Outcome, Stop};

@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! Nearly all of them, once the convention is declared: for example prime-rl #390, `r - mean/std`
 //! for `(r - mean)/std`.
+//!
+//! ### Example
+//! In `group-advantage`:
+//! ```diff
+//! -            centred = own - own.mean() / (own.std(correction=ddof) + epsilon)
+//! +            centred = centred / (own.std(correction=ddof) + epsilon)
+//! ```
 
 use ndarray::{ArrayD, ArrayRef, IxDyn};
 

@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! verl #3741 and understand-r1-zero 14046dc: a normaliser made of the batch's own width. trlx:
 //! mean and deviation of the padded matrix.
+//!
+//! ### Example
+//! In `token-rewards`:
+//! ```diff
+//! -    return {"rewards": rewards, "kl": kl.mean()}
+//! +    return {"rewards": rewards, "kl": kl.sum() / mask.sum().clamp(min=1)}
+//! ```
 
 use crate::contract::invariant::{Invariant, Rule};
 use crate::contract::outcome::Outcome;

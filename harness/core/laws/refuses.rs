@@ -11,6 +11,14 @@
 //!
 //! ### Bugs it has caught
 //! ROLL #475: none is refused, but one token gives NaN.
+//!
+//! ### Example
+//! In `whiten`, under `empty_mask="refuse"`:
+//! ```diff
+//! -    if empty_mask == "refuse" and (count == 0).any():
+//! +    if empty_mask == "refuse" and (count <= ddof).any():
+//!          raise ValueError("too few tokens for a deviation")
+//! ```
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;

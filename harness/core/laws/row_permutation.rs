@@ -13,6 +13,14 @@
 //! ### Bugs it has caught
 //! verl #1943, #1440: outputs left in the order by length. LLaMA-Factory #7576: scores of other
 //! rows.
+//!
+//! ### Example
+//! In `token-rewards`:
+//! ```diff
+//! -    by_length = mask.sum(dim=1).argsort()
+//! -    kl = torch.where(mask, log_probs - ref_log_probs[by_length], 0.0)
+//! +    kl = torch.where(mask, log_probs - ref_log_probs, 0.0)
+//! ```
 
 use crate::contract::invariant::{Invariant, Rule};
 use crate::contract::outcome::{Outcome, Stop};

@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! AReaL #225: a stride applied twice leaves all groups but the first as they were. trl
 //! 4db63af98: position `(i, t)` gets the advantage of row `t`.
+//!
+//! ### Example
+//! In `token-rewards`:
+//! ```diff
+//! -    rewards = ends * (scores - scores.mean())[:, None] - beta * kl
+//! +    rewards = ends * scores[:, None] - beta * kl
+//! ```
 
 use crate::contract::invariant::{Invariant, Rule};
 use crate::contract::options::{AnyOptions as _, RowInfluence};

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! trl 4db63af98 and #6095: an `(N, N)` mask. prime-rl 8d77a2cd9: `(N, 1, T)` against `(N, T)`.
+//!
+//! ### Example
+//! In `group-advantage`:
+//! ```diff
+//! -    return advantages[:, None]  # for all tokens of a row
+//! +    return advantages
+//! ```
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;

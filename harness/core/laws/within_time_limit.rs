@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! Verifiers that parse LaTeX with a backtracking grammar; timeouts by SIGALRM that work in the
 //! main thread only.
+//!
+//! ### Example
+//! In `answer-extractor`:
+//! ```diff
+//! -    pattern = re.compile(rf"<{tag}>((?:.+\n?)*?)</{tag}>")
+//! +    pattern = re.compile(f"<{tag}>(.*?)</{tag}>", re.DOTALL)
+//! ```
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;

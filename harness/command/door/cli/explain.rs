@@ -115,6 +115,12 @@ fn all_of(contract: &dyn AnyContract) -> String {
         let _ =
             writeln!(text, "  {:<22} {} (default {})", option.name, option.meaning, option.default);
     }
+    if !contract.example().is_empty() {
+        text.push_str("\na right function\n");
+        for line in contract.example().lines() {
+            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+        }
+    }
     text.push_str("\ninvariants\n");
     for invariant in contract.invariants() {
         let _ = writeln!(text, "  {:<32} {}", invariant.id, invariant.doc.claim());
@@ -191,10 +197,8 @@ fn all_named(contract: &dyn AnyContract, name: &str) -> Vec<Named> {
     let mut add = |name: &str, kind, text| {
         named.push(Named { contract: contract.id(), name: name.to_owned(), kind, text });
     };
-    if let Ok(invariant) = contract.invariant_called(name) {
-        let id = invariant.id;
-        let renamed = if id == name { String::new() } else { format!("\nIt was `{name}`.\n") };
-        add(id, "invariant", renamed + &invariant.explained());
+    if let Some(invariant) = contract.invariant(name) {
+        add(name, "invariant", invariant.explained());
     }
     if let Some(fault) = contract.fault(name) {
         add(name, "fault", explain_fault(contract, fault));

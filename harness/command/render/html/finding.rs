@@ -148,12 +148,32 @@ fn why(finding: &Finding, about: &About) -> Markup {
     html! {
         @if let Some(doc) = about.invariant(&finding.invariant) {
             details class="more" {
-                summary { "Why it matters, and when it does not hold" }
+                summary { "Why it matters, when it does not hold, an example" }
                 @for heading in ["Why it matters", "Does not hold for", "Bugs it has caught"] {
                     h5 { (heading) }
                     @for paragraph in doc.section(heading).lines().filter(|line| !line.is_empty()) {
                         p { (words::prose(paragraph)) }
                     }
+                }
+                @if let Some(example) = doc.example() {
+                    h5 { "Example" }
+                    @if !example.of.is_empty() { p { (words::prose(&example.of)) } }
+                    (diff(&example.diff))
+                }
+            }
+        }
+    }
+}
+
+/// Wrong lines and right ones.
+fn diff(lines: &[String]) -> Markup {
+    html! {
+        pre class="wide diff" {
+            @for line in lines {
+                @match line.as_bytes() {
+                    [b'-', ..] => { del { (line) } }
+                    [b'+', ..] => { ins { (line) } }
+                    _ => { span { (line) } }
                 }
             }
         }

@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! transformers #35438: the count of one sub-step. unsloth-zoo #1023: divided once more.
 //! LLaMA-Factory #10705: a window that is shorter than configured.
+//!
+//! ### Example
+//! ```diff
+//! -    tokens = masks[0].sum().clamp(min=1)
+//! +    tokens = sum(mask.sum() for mask in masks).clamp(min=1)
+//! ```
 
 use super::{bound, number, with_tokens};
 use crate::accumulated_loss::{AccumulatedLoss, Options};

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! prime-rl #816: divided by min(count, 1), which never divides. NeMo-RL #86: means of
 //! micro-batches added up.
+//!
+//! ### Example
+//! ```diff
+//! -    tokens = sum(mask.sum() for mask in masks).clamp(max=1)
+//! +    tokens = sum(mask.sum() for mask in masks).clamp(min=1)
+//! ```
 
 use super::{same_loss, with_tokens};
 use crate::accumulated_loss::AccumulatedLoss;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! verl's and OpenRLHF's masked means, which are NaN over no token; means of means.
+//!
+//! ### Example
+//! ```diff
+//! -        loss = loss + losses[mask].mean() * mask.sum() / tokens
+//! +        loss = loss + losses.sum() / tokens
+//! ```
 
 use ndarray::Array2;
 

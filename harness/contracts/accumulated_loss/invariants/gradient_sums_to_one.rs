@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! open-instruct #1498: K - 1 gradients discarded. verl #3332: scaled after the backward pass.
+//!
+//! ### Example
+//! ```diff
+//! -        loss = loss.detach() + losses.sum() / tokens
+//! +        loss = loss + losses.sum() / tokens
+//! ```
 
 use super::constant_loss::is_mean;
 use super::with_tokens;

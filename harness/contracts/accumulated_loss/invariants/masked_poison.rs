@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! trl #1987: an ignore index that is not honoured. trl #5594: masked after the arithmetic, so that
 //! NaN survives times 0.
+//!
+//! ### Example
+//! Under `masked_values="any"`:
+//! ```diff
+//! -        losses = batch["token_losses"] * mask
+//! +        losses = batch["token_losses"].masked_fill(~mask, 0)
+//! ```
 
 use super::{same_loss, with_tokens};
 use crate::accumulated_loss::AccumulatedLoss;

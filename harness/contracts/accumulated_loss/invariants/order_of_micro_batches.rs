@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! verl #2259: the reported value is overwritten by each micro-batch. transformers #35438: divided
 //! by the count of one of them.
+//!
+//! ### Example
+//! ```diff
+//! -        loss = losses.sum() / tokens
+//! +        loss = loss + losses.sum() / tokens
+//! ```
 
 use super::{same_loss, with_tokens};
 use crate::accumulated_loss::{AccumulatedLoss, AccumulatedLossCase};

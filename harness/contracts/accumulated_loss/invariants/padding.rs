@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! verl #3741 and understand-r1-zero 14046dc: a normaliser made of the batch's own width.
+//!
+//! ### Example
+//! ```diff
+//! -    tokens = sum(mask.numel() for mask in masks)
+//! +    tokens = sum(mask.sum() for mask in masks).clamp(min=1)
+//! ```
 
 use ndarray::{Axis, Slice};
 

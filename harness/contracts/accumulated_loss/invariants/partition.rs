@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! transformers #34191 and its siblings in a dozen libraries: a mean of means. verl #141: one
 //! divisor for uneven rows. torchtune #2172: means of ranks averaged.
+//!
+//! ### Example
+//! ```diff
+//! -        loss = loss + losses.sum() / mask.sum().clamp(min=1) / len(masks)
+//! +        loss = loss + losses.sum() / tokens
+//! ```
 
 use ndarray::Axis;
 

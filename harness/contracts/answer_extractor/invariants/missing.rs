@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! The `split` of the GRPO tutorial: the whole text is the answer where there is no tag.
+//!
+//! ### Example
+//! ```diff
+//! -        answers.append(text.split(f"<{tag}>")[-1].split(f"</{tag}>")[0].strip())
+//! +        found = pattern.findall(text)
+//! +        answers.append(found[-1].strip() if found else None)
+//! ```
 
 use crate::answer_extractor::AnswerExtractor;
 use crate::answer_extractor::oracle::{Reading, answer, readings};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! TinyZero 5f94a68, verifiers #196: the first answer for the last.
+//!
+//! ### Example
+//! ```diff
+//!          found = pattern.findall(text)
+//! -        answers.append(found[0].strip() if found else None)
+//! +        answers.append(found[-1].strip() if found else None)
+//! ```
 
 use crate::answer_extractor::oracle::{answer, settled};
 use crate::answer_extractor::{AnswerExtractor, AnswerExtractorCase, Which};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! verifiers #196: the printed form of an object for its text.
+//!
+//! ### Example
+//! ```diff
+//! -        answers.append(found[-1].strip().replace(",", "") if found else None)
+//! +        answers.append(found[-1].strip() if found else None)
+//! ```
 
 use crate::answer_extractor::AnswerExtractor;
 use crate::answer_extractor::oracle::settled;

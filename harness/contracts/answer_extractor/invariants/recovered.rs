@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! open-instruct #1530: -5 becomes 5, while -5.0 stays. Search-R1: one tag is not enough. torchtune
 //! extract_tags: a list for its element.
+//!
+//! ### Example
+//! ```diff
+//! -    pattern = re.compile(f"<{tag}>(.*?)</{tag}>")
+//! +    pattern = re.compile(f"<{tag}>(.*?)</{tag}>", re.DOTALL)
+//! ```
 
 use crate::answer_extractor::oracle::{answer, settled};
 use crate::answer_extractor::{AnswerExtractor, AnswerExtractorCase};

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! torchtune #2604: an XML parser for prose. TinyZero 1c17832: the last line is taken first.
+//!
+//! ### Example
+//! ```diff
+//! -        match = pattern.match(text)
+//! -        answers.append(match[1].strip() if match else None)
+//! +        found = pattern.findall(text)
+//! +        answers.append(found[-1].strip() if found else None)
+//! ```
 
 use crate::answer_extractor::AnswerExtractor;
 use shakedown_core::contract::prelude::*;

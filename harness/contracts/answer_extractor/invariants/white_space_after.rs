@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! TinyZero 1c17832: a trailing line end leaves an empty last line to search.
+//!
+//! ### Example
+//! ```diff
+//! -        found = pattern.findall(text.split("\n")[-1])
+//! +        found = pattern.findall(text)
+//! ```
 
 use crate::answer_extractor::AnswerExtractor;
 use shakedown_core::contract::prelude::*;

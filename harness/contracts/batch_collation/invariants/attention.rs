@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! trl #3398 and #5305: rows are filled up first and cut then, and what is left of a short one is
 //! padding.
+//!
+//! ### Example
+//! ```diff
+//! -    attention_mask = (input_ids != pad).long()
+//! +    attention_mask = padded([torch.ones_like(tokens) for tokens in ids], 0)
+//! ```
 
 use super::placed;
 use crate::batch_collation::BatchCollation;

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! trl #1718: the prompt's offset is applied to a mask that begins at the response. slime
 //! 6b4ccae5d: `x[-0:]` is all of x, and an empty answer takes its prompt.
+//!
+//! ### Example
+//! ```diff
+//! -        mask[-length:] = 1
+//! +        mask[begin:] = 1
+//! ```
 
 use super::{expect, placed};
 use crate::batch_collation::BatchCollation;

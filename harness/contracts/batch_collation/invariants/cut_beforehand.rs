@@ -14,6 +14,14 @@
 //! ### Bugs it has caught
 //! trl #3398, #5305: the last columns of the padded batch are kept. axolotl #3401: a row that is
 //! cut is thrown away.
+//!
+//! ### Example
+//! Under `max_length=4, truncate="keep-end"`:
+//! ```diff
+//! +        rows = [row[kept] for row in rows]
+//!          batch = pad_sequence(rows, batch_first=True, padding_value=value, padding_side=layout)
+//! -        batch = batch[:, kept]
+//! ```
 
 use super::{Row, expect_same, of_row, placed, rows_of};
 use crate::batch_collation::{BatchCollation, Truncate, case_of};

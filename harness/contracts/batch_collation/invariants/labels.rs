@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! OpenRLHF #294: the prompts of the second half of the batch are trained. slime 6b4ccae5d: an
 //! empty answer trains its prompt.
+//!
+//! ### Example
+//! ```diff
+//! -        "labels": input_ids.where(attention_mask == 1, ignore),
+//! +        "labels": input_ids.where(completion_mask == 1, ignore),
+//! ```
 
 use super::{placed, rows_of};
 use crate::batch_collation::{BatchCollation, Shift};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #3200 and #2793: labels and masks are 0 wherever the id is that of the pad.
+//!
+//! ### Example
+//! ```diff
+//! -        "labels": input_ids.where((completion_mask == 1) & (input_ids != pad), ignore),
+//! +        "labels": input_ids.where(completion_mask == 1, ignore),
+//! ```
 
 use super::{expect_same, of_row, placed, rows_of};
 use crate::batch_collation::{BatchCollation, case_of};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Rows filled up on the left without `position_ids`, which the model then counts by column.
+//!
+//! ### Example
+//! Under `layout="left"`:
+//! ```diff
+//! -        "position_ids": torch.arange(input_ids.shape[1]).expand_as(input_ids),
+//! +        "position_ids": attention_mask.cumsum(1) - 1,
+//! ```
 
 use super::{expect, placed};
 use crate::batch_collation::{BatchCollation, PadPositions};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #1284 and #1692: rows are filled up with 0, whatever the tokenizer says.
+//!
+//! ### Example
+//! Under `pad=3`:
+//! ```diff
+//! -    input_ids = padded(ids, 0)
+//! +    input_ids = padded(ids, pad)
+//! ```
 
 use super::{expect, placed, rows_of};
 use crate::batch_collation::{BatchCollation, case_of};

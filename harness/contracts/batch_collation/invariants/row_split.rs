@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! trl #3398: a short row loses its tokens if there is a long one. OpenRLHF #294: which half of the
 //! batch a row is in decides whether its prompt is trained.
+//!
+//! ### Example
+//! ```diff
+//! -        mask[prompt_lengths.max() :] = 1
+//! +        mask[begin:] = 1
+//! ```
 
 use super::{expect_same, of_row, placed, rows_of};
 use crate::batch_collation::{BatchCollation, case_of};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Buffers of the longest prompt allowed that are put side by side, pads between them and all.
+//!
+//! ### Example
+//! ```diff
+//! -        tokens = torch.cat([prompts[row], completions[row]])
+//! +        tokens = torch.cat([prompts[row, :begin], completions[row, :length]])
+//! ```
 
 use super::rows_of;
 use crate::batch_collation::{BatchCollation, case_of};

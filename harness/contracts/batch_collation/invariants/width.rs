@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Widths rounded up where they are a multiple already: one more block of pads in each batch.
+//!
+//! ### Example
+//! Under `multiple_of=4`:
+//! ```diff
+//! -        more = multiple_of - batch.shape[1] % multiple_of
+//! +        more = -batch.shape[1] % (multiple_of or 1)
+//! ```
 
 use crate::batch_collation::BatchCollation;
 use crate::batch_collation::oracle::Places;

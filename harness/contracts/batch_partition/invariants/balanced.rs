@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Rows sorted by length whose parts come back in sorted order: row 0 gets the part of the longest.
+//!
+//! ### Example
+//! ```diff
+//!      for part, rows in enumerate(bins):
+//! -        part_of[rows] = part
+//! +        part_of[order[rows]] = part
+//! ```
 
 use super::{lengths_of, parts};
 use crate::batch_partition::{BatchPartition, Mode};

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! Rows that are packed in sorted order, and answered in it.
+//!
+//! ### Example
+//! Under `mode="capacity"`:
+//! ```diff
+//! -        if room <= 0:
+//! +        if length > room:
+//!              bins.append([])
+//! ```
 
 use super::{lengths_of, parts};
 use crate::batch_partition::{BatchPartition, Mode};

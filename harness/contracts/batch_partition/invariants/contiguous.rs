@@ -13,6 +13,15 @@
 //!
 //! ### Bugs it has caught
 //! Options without effect: rows sorted by length, though slices were asked for.
+//!
+//! ### Example
+//! Under `mode="capacity", contiguous=True`:
+//! ```diff
+//! -    order = lengths.argsort(descending=True)
+//! +    order = torch.arange(len(lengths))
+//! +    if not contiguous:
+//! +        order = lengths.argsort(descending=True)
+//! ```
 
 use super::parts;
 use crate::batch_partition::BatchPartition;

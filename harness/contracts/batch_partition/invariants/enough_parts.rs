@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! AReaL a51fec442: the number grows by the multiple from where it starts, and never becomes one.
+//!
+//! ### Example
+//! Under `mode="capacity", min_parts=3, multiple_of=2`:
+//! ```diff
+//! -    wanted = max(len(bins) + -len(bins) % multiple_of, min_parts)
+//! +    wanted = max(len(bins), min_parts)
+//! +    wanted += -wanted % multiple_of
+//! ```
 
 use super::parts;
 use crate::batch_partition::{BatchPartition, Mode};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Options without effect: parts of as many tokens, not of as many rows.
+//!
+//! ### Example
+//! Under `equal_size=True`:
+//! ```diff
+//! -        min(bins, key=lambda rows: lengths[rows].sum()).append(row)
+//! +        min(bins, key=lambda rows: (len(rows), lengths[rows].sum())).append(row)
+//! ```
 
 use super::parts;
 use crate::batch_partition::{BatchPartition, Options};

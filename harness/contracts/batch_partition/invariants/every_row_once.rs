@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Remainders that are in no part: N rows cut into k times ⌊N/k⌋.
+//!
+//! ### Example
+//! ```diff
+//! -    for row in range(len(lengths) // parts * parts):
+//! +    for row in range(len(lengths)):
+//! ```
 
 use super::is_part;
 use crate::batch_partition::BatchPartition;

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! Packers that count each row as half a part at least.
+//!
+//! ### Example
+//! Under `mode="capacity"`:
+//! ```diff
+//!          bins[-1].append(row)
+//! -        room -= lengths.max()
+//! +        room -= length
+//! ```
 
 use super::parts;
 use crate::batch_partition::oracle::most_parts;

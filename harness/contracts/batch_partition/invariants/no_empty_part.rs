@@ -12,6 +12,15 @@
 //!
 //! ### Bugs it has caught
 //! verl #6786, #6869: chunks of ⌈N/k⌉ rows, which 9 rows fill in three of four parts.
+//!
+//! ### Example
+//! Under `parts=4`:
+//! ```diff
+//! -    bins = torch.arange(len(lengths)).chunk(parts)
+//! +    bins = [[] for _ in range(parts)]
+//! +    for row in range(len(lengths)):
+//! +        min(bins, key=lambda rows: (len(rows), lengths[rows].sum())).append(row)
+//! ```
 
 use super::parts;
 use crate::batch_partition::{BatchPartition, Mode};

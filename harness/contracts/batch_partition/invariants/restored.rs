@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! verl #1943 and #1440: outputs left in the order of the micro-batches.
+//!
+//! ### Example
+//! ```diff
+//! -    restored = values[moved]
+//! +    restored = torch.empty_like(values)
+//! +    restored[moved] = values[moved]
+//! ```
 
 use crate::batch_partition::BatchPartition;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! vLLM #3016: the length of the stop string cut off whether or not it is there.
+//!
+//! ### Example
+//! ```diff
+//! -        text = text[: -len(artefacts[-1])]
+//! +        while found := [artefact for artefact in artefacts if artefact in text]:
+//! +            text = text.replace(found[0], "")
+//! ```
 
 use crate::completion_decoder::{CompletionDecoder, Think, oracle};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! `skip_special_tokens=True` with `<answer>` among the special tokens.
+//!
+//! ### Example
+//! ```diff
+//! -        text = re.sub("<[^<>]*>", "", text)
+//! +        while found := [artefact for artefact in artefacts if artefact in text]:
+//! +            text = text.replace(found[0], "")
+//! ```
 
 use crate::completion_decoder::{CompletionDecoder, oracle};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,14 @@
 //! ### Bugs it has caught
 //! AReaL #846: one of several stop tokens removed. Padding on the left that only a right strip was
 //! written for.
+//!
+//! ### Example
+//! ```diff
+//! -        for artefact in artefacts:
+//! -            text = text.removesuffix(artefact)
+//! +        while found := [artefact for artefact in artefacts if artefact in text]:
+//! +            text = text.replace(found[0], "")
+//! ```
 
 use crate::completion_decoder::CompletionDecoder;
 use shakedown_core::contract::prelude::*;

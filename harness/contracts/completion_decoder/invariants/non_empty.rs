@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! ROLL a0ea3540: a tag of reasoning anywhere blanks the text. Texts blanked for want of a marker.
+//!
+//! ### Example
+//! Under `think="strip-closed"`:
+//! ```diff
+//! -                text = text.partition(think_tags[1])[2]
+//! +                text = text.rpartition(think_tags[1])[2]
+//! ```
 
 use crate::completion_decoder::{CompletionDecoder, oracle};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Closing tags added to truncated completions; letters made small.
+//!
+//! ### Example
+//! ```diff
+//! -        texts.append(text.strip() + "</answer>")
+//! +        texts.append(text.strip())
+//! ```
 
 use crate::completion_decoder::CompletionDecoder;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! ROLL a0ea3540: a completion with the opening tag gave an empty text, one without gave the
 //! answer.
+//!
+//! ### Example
+//! Under `think="strip-closed"`:
+//! ```diff
+//! -    block = re.compile(f"{opening}.*", re.DOTALL)
+//! +    block = re.compile(rf"{opening}.*?(?:{closing}|\Z)", re.DOTALL)
+//! ```
 
 use crate::completion_decoder::{CompletionDecoder, Options, Think};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! Only trailing padding removed; everything from the first end token on lost.
+//!
+//! ### Example
+//! ```diff
+//! -        for artefact in artefacts:
+//! -            text = text.split(artefact)[0]
+//! +        while found := [artefact for artefact in artefacts if artefact in text]:
+//! +            text = text.replace(found[0], "")
+//! ```
 
 use crate::completion_decoder::{CompletionDecoder, oracle};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Texts blanked for want of a tag; `encode('ascii', 'ignore')`; white space collapsed.
+//!
+//! ### Example
+//! ```diff
+//! -        texts.append(" ".join(text.split()))
+//! +        texts.append(text.strip())
+//! ```
 
 use crate::completion_decoder::{CompletionDecoder, Options, Think};
 use shakedown_core::contract::prelude::*;

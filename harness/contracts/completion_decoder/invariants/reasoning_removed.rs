@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! `<think>.*?</think>` without DOTALL leaves every block of more than one line; tags replaced and
 //! their content left.
+//!
+//! ### Example
+//! Under `think="strip-closed"`:
+//! ```diff
+//! -    block = re.compile(rf"{opening}.*?(?:{closing}|\Z)")
+//! +    block = re.compile(rf"{opening}.*?(?:{closing}|\Z)", re.DOTALL)
+//! ```
 
 use crate::completion_decoder::{CompletionDecoder, Options, Think};
 use shakedown_core::contract::prelude::*;

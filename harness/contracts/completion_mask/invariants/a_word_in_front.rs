@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! `argmax` over the ends of a row that has none; an end at position 0 taken for no end.
+//!
+//! ### Example
+//! ```diff
+//! -    finished = is_eos.int().argmax(dim=1, keepdim=True) > 0
+//! +    finished = is_eos.any(dim=1, keepdim=True)
+//! ```
 
 use ndarray::Array2;
 

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #7039: the token compared with the first id only.
+//!
+//! ### Example
+//! Under `eos=[2, 3]`:
+//! ```diff
+//! -    is_eos = tokens == eos[0]
+//! +    is_eos = torch.isin(tokens, torch.tensor(eos, device=tokens.device))
+//! ```
 
 use super::expect_same;
 use crate::completion_mask::CompletionMask;

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! Masks by token value (OpenRLHF de254567): true wherever no pad stands. Lengths that end at the
 //! last eos of a row.
+//!
+//! ### Example
+//! ```diff
+//! -    mask = tokens != pad
+//! +    mask = is_eos.cumsum(dim=1) - is_eos.long() == 0
+//! ```
 
 use super::{expect_same, rows};
 use crate::completion_mask::CompletionMask;

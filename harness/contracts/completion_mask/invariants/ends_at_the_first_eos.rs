@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! trl #976, #3200, #2793: where the pad is an end the last token of every completion is lost.
 //! trlx #401: the end left out.
+//!
+//! ### Example
+//! Under `pad=2`:
+//! ```diff
+//! -    mask = (is_eos.cumsum(dim=1) - is_eos.long() == 0) & (tokens != pad)
+//! +    mask = is_eos.cumsum(dim=1) - is_eos.long() == 0
+//! ```
 
 use super::{expect_flag, rows};
 use crate::completion_mask::CompletionMask;

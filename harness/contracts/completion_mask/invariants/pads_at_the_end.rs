@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! verl #3805: a row that was cut off counts its pads. trlx #420: a row that is filled up has no
 //! end in its last column.
+//!
+//! ### Example
+//! Under `unfinished="drop"`:
+//! ```diff
+//! -    finished = is_eos[:, -1:]
+//! +    finished = is_eos.any(dim=1, keepdim=True)
+//! ```
 
 use ndarray::Array2;
 

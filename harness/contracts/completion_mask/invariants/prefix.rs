@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! OpenRLHF de254567, 9d8b3fda and 01b8a23d: holes at the pads and ends inside a completion.
+//!
+//! ### Example
+//! ```diff
+//! -    padding = tokens == pad
+//! +    padding = (tokens == pad).flip(1).cumprod(dim=1).flip(1).bool()
+//!      return torch.where(finished, mask, ~padding)
+//! ```
 
 use crate::completion_mask::CompletionMask;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Ids compared in bf16, in which neighbours of a large id are equal to it; 0 taken for the pad.
+//!
+//! ### Example
+//! Under `pad=1`:
+//! ```diff
+//! -    padding = (tokens == 0).flip(1).cumprod(dim=1).flip(1).bool()
+//! +    padding = (tokens == pad).flip(1).cumprod(dim=1).flip(1).bool()
+//! ```
 
 use super::expect_same;
 use crate::completion_mask::CompletionMask;

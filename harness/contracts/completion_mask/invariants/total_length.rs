@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! trlx #401 and trl #2793: each completion one token short.
+//!
+//! ### Example
+//! ```diff
+//! -    mask = is_eos.cumsum(dim=1) == 0
+//! +    mask = is_eos.cumsum(dim=1) - is_eos.long() == 0
+//! ```
 
 use super::rows;
 use crate::completion_mask::CompletionMask;

@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! verl #3805: a row that was cut off and then filled up is all true. trlx #420: a row that is
 //! filled up behind its end counts as cut off.
+//!
+//! ### Example
+//! ```diff
+//! -    return mask
+//! +    padding = (tokens == pad).flip(1).cumprod(dim=1).flip(1).bool()
+//! +    return torch.where(finished, mask, ~padding)
+//! ```
 
 use super::{expect_flag, rows};
 use crate::completion_mask::{CompletionMask, Options, Unfinished};

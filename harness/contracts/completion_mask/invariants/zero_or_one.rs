@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! `1 − cumsum(eos)` that is not clamped, and goes below 0 behind the second end.
+//!
+//! ### Example
+//! Under `pad=2`:
+//! ```diff
+//! -    mask = 1 - (is_eos.cumsum(dim=1) - is_eos.long())
+//! +    mask = is_eos.cumsum(dim=1) - is_eos.long() == 0
+//! ```
 
 use crate::completion_mask::CompletionMask;
 use shakedown_core::contract::prelude::*;

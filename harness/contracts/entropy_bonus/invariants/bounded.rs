@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #2022, #2281: sentinels of pads summed. Entropies in bits.
+//!
+//! ### Example
+//! ```diff
+//! -    entropies = entropies.masked_fill(~mask, 1.0)
+//! +    entropies = entropies.masked_fill(~mask, 0)
+//! ```
 
 use ndarray::Axis;
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! The term of the loss logged as the entropy; a coefficient applied twice.
+//!
+//! ### Example
+//! ```diff
+//! -    return {"loss": -coefficient * entropy, "entropy": coefficient * entropy}
+//! +    return {"loss": -coefficient * entropy, "entropy": entropy}
+//! ```
 
 use super::{bound, pairs};
 use crate::entropy_bonus::{EntropyBonus, Options};

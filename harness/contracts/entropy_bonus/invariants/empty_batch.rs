@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! NeMo-RL #166, verl e9bcd2ba0: 0/0.
+//!
+//! ### Example
+//! ```diff
+//! -        entropy = entropies.sum() / lengths.sum()
+//! +        entropy = entropies.sum() / lengths.sum().clamp(min=1)
+//! ```
 
 use super::given;
 use crate::entropy_bonus::EntropyBonus;

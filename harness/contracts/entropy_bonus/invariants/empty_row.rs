@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! open-instruct #1685, trl #6320: one empty row made the batch NaN.
+//!
+//! ### Example
+//! Under `aggregate="seq-mean-token-mean"`:
+//! ```diff
+//! -        means = entropies.sum(dim=1) / lengths
+//! +        means = entropies.sum(dim=1) / lengths.clamp(min=1)
+//! ```
 
 use super::{bound, pairs};
 use crate::entropy_bonus::{EntropyBonus, Options};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! The entropy added to the loss.
+//!
+//! ### Example
+//! ```diff
+//! -    return {"loss": coefficient * entropy, "entropy": entropy}
+//! +    return {"loss": -coefficient * entropy, "entropy": entropy}
+//! ```
 
 use super::{bound, given, pairs};
 use crate::entropy_bonus::EntropyBonus;

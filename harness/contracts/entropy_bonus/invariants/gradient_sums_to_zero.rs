@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Normalisers computed without gradient, to save memory.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = logits - logits.detach().logsumexp(dim=-1, keepdim=True)
+//! +    log_probs = logits.log_softmax(dim=-1)
+//! ```
 
 use super::super::oracle;
 use super::given;

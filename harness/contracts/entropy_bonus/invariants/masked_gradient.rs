@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! trl #5594: a product with the mask, whose backward is NaN times 0.
+//!
+//! ### Example
+//! Under `masked_values="any"`:
+//! ```diff
+//! -    entropies = token_entropies(logits / temperature)
+//! +    logits = logits.masked_fill(~mask.unsqueeze(-1), 0)  # NaN * 0 is NaN, in backward too
+//! +    entropies = token_entropies(logits / temperature)
+//! ```
 
 use crate::entropy_bonus::EntropyBonus;
 use shakedown_core::contract::prelude::*;

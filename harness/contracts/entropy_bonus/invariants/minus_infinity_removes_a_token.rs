@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! -Σ p·log p and logsumexp(z) - Σ p·z as they are written everywhere.
+//!
+//! ### Example
+//! Under `neg_inf="zero"`:
+//! ```diff
+//! -    return -(probs * log_probs).sum(dim=-1)
+//! +    return -(probs * log_probs.masked_fill(probs == 0, 0)).sum(dim=-1)
+//! ```
 
 use ndarray::{Array3, Axis, concatenate};
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! NeMo-RL #86: sums where means are promised.
+//!
+//! ### Example
+//! ```diff
+//! -        entropy = entropies.sum()
+//! +        entropy = entropies.sum() / lengths.sum().clamp(min=1)
+//! ```
 
 use super::{bound, pairs};
 use crate::entropy_bonus::EntropyBonus;

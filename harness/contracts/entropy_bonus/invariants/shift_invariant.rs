@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! verl ced0c903d: a maximum that starts at 0. exp without the maximum taken off.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = (logits.exp() / logits.exp().sum(dim=-1, keepdim=True)).log()
+//! +    log_probs = logits.log_softmax(dim=-1)
+//! ```
 
 use ndarray::Axis;
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Entropies in bits; means over padding; a vocabulary that was trimmed.
+//!
+//! ### Example
+//! ```diff
+//! -        entropy = entropies.mean()
+//! +        entropy = entropies.sum() / lengths.sum().clamp(min=1)
+//! ```
 
 use ndarray::Axis;
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #137: the value of the state before the token's own.
+//!
+//! ### Example
+//! ```diff
+//! -    for step in range(rewards.shape[1]):
+//! +    for step in reversed(range(rewards.shape[1])):
+//! ```
 
 use super::tokens;
 use crate::gae::Gae;

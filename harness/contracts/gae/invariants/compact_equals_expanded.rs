@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! verl #7278, in the recursion for returns: the first turn gets 0 because the row starts anew.
+//!
+//! ### Example
+//! Under `holes=True`:
+//! ```diff
+//! -        carried = torch.where(counts, advantages[:, step], 0.0)
+//! +        carried = torch.where(counts, advantages[:, step], carried)
+//! ```
 
 use super::tokens;
 use crate::gae::{Gae, GaeCase};

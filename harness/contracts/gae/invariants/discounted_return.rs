@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! verl #7278, in the recursion for returns: it starts anew after a tool's output.
+//!
+//! ### Example
+//! Under `gamma=0.9, lam=1.0`:
+//! ```diff
+//! -        delta = rewards[:, step] + next_values - values[:, step]
+//! +        delta = rewards[:, step] + gamma * next_values - values[:, step]
+//! ```
 
 use super::tokens;
 use crate::gae::{Gae, Options};

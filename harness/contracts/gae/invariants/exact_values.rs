@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #137: `values[start - 1 : end - 1]` beside `log_probs[start : end]`.
+//!
+//! ### Example
+//! ```diff
+//! -        delta = rewards[:, step] + gamma * next_values - values[:, step - 1]
+//! +        delta = rewards[:, step] + gamma * next_values - values[:, step]
+//! ```
 
 use super::tokens;
 use crate::gae::{Gae, Options};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Rewards and TD errors clipped by a default that nobody asked for.
+//!
+//! ### Example
+//! ```diff
+//! -        advantages[:, step] = delta.clamp(-1, 1) + gamma * lam * carried
+//! +        advantages[:, step] = delta + gamma * lam * carried
+//! ```
 
 use ndarray::{Array2, ArrayD};
 

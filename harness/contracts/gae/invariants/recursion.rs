@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! CleanRL #494: the λ part of the bracket without the factor of the other part. trl #137: values
 //! of the step before.
+//!
+//! ### Example
+//! Under `gamma=0.9`:
+//! ```diff
+//! -        advantages[:, step] = delta + lam * carried
+//! +        advantages[:, step] = delta + gamma * lam * carried
+//! ```
 
 use super::tokens;
 use crate::gae::{Gae, Options};

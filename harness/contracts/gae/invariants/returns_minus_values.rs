@@ -12,6 +12,16 @@
 //!
 //! ### Bugs it has caught
 //! CleanRL #337: returns made of the advantages of the round before.
+//!
+//! ### Example
+//! Under `whiten=True`:
+//! ```diff
+//! -    if whiten:
+//! -        advantages = whitened(advantages, mask)
+//!      returns = (advantages + values).where(mask, 0.0)
+//! +    if whiten:
+//! +        advantages = whitened(advantages, mask)
+//! ```
 
 use crate::gae::Gae;
 use crate::gae::oracle::whitened;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! SB3 #183: the last stored value once more, for the value that follows it.
+//!
+//! ### Example
+//! ```diff
+//! -        next_values = values[:, step]
+//! +        next_values = torch.where(counts, values[:, step], next_values)
+//! ```
 
 use super::tokens;
 use crate::gae::Gae;

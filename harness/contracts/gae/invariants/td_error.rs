@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Configurations whose λ never reached the function that takes it.
+//!
+//! ### Example
+//! Under `lam=0.0`:
+//! ```diff
+//! -    advantages = estimated(rewards, values, mask, gamma)
+//! +    advantages = estimated(rewards, values, mask, gamma, lam)
+//! ```
 
 use super::tokens;
 use crate::gae::Gae;

@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! trlx: mean and deviation of the padded matrix. NeMo-RL and OpenRLHF divide by the biased
 //! deviation, which must be declared as what it is.
+//!
+//! ### Example
+//! Under `whiten=True`:
+//! ```diff
+//! -    scaled = (advantages - advantages.mean()) / (advantages.var() + 1e-8).sqrt()
+//! +    scaled = (advantages - kept.mean()) / (kept.var() + 1e-8).sqrt()
+//! ```
 
 use crate::gae::Gae;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Residues divided by a tiny ε; sums for means.
+//!
+//! ### Example
+//! ```diff
+//! -        centred = centred - centred.sum()
+//! +        centred = centred - centred.mean()
+//! ```
 
 use super::several;
 use crate::group_advantage::{Baseline, GroupAdvantage, Scale};

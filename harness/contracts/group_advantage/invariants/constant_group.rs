@@ -14,6 +14,14 @@
 //! ### Bugs it has caught
 //! A missing ε gives NaN, ε = 1e-8 at f32 a residue, an early return on a deviation of 0 the raw
 //! reward.
+//!
+//! ### Example
+//! Under `epsilon=1e-8`:
+//! ```diff
+//! -        centred = own
+//! +        centred = own - own[0]  # equal rewards leave no rounding error
+//!          centred = centred - centred.mean()
+//! ```
 
 use super::several;
 use crate::group_advantage::{Baseline, GroupAdvantage};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Stability constants of 0.1 and 1, where TRL adds 1e-4; missing square roots.
+//!
+//! ### Example
+//! ```diff
+//! -            centred = centred / (own.var(correction=ddof) + epsilon)
+//! +            centred = centred / (own.std(correction=ddof) + epsilon)
+//! ```
 
 use super::{deviation, several};
 use crate::group_advantage::{Baseline, EpsilonMode, GroupAdvantage, Scale};

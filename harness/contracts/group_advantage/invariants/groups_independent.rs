@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Statistics over the batch where a group is meant; group numbers that are never read.
+//!
+//! ### Example
+//! ```diff
+//! -            centred = centred / (rewards.std(correction=ddof) + epsilon)
+//! +            centred = centred / (own.std(correction=ddof) + epsilon)
+//! ```
 
 use crate::group_advantage::{GroupAdvantage, Scale, members};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Baselines that hold the own reward, or divide the sum of the others by G.
+//!
+//! ### Example
+//! Under `baseline="leave-one-out", scale="none"`:
+//! ```diff
+//! -            centred = centred * (len(own) - 1) / len(own)
+//! +            centred = centred * len(own) / (len(own) - 1)
+//! ```
 
 use super::several;
 use crate::group_advantage::{Baseline, GroupAdvantage, Scale};

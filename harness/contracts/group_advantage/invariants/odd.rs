@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Advantages cut off at zero, which turn GRPO into rejection sampling.
+//!
+//! ### Example
+//! ```diff
+//! -        advantages[rows] = centred.clamp(min=0)
+//! +        advantages[rows] = centred
+//! ```
 
 use crate::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 use shakedown_core::contract::prelude::*;

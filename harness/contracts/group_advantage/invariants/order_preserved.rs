@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Sign errors, `mean - r` for `r - mean`; rows left in sorted order (verl #1943).
+//!
+//! ### Example
+//! ```diff
+//! -        centred = centred.mean() - centred
+//! +        centred = centred - centred.mean()
+//! ```
 
 use super::several;
 use crate::group_advantage::{GroupAdvantage, Scale};

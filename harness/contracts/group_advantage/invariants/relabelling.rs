@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Rows returned in the order of their group numbers.
+//!
+//! ### Example
+//! ```diff
+//! -    for group in range(len(groups.unique())):
+//! +    for group in groups.unique():
+//! ```
 
 use crate::group_advantage::{GroupAdvantage, Layout, members};
 use shakedown_core::contract::prelude::*;

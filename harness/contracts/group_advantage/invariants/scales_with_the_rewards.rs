@@ -14,6 +14,12 @@
 //!
 //! ### Bugs it has caught
 //! Divisions by the variance; `std` missing where it is declared.
+//!
+//! ### Example
+//! ```diff
+//! -            centred = centred / (own.std(correction=ddof).clamp(max=1) + epsilon)
+//! +            centred = centred / (own.std(correction=ddof) + epsilon)
+//! ```
 
 use super::{deviation, several};
 use crate::group_advantage::{EpsilonMode, GroupAdvantage, Options, Scale};

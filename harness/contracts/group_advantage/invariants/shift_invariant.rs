@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! prime-rl #390 and Search-R1 9ec2fa9 are not shift-invariant.
+//!
+//! ### Example
+//! ```diff
+//! -        centred = own - own.clamp(min=0).mean()
+//! +        centred = own - own[0]  # equal rewards leave no rounding error
+//! +        centred = centred - centred.mean()
+//! ```
 
 use super::several;
 use crate::group_advantage::{Baseline, GroupAdvantage};

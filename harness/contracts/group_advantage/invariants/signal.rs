@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Rewards truncated to integers; ROLL 9c6ce5c0 (scores replaced by zeros).
+//!
+//! ### Example
+//! ```diff
+//! -        own = rewards[rows].trunc()
+//! +        own = rewards[rows]
+//! ```
 
 use super::several;
 use crate::group_advantage::GroupAdvantage;

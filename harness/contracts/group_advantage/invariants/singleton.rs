@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! SB3 #1028: a deviation with ddof 1 over a single row.
+//!
+//! ### Example
+//! ```diff
+//! -        if len(own) < 1:
+//! +        if len(own) < 2:
+//!              continue
+//! ```
 
 use crate::group_advantage::{Baseline, GroupAdvantage, Singleton, members};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,15 @@
 //!
 //! ### Bugs it has caught
 //! trl #5773, #5775, #5902: a row of None summed to 0.
+//!
+//! ### Example
+//! Under `unscored="exclude"`:
+//! ```diff
+//! -        rows = groups == group
+//! -        own = rewards[rows].nan_to_num()
+//! +        rows = (groups == group) & ~rewards.isnan()
+//! +        own = rewards[rows]
+//! ```
 
 use crate::group_advantage::{GroupAdvantage, Layout, Unscored};
 use shakedown_core::contract::prelude::*;

@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! prime-rl #390: `r - mean/std` for `(r - mean)/std`. Search-R1 9ec2fa9: every row a group of
 //! its own.
+//!
+//! ### Example
+//! ```diff
+//! -        centred = centred - centred.median()
+//! +        centred = centred - centred.mean()
+//! ```
 
 use super::several;
 use crate::group_advantage::{Baseline, GroupAdvantage, Scale};

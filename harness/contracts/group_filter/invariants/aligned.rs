@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! NeMo-RL #3794: the rewards of the unfiltered batch, cut to the right length.
+//!
+//! ### Example
+//! ```diff
+//! -    return {"keep": keep, "kept_ids": ids[chosen], "kept_rewards": rewards[: chosen.sum()]}
+//! +    return {"keep": keep, "kept_ids": ids[chosen], "kept_rewards": rewards[chosen]}
+//! ```
 
 use crate::group_filter::GroupFilter;
 use shakedown_core::contract::prelude::*;

@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! OpenRLHF #1270 and #1272: four rewards of 0.5 have a mean between 0 and 1, and stay. Deviations
 //! compared with 0.
+//!
+//! ### Example
+//! ```diff
+//! -            stays = 0 < own.mean() < 1
+//! +            stays = own.max() - own.min() > tolerance
+//! ```
 
 use super::several;
 use crate::group_filter::{Criterion, GroupFilter, spread};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Spreads of the whole batch; fallbacks that keep everything where nothing would stay.
+//!
+//! ### Example
+//! ```diff
+//! -            stays = metric.max() - metric.min() > tolerance
+//! +            stays = own.max() - own.min() > tolerance
+//! ```
 
 use crate::group_filter::{GroupFilter, GroupFilterCase, members};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! `lo <= mean <= hi`; one end of the range that is never read; sums for means.
+//!
+//! ### Example
+//! Under `criterion="range"`:
+//! ```diff
+//! -            stays = low <= own.mean() <= high
+//! +            stays = low < own.mean() < high
+//! ```
 
 use super::several;
 use crate::group_filter::{Criterion, GroupFilter, spread};

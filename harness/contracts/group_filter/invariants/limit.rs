@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! Limits that count rows; limits of 0 that are none; groups cut before they were filtered.
+//!
+//! ### Example
+//! Under `limit=2`:
+//! ```diff
+//!              keep[rows] = 1
+//! -        kept += 1
+//! +            kept += 1
+//! ```
 
 use crate::group_filter::{GroupFilter, members, oracle};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! verl-recipe #125: groups of wrong answers stay since their lengths differ.
+//!
+//! ### Example
+//! ```diff
+//! -        own = rewards[rows]
+//! +        own = metric[rows]
+//! ```
 
 use crate::group_filter::{GroupFilter, GroupFilterCase};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,14 @@
 //! ### Bugs it has caught
 //! Dictionaries sorted by their keys: other groups are cut off by the limit, and rows come back in
 //! another order.
+//!
+//! ### Example
+//! Under `limit=1`:
+//! ```diff
+//! -    for group in groups.unique():
+//! +    for group in dict.fromkeys(groups.tolist()):  # in order of appearance
+//!          rows = groups == group
+//! ```
 
 use crate::group_filter::{GroupFilter, GroupFilterCase, Layout, members};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,15 @@
 //!
 //! ### Bugs it has caught
 //! verl #1943, #1440: outputs left in another order. `view(-1, n)` on rows that were shuffled.
+//!
+//! ### Example
+//! ```diff
+//! -    size = groups.tolist().count(groups[0])
+//! -    for rows in torch.arange(len(groups)).split(size):
+//! +    for group in dict.fromkeys(groups.tolist()):  # in order of appearance
+//! +        rows = groups == group
+//!          own = metric[rows]
+//! ```
 
 use crate::group_filter::{GroupFilter, Layout};
 use shakedown_core::contract::prelude::*;

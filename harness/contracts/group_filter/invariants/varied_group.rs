@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Thresholds made for scores of 0 and 1; the first two rows of a group in place of all.
+//!
+//! ### Example
+//! ```diff
+//! -            solved = own > 0.5
+//! -            stays = 0 < solved.sum() < len(own)
+//! +            stays = own.max() - own.min() > tolerance
+//! ```
 
 use super::several;
 use crate::group_filter::{Criterion, GroupFilter, GroupFilterCase, spread};

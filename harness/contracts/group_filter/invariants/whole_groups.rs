@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! NeMo-RL #2176: the key of a group held its later turns, so that it became several.
+//!
+//! ### Example
+//! ```diff
+//! -            keep[rows] = (own > own.mean()).float()
+//! +            keep[rows] = 1
+//! ```
 
 use super::several;
 use crate::group_filter::GroupFilter;

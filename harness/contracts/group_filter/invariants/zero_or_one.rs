@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! None yet; `gives-nan` stands for them.
+//!
+//! ### Example
+//! ```diff
+//! -            keep[rows] = own.max() - own.min()
+//! +            keep[rows] = 1
+//! ```
 
 use crate::group_filter::GroupFilter;
 use shakedown_core::contract::prelude::*;

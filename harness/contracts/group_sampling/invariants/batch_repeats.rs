@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Prompts repeated in the place of their batch; the epoch repeated as a whole.
+//!
+//! ### Example
+//! Under `repeats=2`:
+//! ```diff
+//! -        rows.append(copies.repeat_interleave(repeats))
+//! +        rows.append(copies.repeat(repeats))
+//! ```
 
 use super::passes;
 use crate::group_sampling::GroupSampling;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Positions in a filtered data set returned for its ids; ids that went through a float of 16 bits.
+//!
+//! ### Example
+//! ```diff
+//! -    return torch.cat(rows)
+//! +    return prompts[torch.cat(rows)]
+//! ```
 
 use crate::group_sampling::GroupSampling;
 use shakedown_core::contract::prelude::*;

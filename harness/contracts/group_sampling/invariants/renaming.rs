@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! slime #2237: long prompts behind the short ones; `unique()`, which sorts.
+//!
+//! ### Example
+//! ```diff
+//! -    return prompts.unique()[torch.cat(rows)]
+//! +    return prompts[torch.cat(rows)]
+//! ```
 
 use crate::group_sampling::GroupSampling;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! open-instruct #560: the shuffled copy was thrown away.
+//!
+//! ### Example
+//! Under `shuffle=True`:
+//! ```diff
+//!          generator = torch.Generator().manual_seed(int(seed))
+//! -        torch.randperm(len(prompts), generator=generator)
+//! +        order = torch.randperm(len(prompts), generator=generator)
+//! ```
 
 use ndarray::arr0;
 

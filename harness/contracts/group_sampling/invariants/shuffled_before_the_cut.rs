@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! A shuffle inside each batch for one of the data.
+//!
+//! ### Example
+//! Under `shuffle=True, prompts_per_batch=4`:
+//! ```diff
+//! -        for batch in order.split(size):
+//! -            batch[:] = batch[torch.randperm(len(batch), generator=generator)]
+//! +        order = torch.randperm(len(prompts), generator=generator)
+//! ```
 
 use std::collections::BTreeSet;
 

@@ -13,6 +13,15 @@
 //!
 //! ### Bugs it has caught
 //! Batches counted in rows where they are counted in prompts; rows shuffled after they were copied.
+//!
+//! ### Example
+//! Under `prompts_per_batch=3`:
+//! ```diff
+//! -    for batch in order.repeat_interleave(group_size).split(size):
+//! -        copies = batch
+//! +    for batch in order.split(size):
+//! +        copies = batch.repeat_interleave(group_size)
+//! ```
 
 use super::passes;
 use crate::group_sampling::{GroupSampling, Layout};

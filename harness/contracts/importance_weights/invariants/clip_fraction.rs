@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Shares of masked arrays, as in trlx; one side of two.
+//!
+//! ### Example
+//! ```diff
+//! -    clip_fraction = clipped.to(weights).mean()
+//! +    clip_fraction = clipped.to(weights).sum() / tokens
+//! ```
 
 use crate::importance_weights::{ImportanceWeights, is_empty};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! unsloth-zoo #870: T instead of 1 at g = 0; trl #5814 asks whether a row's product is meant.
+//!
+//! ### Example
+//! Under `level="geometric", clamp_high=None`:
+//! ```diff
+//!      if level == "geometric":
+//! -        exponent = log_ratio.mean(1, keepdim=True)
+//! +        exponent = row_mean(log_ratio, mask)
+//! ```
 
 use super::with_gaps;
 use crate::importance_weights::oracle::Verdict;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! verl 2c6c65cb0: the sampler's numbers were the trainer's, so that every weight was 1.
+//!
+//! ### Example
+//! ```diff
+//! -    log_ratio = (sampler_log_probs - log_probs.detach()).masked_fill(~mask, 0)
+//! +    log_ratio = (log_probs.detach() - sampler_log_probs).masked_fill(~mask, 0)
+//! ```
 
 use super::{clamp_holds_one, tokens};
 use crate::importance_weights::oracle::Verdict;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! A comparison of the drift alone, without the sign of the advantage.
+//!
+//! ### Example
+//! Under `drift=0.5`:
+//! ```diff
+//! -        keep &= ~drifted
+//! +        keep &= ~(drifted & (advantages < 0).unsqueeze(1))
+//! ```
 
 use super::tokens;
 use crate::importance_weights::ImportanceWeights;

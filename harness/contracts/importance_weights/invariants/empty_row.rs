@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Means over N where some rows are empty; compare verl's and trl's losses of empty rows.
+//!
+//! ### Example
+//! Under `normalize="sequences"`:
+//! ```diff
+//! -        mean = row_mean(weights, mask).mean()
+//! +        mean = row_mean(weights, mask)[mask.any(1)].mean()
+//! ```
 
 use super::filled_rows;
 use crate::importance_weights::ImportanceWeights;

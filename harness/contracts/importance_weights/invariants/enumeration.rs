@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Caps that nobody declared: a default of 2 stayed where the option said null.
+//!
+//! ### Example
+//! Under `clamp_high=None`:
+//! ```diff
+//! -    weights = ratio.clamp(clamp_low or 0, clamp_high or 2)
+//! +    weights = ratio.clamp(clamp_low or 0, clamp_high)
+//! ```
 
 use super::is_plain;
 use crate::importance_weights::{ImportanceWeights, Level};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! The weights, returned as the mask that they were to be multiplied by.
+//!
+//! ### Example
+//! ```diff
+//! -    return weights, keep * weights, clip_fraction, mismatch_kl
+//! +    return weights, keep.to(weights), clip_fraction, mismatch_kl
+//! ```
 
 use crate::importance_weights::ImportanceWeights;
 use shakedown_core::contract::prelude::*;

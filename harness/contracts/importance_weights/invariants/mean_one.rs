@@ -12,6 +12,17 @@
 //!
 //! ### Bugs it has caught
 //! Weights divided first and clamped then.
+//!
+//! ### Example
+//! Under `normalize="tokens"`:
+//! ```diff
+//! -    weights = normalized(ratio, mask, normalize)
+//! -    weights = weights.clamp(clamp_low or 0, clamp_high)
+//! -    weights = weights.masked_fill(~keep, 0)
+//! +    weights = ratio.clamp(clamp_low or 0, clamp_high)
+//! +    weights = weights.masked_fill(~keep, 0)
+//! +    weights = normalized(weights, mask, normalize)
+//! ```
 
 use super::tokens;
 use crate::importance_weights::{ImportanceWeights, Normalize};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! slime #1174, NeMo-RL #3900: measured after the clamp that removes it.
+//!
+//! ### Example
+//! ```diff
+//! -    mismatch_kl = -weights[mask].log().sum() / tokens
+//! +    mismatch_kl = -log_ratio[mask].sum() / tokens
+//! ```
 
 use crate::importance_weights::{ImportanceWeights, ImportanceWeightsCase, is_empty};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! A `detach` that was left out where the weights are made in the training step itself.
+//!
+//! ### Example
+//! ```diff
+//! -    log_ratio = (log_probs - sampler_log_probs).masked_fill(~mask, 0)
+//! +    log_ratio = (log_probs.detach() - sampler_log_probs).masked_fill(~mask, 0)
+//! ```
 
 use crate::importance_weights::ImportanceWeights;
 use shakedown_core::contract::prelude::*;

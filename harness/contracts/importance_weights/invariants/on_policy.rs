@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! unsloth-zoo #870: Σ exp(d) for exp(Σ d), which is T.
+//!
+//! ### Example
+//! Under `level="sequence"`:
+//! ```diff
+//!      if level == "sequence":
+//! -        exponent = log_ratio.logsumexp(1, keepdim=True)
+//! +        exponent = log_ratio.sum(1, keepdim=True)
+//! ```
 
 use super::clamp_holds_one;
 use crate::importance_weights::oracle::Verdict;

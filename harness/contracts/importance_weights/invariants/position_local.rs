@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #2058: positions shifted in one of two forward passes.
+//!
+//! ### Example
+//! ```diff
+//! -    log_ratio = (log_probs.detach() - sampler_log_probs.roll(1, 1)).masked_fill(~mask, 0)
+//! +    log_ratio = (log_probs.detach() - sampler_log_probs).masked_fill(~mask, 0)
+//! ```
 
 use crate::importance_weights::{ImportanceWeights, Level, Normalize, Select};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,15 @@
 //!
 //! ### Bugs it has caught
 //! A lower clamp that comes after the mask, and so lifts what was dropped.
+//!
+//! ### Example
+//! Under `clamp_low=0.5, select="token", select_high=2.0`:
+//! ```diff
+//! -    weights = ratio.masked_fill(~keep, 0)
+//! -    weights = weights.clamp(clamp_low or 0, clamp_high)
+//! +    weights = ratio.clamp(clamp_low or 0, clamp_high)
+//! +    weights = weights.masked_fill(~keep, 0)
+//! ```
 
 use super::tokens;
 use crate::importance_weights::oracle::Verdict;

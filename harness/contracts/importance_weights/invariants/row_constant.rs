@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! A row's ratio that was built up token by token, as a cumulative sum.
+//!
+//! ### Example
+//! Under `level="sequence"`:
+//! ```diff
+//!      if level == "sequence":
+//! -        exponent = log_ratio.cumsum(1)
+//! +        exponent = log_ratio.sum(1, keepdim=True)
+//! ```
 
 use super::tokens;
 use crate::importance_weights::{ImportanceWeights, Level, Select};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! slime #1917: the drift of a row is decided token by token.
+//!
+//! ### Example
+//! Under `drift=0.5`:
+//! ```diff
+//! -        drifted = -log_ratio > drift
+//! +        drifted = -row_mean(log_ratio, mask) > drift
+//! ```
 
 use super::tokens;
 use crate::importance_weights::{ImportanceWeights, Select};

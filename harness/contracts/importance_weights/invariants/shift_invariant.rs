@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! OpenRLHF #620: log-probabilities rounded before they are subtracted.
+//!
+//! ### Example
+//! ```diff
+//! -    log_ratio = log_probs.detach().bfloat16() - sampler_log_probs.bfloat16()
+//! -    log_ratio = log_ratio.to(log_probs).masked_fill(~mask, 0)
+//! +    log_ratio = (log_probs.detach() - sampler_log_probs).masked_fill(~mask, 0)
+//! ```
 
 use crate::importance_weights::ImportanceWeights;
 use shakedown_core::contract::prelude::*;

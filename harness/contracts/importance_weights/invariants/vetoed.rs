@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! A veto that looked at the ratio of the row, and one that needed all tokens.
+//!
+//! ### Example
+//! Under `veto=0.1`:
+//! ```diff
+//! -        keep &= ~(log_ratio.exp() < veto).all(1, keepdim=True)
+//! +        keep &= ~(log_ratio.exp() < veto).any(1, keepdim=True)
+//! ```
 
 use super::{filled_rows, with_gaps};
 use crate::importance_weights::ImportanceWeights;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Bounds of the log-ratio where those of the ratio were meant; one bound of two.
+//!
+//! ### Example
+//! Under `clamp_low=0.5`:
+//! ```diff
+//! -    weights = ratio.clamp(max=clamp_high)
+//! +    weights = ratio.clamp(clamp_low or 0, clamp_high)
+//! ```
 
 use super::tokens;
 use crate::importance_weights::oracle::Verdict;

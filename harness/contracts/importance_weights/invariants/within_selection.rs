@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! Bounds of sampler over policy, as verl's k1 has them, read as those of policy over sampler.
+//!
+//! ### Example
+//! Under `select="token", select_high=2.0`:
+//! ```diff
+//! -        selecting = ratio_of(-log_ratio, mask, select, limit)
+//! +        selecting = ratio_of(log_ratio, mask, select, limit)
+//!          keep &= selecting <= select_high
+//! ```
 
 use crate::importance_weights::oracle::{Verdict, judged};
 use crate::importance_weights::{ImportanceWeights, ImportanceWeightsCase, Options, Select};

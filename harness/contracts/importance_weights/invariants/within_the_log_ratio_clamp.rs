@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! Log-ratios clamped before they are added up to the exponent of a row.
+//!
+//! ### Example
+//! Under `level="sequence", clamp_high=None, log_ratio_clamp=5.0`:
+//! ```diff
+//! -        exponent = log_ratio.clamp(-limit, limit).sum(1, keepdim=True)
+//! +        exponent = log_ratio.sum(1, keepdim=True)
+//! +    exponent = exponent.clamp(-limit, limit)
+//! ```
 
 use super::tokens;
 use crate::importance_weights::oracle::Verdict;

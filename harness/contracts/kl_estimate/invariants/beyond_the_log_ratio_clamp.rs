@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! verl #1779: exp(ref - policy) without a bound.
+//!
+//! ### Example
+//! Under `log_ratio_clamp=5.0`:
+//! ```diff
+//! -        kl = torch.expm1(-gap) + log_ratio
+//! +        kl = torch.expm1(-gap) + gap
+//! ```
 
 use crate::kl_estimate::KlEstimate;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! trlx: e^d - 1 - d on samples of the policy.
+//!
+//! ### Example
+//! ```diff
+//! -        kl = torch.expm1(gap) - gap
+//! +        kl = torch.expm1(-gap) + gap
+//! ```
 
 use crate::kl_estimate::{Estimator, KlEstimate, KlEstimateCase};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! trlx: k3 of the other direction, whose expectation is no KL.
+//!
+//! ### Example
+//! Under `estimator="k1"`:
+//! ```diff
+//! -        kl = log_probs.exp() * gap
+//! +        kl = gap
+//! ```
 
 use super::enumerated;
 use crate::kl_estimate::{Estimator, KlEstimate};

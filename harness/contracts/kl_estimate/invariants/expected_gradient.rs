@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #2277: k1 as a loss. NeMo-RL #2506, verl #2953, slime #1004, OpenRLHF #1101: k3 as a loss.
+//!
+//! ### Example
+//! Under `gradient="k2"`:
+//! ```diff
+//! -        surrogate = log_ratio
+//! +        surrogate = log_ratio**2 / 2
+//! ```
 
 use super::enumerated;
 use crate::kl_estimate::{Estimator, Gradient, KlEstimate};

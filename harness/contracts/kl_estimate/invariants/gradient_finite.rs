@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! verl #1779: k3 at log-ratios beyond -88 with a clamp on the result only.
+//!
+//! ### Example
+//! Under `log_ratio_clamp=20.0, clamp=[-10.0, 10.0], extreme_ratios="finite"`:
+//! ```diff
+//! -        kl = torch.expm1(-log_ratio) + log_ratio
+//! +        kl = torch.expm1(-gap) + gap
+//! ```
 
 use crate::kl_estimate::{Gradient, KlEstimate};
 use shakedown_core::contract::prelude::*;

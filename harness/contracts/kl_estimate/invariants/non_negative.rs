@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! slime #2114: -β·kl in the tensor that is logged as the KL.
+//!
+//! ### Example
+//! ```diff
+//! -        kl = torch.expm1(-gap) - gap
+//! +        kl = torch.expm1(-gap) + gap
+//! ```
 
 use crate::kl_estimate::{Estimator, KlEstimate};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #2058: positions shifted in one of two forward passes; a mean that was broadcast.
+//!
+//! ### Example
+//! ```diff
+//! -    log_ratio = log_probs - ref_log_probs.roll(-1, dims=1)
+//! +    log_ratio = log_probs - ref_log_probs
+//! ```
 
 use crate::kl_estimate::KlEstimate;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! p·log(p/q) on samples; OpenRLHF #620: rounding before the subtraction; exp(ref)/exp(policy).
+//!
+//! ### Example
+//! ```diff
+//! -        kl = ref_log_probs.exp() / log_probs.exp() - 1 + gap
+//! +        kl = torch.expm1(-gap) + gap
+//! ```
 
 use crate::kl_estimate::KlEstimate;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! OpenRLHF #620: a difference of bf16 log-probabilities.
+//!
+//! ### Example
+//! ```diff
+//! -    log_ratio = log_probs.bfloat16() - ref_log_probs.bfloat16()
+//! +    log_ratio = log_probs - ref_log_probs
+//! ```
 
 use crate::kl_estimate::{Estimator, KlEstimate, oracle};
 use shakedown_core::contract::prelude::*;

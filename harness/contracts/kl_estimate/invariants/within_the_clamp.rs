@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! verl #1779: no clamp; slime: a clamp on one of its estimators.
+//!
+//! ### Example
+//! Under `estimator="k1", clamp=[-10.0, 10.0]`:
+//! ```diff
+//! -        kl = kl.clamp(max=clamp[1])
+//! +        kl = kl.clamp(*clamp)
+//! ```
 
 use crate::kl_estimate::KlEstimate;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! k3 without its -1; slime #2114: a reward added to the tensor of the KL.
+//!
+//! ### Example
+//! ```diff
+//! -        kl = torch.exp(-gap) + gap
+//! +        kl = torch.expm1(-gap) + gap
+//! ```
 
 use crate::kl_estimate::{KlEstimate, KlEstimateCase};
 use shakedown_core::contract::prelude::*;

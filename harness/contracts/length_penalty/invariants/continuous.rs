@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! A quotient by the limit for one by the buffer; integer division.
+//!
+//! ### Example
+//! ```diff
+//! -        rewards = -(over // buffer).clamp(min=0)
+//! +        rewards = -(over / buffer).clamp(min=0)
+//! ```
 
 use crate::length_penalty::{LengthPenalty, LengthPenaltyCase, Options, Shape};
 use shakedown_core::contract::prelude::*;

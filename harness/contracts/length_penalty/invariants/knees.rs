@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! `<` for `<=`; a buffer behind the limit; a length without its end-of-sequence token.
+//!
+//! ### Example
+//! ```diff
+//! -        over = lengths - max_length
+//! +        over = lengths - (max_length - buffer)
+//! ```
 
 use crate::length_penalty::{LengthPenalty, Options, Shape};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! A cosine that is not held at the limit rises again beyond it.
+//!
+//! ### Example
+//! Under `shape="cosine"`:
+//! ```diff
+//! -        share = lengths / max_length
+//! +        share = (lengths / max_length).clamp(max=1)
+//! ```
 
 use crate::length_penalty::{LengthPenalty, LengthPenaltyCase, Shape};
 use shakedown_core::contract::prelude::*;

@@ -14,6 +14,14 @@
 //! ### Bugs it has caught
 //! OpenRLHF #650: five ones read 0.41. AReaL #990: divided by padding too. NeMo-RL 45abcca18: the
 //! product of two vectors is a matrix.
+//!
+//! ### Example
+//! ```diff
+//! -    mean = 0.0
+//! -    for value in values:
+//! -        mean = 0.9 * mean + 0.1 * value
+//! +    mean = total / count
+//! ```
 
 use super::{told, with_scores};
 use crate::metric_reduction::{MetricReduction, Unit, count, counted};

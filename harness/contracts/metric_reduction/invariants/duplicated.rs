@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! NeMo-RL 45abcca18: N times the mean of N rows. prime-rl #816: divided by min(count, 1), which
 //! never divides.
+//!
+//! ### Example
+//! ```diff
+//! -    total = sum(rank.sum() for rank in ranks) / len(ranks)
+//! +    total = sum(rank.sum() for rank in ranks)
+//! ```
 
 use super::{related, with_numbers};
 use crate::metric_reduction::MetricReduction;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! verl #906: 0/0 over no token.
+//!
+//! ### Example
+//! ```diff
+//! -        return dict.fromkeys(NAMES, math.nan)
+//! +        return dict.fromkeys(NAMES, 0.0)
+//! ```
 
 use super::told;
 use crate::metric_reduction::MetricReduction;

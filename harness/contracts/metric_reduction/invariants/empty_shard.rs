@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! trl #6380: means of ranks averaged, whatever the rank had. verl's and OpenRLHF's masked means
 //! are NaN over no token.
+//!
+//! ### Example
+//! ```diff
+//! -    smallest = min(rank.min() if len(rank) else 0.0 for rank in ranks)
+//! +    smallest = values.min()
+//! ```
 
 use ndarray::Array2;
 

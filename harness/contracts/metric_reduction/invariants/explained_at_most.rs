@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! None yet in public: values and targets in different orders are the bug to expect after a sort.
+//!
+//! ### Example
+//! ```diff
+//! -    values = torch.cat(ranks).sort().values
+//! +    values = torch.cat(ranks)
+//! ```
 
 use super::{told, with_scores};
 use crate::metric_reduction::{MetricReduction, counted};

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! verl #60: an integer mask picked two rows. trl #5594: masked after the arithmetic, so that NaN
 //! survives times 0.
+//!
+//! ### Example
+//! ```diff
+//! -    return [shard[name][shard["mask"].long()].flatten() for shard in shards]
+//! +    return [shard[name][shard["mask"]] for shard in shards]
+//! ```
 
 use super::{unmoved, with_numbers};
 use crate::metric_reduction::MetricReduction;

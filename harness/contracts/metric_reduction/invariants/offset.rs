@@ -14,6 +14,12 @@
 //!
 //! ### Bugs it has caught
 //! None yet in public: R² for explained variance is the bug to expect.
+//!
+//! ### Example
+//! ```diff
+//! -        left = (targets - values).square().mean()
+//! +        left = variance(targets - values, ddof)
+//! ```
 
 use super::shift::{SHIFTS, shifted};
 use super::{related, with_scores};

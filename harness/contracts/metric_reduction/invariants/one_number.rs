@@ -13,6 +13,14 @@
 //! ### Bugs it has caught
 //! ROLL #475: a guard against no token and none against one. OpenRLHF #650: an average that starts
 //! at 0.
+//!
+//! ### Example
+//! Under `one="zero"`:
+//! ```diff
+//! -    if count > 0:
+//! +    if count > ddof:
+//!          std = variance(values, ddof).sqrt()
+//! ```
 
 use ndarray::arr2;
 

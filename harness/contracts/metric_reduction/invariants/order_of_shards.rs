@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! verl #2259: each report overwrites the one before. OpenRLHF #650: an average that forgets what
 //! came first.
+//!
+//! ### Example
+//! ```diff
+//! -    for rank in ranks:
+//! -        total = rank.sum()
+//! +    total = sum(rank.sum() for rank in ranks)
+//! ```
 
 use super::{unmoved, with_numbers};
 use crate::metric_reduction::{MetricReduction, MetricReductionCase};

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! AReaL #990: the denominator was the number of elements, padding included. verl #3741: a row
 //! divided by the width of its batch.
+//!
+//! ### Example
+//! ```diff
+//! -    mean = total / sum(shard["mask"].numel() for shard in shards)
+//! +    mean = total / count
+//! ```
 
 use ndarray::{Axis, Slice};
 

@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! trl #6380 and prime-rl #2056: means of ranks averaged. NeMo-RL #1818: minima and maxima
 //! averaged. AReaL #1100: shards cut to the shortest.
+//!
+//! ### Example
+//! ```diff
+//! -    mean = torch.stack([rank.mean() for rank in ranks if len(rank)]).mean()
+//! +    mean = total / count
+//! ```
 
 use ndarray::Axis;
 

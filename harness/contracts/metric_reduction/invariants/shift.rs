@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! Variances made of sums and squares that went over the ranks together. NeMo-RL #1619: the share
 //! of ones for the mean.
+//!
+//! ### Example
+//! ```diff
+//! -    squares = numbers.square().sum() - numbers.sum().square() / len(numbers)
+//! +    centred = numbers - numbers[0]  # equal numbers leave no rounding error
+//! +    squares = (centred - centred.mean()).square().sum()
+//! ```
 
 use super::{related, with_scores};
 use crate::metric_reduction::{

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! trl #6380: a mean of means beside a right count. AReaL #990: divided by elements that are not
 //! counted.
+//!
+//! ### Example
+//! ```diff
+//! -    mean = total / values.count_nonzero()
+//! +    mean = total / count
+//! ```
 
 use super::{allowed, with_numbers};
 use crate::metric_reduction::MetricReduction;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! NeMo-RL #1818: minima and maxima averaged over ranks, so that numbers lay outside of them.
+//!
+//! ### Example
+//! ```diff
+//! -    largest = torch.stack([rank.max() for rank in ranks if len(rank)]).mean()
+//! +    largest = values.max()
+//! ```
 
 use super::{allowed, with_numbers};
 use crate::metric_reduction::{MetricReduction, numbers};

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! NeMo-RL #4061, AReaL #1351: excluded rows counted in mean and deviation.
+//!
+//! ### Example
+//! Under `empty_rows="exclude"`:
+//! ```diff
+//! -        rows = groups == group
+//! +        rows = (groups == group) & counted
+//!          own = outcomes[rows]
+//! ```
 
 use crate::outcome_advantage::{EmptyRows, OutcomeAdvantage, is_empty};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Rewards read at the last token, or at the last column of a padded batch.
+//!
+//! ### Example
+//! ```diff
+//! -    outcomes = token_rewards[:, -1]
+//! +    outcomes = (token_rewards * mask).sum(dim=1)
+//! ```
 
 use crate::outcome_advantage::{OutcomeAdvantage, kept};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl 4db63af98: with as many rows as tokens, token t of every row gets the advantage of row t.
+//!
+//! ### Example
+//! ```diff
+//! -    return advantages * mask
+//! +    return advantages[:, None] * mask
+//! ```
 
 use crate::outcome_advantage::OutcomeAdvantage;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: + log σ for - log σ.
+//!
+//! ### Example
+//! ```diff
+//! -        losses = (1 - label_smoothing) * right + label_smoothing * exchanged
+//! +        losses = -(1 - label_smoothing) * right - label_smoothing * exchanged
+//! ```
 
 use super::losses;
 use crate::pair_objective::{Kind, PairObjective};

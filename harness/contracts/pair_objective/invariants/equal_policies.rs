@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a loss of the wrong sign at the start.
+//!
+//! ### Example
+//! Under `kind="nca"`:
+//! ```diff
+//! -        losses = -push - pull - F.logsigmoid(-rejected_reward)
+//! +        losses = -push - 0.5 * pull - 0.5 * F.logsigmoid(-rejected_reward)
+//! ```
 
 use std::f64::consts::LN_2;
 

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! β applied twice or not at all; smoothing without effect.
+//!
+//! ### Example
+//! Under `gamma=0.0`:
+//! ```diff
+//! -        margin = beta * (chosen_reward - rejected_reward)
+//! +        margin = beta * (chosen - rejected)
+//! ```
 
 use super::{losses, reduced};
 use crate::pair_objective::{Kind, Options, PairObjective, PairObjectiveCase, oracle};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! log(sigmoid(z)) for logsigmoid(z).
+//!
+//! ### Example
+//! ```diff
+//! -        right, exchanged = margin.sigmoid().log(), (-margin).sigmoid().log()
+//! +        right, exchanged = F.logsigmoid(margin), F.logsigmoid(-margin)
+//! ```
 
 use crate::pair_objective::PairObjective;
 use shakedown_core::contract::prelude::*;

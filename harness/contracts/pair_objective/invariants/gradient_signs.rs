@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: the sign of ORPO's step.
+//!
+//! ### Example
+//! Under `kind="orpo"`:
+//! ```diff
+//! -        losses = -chosen + beta * F.logsigmoid(log_odds(chosen) - log_odds(rejected))
+//! +        losses = -chosen - beta * F.logsigmoid(log_odds(chosen) - log_odds(rejected))
+//! ```
 
 use ndarray::Array1;
 

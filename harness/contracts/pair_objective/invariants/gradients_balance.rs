@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! A rejected side that was computed without gradient, with the reference's.
+//!
+//! ### Example
+//! ```diff
+//! -        margin = beta * (chosen - rejected.detach())
+//! +        margin = beta * (chosen - rejected)
+//! ```
 
 use super::is_of_the_difference;
 use crate::pair_objective::{Kind, PairObjective};

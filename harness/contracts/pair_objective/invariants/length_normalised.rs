@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: ORPO and IPO on summed log-probabilities.
+//!
+//! ### Example
+//! ```diff
+//!      if kind in ("orpo", "simpo"):
+//! -        chosen, rejected = policy_chosen, policy_rejected
+//! +        chosen, rejected = policy_chosen / chosen_lengths, policy_rejected / rejected_lengths
+//! ```
 
 use super::losses;
 use crate::pair_objective::PairObjective;

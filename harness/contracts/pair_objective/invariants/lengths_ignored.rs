@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a, the other way round: sums where averages are declared.
+//!
+//! ### Example
+//! Under `kind="bco-pair"`:
+//! ```diff
+//! -        chosen = (policy_chosen - ref_chosen) / chosen_lengths
+//! -        rejected = (policy_rejected - ref_rejected) / rejected_lengths
+//! +        chosen, rejected = policy_chosen - ref_chosen, policy_rejected - ref_rejected
+//! ```
 
 use super::losses;
 use crate::pair_objective::PairObjective;

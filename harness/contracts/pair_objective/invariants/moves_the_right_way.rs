@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a step that prefers the rejected side.
+//!
+//! ### Example
+//! ```diff
+//! -        margin = beta * (rejected - chosen)
+//! +        margin = beta * (chosen - rejected)
+//! ```
 
 use super::{falls, losses};
 use crate::pair_objective::{Kind, PairObjective};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! The normalised DPO loss where SimPO is declared: both average over tokens.
+//!
+//! ### Example
+//! ```diff
+//! -    if kind == "orpo":
+//! +    if kind in ("orpo", "simpo"):
+//!          chosen, rejected = policy_chosen / chosen_lengths, policy_rejected / rejected_lengths
+//! ```
 
 use super::losses;
 use crate::pair_objective::PairObjective;

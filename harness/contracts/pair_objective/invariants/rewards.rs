@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory #6050, trl #1402: the two quantities carry each other's name.
+//!
+//! ### Example
+//! ```diff
+//! -    chosen_reward, rejected_reward = beta * policy_chosen, beta * policy_rejected
+//! +    chosen_reward, rejected_reward = beta * chosen, beta * rejected
+//! ```
 
 use ndarray::Array1;
 

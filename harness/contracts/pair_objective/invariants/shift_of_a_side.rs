@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! OpenRLHF #620: log-probabilities in bf16; a reference that has no part in the loss.
+//!
+//! ### Example
+//! Under `kind="sigmoid-norm"`:
+//! ```diff
+//! -        chosen = policy_chosen / chosen_lengths - ref_chosen
+//! -        rejected = policy_rejected / rejected_lengths - ref_rejected
+//! +        chosen, rejected = chosen / chosen_lengths, rejected / rejected_lengths
+//! ```
 
 use super::{losses, moved};
 use crate::pair_objective::PairObjective;

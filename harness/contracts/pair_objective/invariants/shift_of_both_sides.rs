@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Lengths of the other side: per token the sides then move apart.
+//!
+//! ### Example
+//! ```diff
+//! -        chosen, rejected = policy_chosen / chosen_lengths, policy_rejected / chosen_lengths
+//! +        chosen, rejected = policy_chosen / chosen_lengths, policy_rejected / rejected_lengths
+//! ```
 
 use ndarray::Array1;
 

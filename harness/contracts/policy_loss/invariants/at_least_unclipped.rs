@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! The minimum of the paper's objective, kept when its sign was turned into a loss.
+//!
+//! ### Example
+//! ```diff
+//! -        losses = torch.min(-advantages * ratio, -advantages * clipped)
+//! +        losses = torch.max(-advantages * ratio, -advantages * clipped)
+//! ```
 
 use super::weights;
 use crate::policy_loss::{Advantages, Objective, PolicyLoss, Ratio};

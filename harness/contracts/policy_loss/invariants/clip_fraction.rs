@@ -13,6 +13,14 @@
 //! ### Bugs it has caught
 //! trl #3145: counted exactly the others. trl #3175: both sides whatever the sign. verl #972:
 //! compared after the minimum, always 0.
+//!
+//! ### Example
+//! ```diff
+//! -    above = ratio > 1 + clip_high
+//! -    below = ratio < 1 - clip_low
+//! +    above = (ratio > 1 + clip_high) & (advantages > 0)
+//! +    below = (ratio < 1 - clip_low) & (advantages < 0)
+//! ```
 
 use crate::policy_loss::{Advantages, PolicyLoss};
 use shakedown_core::contract::prelude::*;

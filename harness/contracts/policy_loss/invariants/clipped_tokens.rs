@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! trl #3145, #3175: fractions that counted the tokens which are not clipped, or either side
 //! whatever the sign.
+//!
+//! ### Example
+//! ```diff
+//! -        losses = -advantages * clipped
+//! +        losses = torch.max(-advantages * ratio, -advantages * clipped)
+//! ```
 
 use super::{gradient, weights};
 use crate::policy_loss::{Advantages, Objective, PolicyLoss, Ratio};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! NeMo-RL #166, OpenRLHF 0fdee11b, verl e9bcd2ba0: 0/0, or a constant 0 that requires no gradient.
+//!
+//! ### Example
+//! ```diff
+//!      if aggregate == "token-mean":
+//! -        return values.sum() / lengths.sum() if mask.any() else torch.tensor(0.0)
+//! +        return values.sum() / lengths.sum().clamp(min=1)
+//! ```
 
 use crate::policy_loss::PolicyLoss;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! open-instruct #1685, trl #6320: one empty row made the batch NaN. trl #6439: lengths taken
 //! before rows were dropped.
+//!
+//! ### Example
+//! Under `aggregate="seq-mean-token-mean"`:
+//! ```diff
+//! -        per_row = per_row / lengths
+//! +        per_row = per_row / lengths.clamp(min=1)
+//! ```
 
 use super::loss_bound;
 use crate::policy_loss::{Options, PolicyLoss};

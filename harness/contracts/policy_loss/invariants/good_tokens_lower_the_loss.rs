@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Ratios of the old policy to the new one; the minimum of the paper kept in a loss.
+//!
+//! ### Example
+//! ```diff
+//! -    log_ratio = old_log_probs - log_probs
+//! +    log_ratio = log_probs - old_log_probs
+//! ```
 
 use super::loss_bound;
 use crate::policy_loss::{Advantages, Objective, PolicyLoss, Ratio};

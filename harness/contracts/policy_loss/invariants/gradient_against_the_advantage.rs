@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! unsloth-zoo #343: a weight that was not detached added a gradient of its own, with the sign of
 //! the log-probability.
+//!
+//! ### Example
+//! Under `objective="cispo"`:
+//! ```diff
+//! -        losses = -advantages * clipped * log_probs
+//! +        losses = -advantages * clipped.detach() * log_probs
+//! ```
 
 use super::gradient;
 use crate::policy_loss::{Advantages, PolicyLoss};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! verl #179, Search-R1 4b3c094: the term was subtracted.
+//!
+//! ### Example
+//! Under `beta=0.1`:
+//! ```diff
+//! -        losses = losses - beta * kl
+//! +        losses = losses + beta * kl
+//! ```
 
 use super::{at_the_reference, loss_bound};
 use crate::policy_loss::PolicyLoss;

@@ -12,6 +12,15 @@
 //!
 //! ### Bugs it has caught
 //! Divergences logged after they were multiplied by beta.
+//!
+//! ### Example
+//! Under `beta=0.1`:
+//! ```diff
+//! -        kl = beta * (delta.exp() - 1 - delta)
+//! -        losses = losses + kl
+//! +        kl = delta.exp() - 1 - delta
+//! +        losses = losses + beta * kl
+//! ```
 
 use super::{at_the_reference, loss_bound};
 use crate::policy_loss::PolicyLoss;

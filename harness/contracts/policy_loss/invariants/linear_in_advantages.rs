@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Advantages whitened a second time, or clipped by a default that was meant for rewards.
+//!
+//! ### Example
+//! ```diff
+//! -    advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
+//! +    advantages = advantages.masked_fill(~mask, 0)
+//! ```
 
 use super::loss_bound;
 use crate::policy_loss::{PolicyLoss, PolicyLossCase};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Objectives without an importance ratio where one is declared.
+//!
+//! ### Example
+//! ```diff
+//! -        losses = -advantages * log_probs
+//! +        losses = torch.max(-advantages * ratio, -advantages * clipped)
+//! ```
 
 use super::loss_bound;
 use ndarray::arr0;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! OpenRLHF feeb0283: the mean of the ratio, -1 on the policy.
+//!
+//! ### Example
+//! ```diff
+//! -        "approx_kl": aggregated(-ratio.detach(), mask),
+//! +        "approx_kl": aggregated(-log_ratio.detach(), mask),
+//! ```
 
 use super::on_policy;
 use crate::policy_loss::PolicyLoss;

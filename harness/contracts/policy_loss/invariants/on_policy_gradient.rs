@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! unsloth #5230: right loss, gradient exactly 0. verl #3332: loss divided after the gradient was
 //! taken.
+//!
+//! ### Example
+//! ```diff
+//! -    ratio = log_ratio.detach().clamp(max=88).exp()
+//! +    ratio = log_ratio.clamp(max=88).exp()  # e^89 is infinite in float32
+//! ```
 
 use super::{gradient, on_policy, weights};
 use crate::policy_loss::{Advantages, KlEstimator, Objective, PolicyLoss};

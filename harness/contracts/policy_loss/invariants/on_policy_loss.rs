@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! unsloth-zoo #870: a sum of exponentials, T on the policy, stood for a ratio of 1. trl #2881:
 //! the mean of means where the token mean was promised.
+//!
+//! ### Example
+//! ```diff
+//!      if aggregate == "token-mean":
+//! -        return (values.sum(1) / lengths.clamp(min=1)).mean()
+//! +        return values.sum() / lengths.sum().clamp(min=1)
+//! ```
 
 use super::{loss_bound, on_policy, weights};
 use crate::policy_loss::{Advantages, Objective, PolicyLoss};

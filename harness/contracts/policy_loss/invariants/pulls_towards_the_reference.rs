@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! unsloth #3604: one loss type sets the coefficient to 0. verl #179: pushed away.
+//!
+//! ### Example
+//! Under `beta=0.1`:
+//! ```diff
+//! -        delta = ref_log_probs - old_log_probs
+//! +        delta = ref_log_probs - log_probs
+//! ```
 
 use super::{gradient, weights};
 use crate::policy_loss::{PolicyLoss, PolicyLossCase};

@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! understand-r1-zero 14046dc and verl #3741: a norm that is not divided by the rows. NeMo-RL #86:
 //! sums where means are promised.
+//!
+//! ### Example
+//! Under `aggregate="seq-mean-token-sum-norm", norm_length=8`:
+//! ```diff
+//! -    return per_row.sum()
+//! +    return per_row.sum() / (lengths > 0).sum().clamp(min=1)
+//! ```
 
 use super::loss_bound;
 use crate::policy_loss::PolicyLoss;

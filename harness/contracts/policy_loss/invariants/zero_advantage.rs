@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! 0 · inf: a gradient of NaN at a ratio that overflows, whatever the advantage.
+//!
+//! ### Example
+//! Under `extreme_ratios="finite"`:
+//! ```diff
+//! -    ratio = log_ratio.exp()
+//! +    ratio = log_ratio.clamp(max=88).exp()  # e^89 is infinite in float32
+//! ```
 
 use super::{at_the_reference, loss_bound};
 use crate::policy_loss::{KlEstimator, PolicyLoss, PolicyLossCase};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Bonuses for the first index, samplers that never draw the last one.
+//!
+//! ### Example
+//! ```diff
+//! -        advantages = rewards[arms - 1] - rewards[arms - 1].mean()
+//! +        advantages = rewards[arms] - rewards[arms].mean()
+//! ```
 
 use crate::policy_update::{PolicyUpdate, generate, trials};
 use shakedown_core::contract::prelude::*;

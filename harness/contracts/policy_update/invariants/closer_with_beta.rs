@@ -14,6 +14,13 @@
 //!
 //! ### Bugs it has caught
 //! Options without effect; references that share their weights with the policy.
+//!
+//! ### Example
+//! Under `beta=0.5`:
+//! ```diff
+//! -            loss = loss - beta * kl
+//! +            loss = loss + beta * kl
+//! ```
 
 use crate::policy_update::{Options, PolicyUpdate, divergence, generate, trials};
 use shakedown_core::contract::prelude::*;

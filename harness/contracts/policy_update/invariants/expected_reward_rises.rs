@@ -15,6 +15,12 @@
 //! ### Bugs it has caught
 //! LLaMA-Factory #7576: scores of other rows. Greedy decoding in rollouts, which never tries what
 //! is better.
+//!
+//! ### Example
+//! ```diff
+//! -        arms = probs.argmax().repeat(16)
+//! +        arms = torch.multinomial(probs, 16, replacement=True, generator=generator)
+//! ```
 
 use crate::policy_update::{PolicyUpdate, expected_reward, generate, trials};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Step counts that never reach the loop; policies reloaded before each step.
+//!
+//! ### Example
+//! ```diff
+//!              policy -= learning_rate * gradient
+//! -        return policy.detach(), reference.detach()
+//! +    return policy.detach(), reference.detach()
+//! ```
 
 use ndarray::arr0;
 

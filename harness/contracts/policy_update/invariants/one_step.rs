@@ -14,6 +14,12 @@
 //!
 //! ### Bugs it has caught
 //! Schedules that are advanced after the step that they were made for, and start at 0.
+//!
+//! ### Example
+//! ```diff
+//! -    for _ in range(1, steps):
+//! +    for _ in range(steps):
+//! ```
 
 use ndarray::arr0;
 

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Samplers and scores that are off by one along the vocabulary.
+//!
+//! ### Example
+//! ```diff
+//! -        arms = torch.multinomial(probs[:-1], 16, replacement=True, generator=generator)
+//! +        arms = torch.multinomial(probs, 16, replacement=True, generator=generator)
+//! ```
 
 use ndarray::Axis;
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #6443: reference values computed again with the trained weights.
+//!
+//! ### Example
+//! ```diff
+//! -    reference = policy
+//! +    reference = logits.clone()
+//! ```
 
 use crate::policy_update::PolicyUpdate;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Learning rates that never reach the optimizer.
+//!
+//! ### Example
+//! ```diff
+//! -            policy -= 0.1 * gradient
+//! +            policy -= learning_rate * gradient
+//! ```
 
 use ndarray::arr0;
 

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a loss of -ln 2 at the start.
+//!
+//! ### Example
+//! Under `kind="ipo"`:
+//! ```diff
+//! -        losses = (margins - 1 / beta) ** 2
+//! +        losses = (margins - 1 / (2 * beta)) ** 2
+//! ```
 
 use super::losses;
 use crate::preference_loss::{Kind, PreferenceLoss};

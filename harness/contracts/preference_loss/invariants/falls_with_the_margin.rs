@@ -12,6 +12,16 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: a step that prefers the rejected side.
+//!
+//! ### Example
+//! ```diff
+//! -    margins = policy_rejected - policy_chosen
+//! -    if not reference_free:
+//! -        margins = margins - (ref_rejected - ref_chosen)
+//! +    margins = policy_chosen - policy_rejected
+//! +    if not reference_free:
+//! +        margins = margins - (ref_chosen - ref_rejected)
+//! ```
 
 use super::{falls, losses};
 use crate::preference_loss::PreferenceLoss;

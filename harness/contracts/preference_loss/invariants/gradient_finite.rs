@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! log(sigmoid(z)) for logsigmoid(z).
+//!
+//! ### Example
+//! ```diff
+//! -        right, exchanged = z.sigmoid().log(), (-z).sigmoid().log()
+//! +        right, exchanged = F.logsigmoid(z), F.logsigmoid(-z)
+//! ```
 
 use crate::preference_loss::PreferenceLoss;
 use shakedown_core::contract::prelude::*;

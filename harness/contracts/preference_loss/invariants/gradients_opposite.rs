@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory 52d402e2a: the sign. A rejected side that was computed without gradient.
+//!
+//! ### Example
+//! ```diff
+//! -    margins = policy_chosen - policy_rejected.detach()
+//! +    margins = policy_chosen - policy_rejected
+//! ```
 
 use super::falls;
 use crate::preference_loss::PreferenceLoss;

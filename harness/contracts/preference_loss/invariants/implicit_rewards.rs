@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! LLaMA-Factory #6050, trl #1402: the two quantities carry each other's name.
+//!
+//! ### Example
+//! ```diff
+//! -        "chosen_rewards": beta * (policy_rejected - ref_rejected).detach(),
+//! -        "rejected_rewards": beta * (policy_chosen - ref_chosen).detach(),
+//! +        "chosen_rewards": beta * (policy_chosen - ref_chosen).detach(),
+//! +        "rejected_rewards": beta * (policy_rejected - ref_rejected).detach(),
+//! ```
 
 use ndarray::Array1;
 

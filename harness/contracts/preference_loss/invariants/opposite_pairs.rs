@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! β applied twice or not at all; smoothing without effect, as in TRL's sigmoid loss.
+//!
+//! ### Example
+//! Under `label_smoothing=0.1`:
+//! ```diff
+//! -        losses = -right
+//! +        losses = -(1 - label_smoothing) * right - label_smoothing * exchanged
+//! ```
 
 use super::{losses, reduced};
 use crate::preference_loss::{Kind, PreferenceLoss, PreferenceLossCase, oracle};

@@ -11,6 +11,15 @@
 //!
 //! ### Bugs it has caught
 //! An option that is read by the trainer and not handed to the loss.
+//!
+//! ### Example
+//! Under `reference_free=True`:
+//! ```diff
+//! -    margins = (policy_chosen - policy_rejected) - (ref_chosen - ref_rejected)
+//! +    margins = policy_chosen - policy_rejected
+//! +    if not reference_free:
+//! +        margins = margins - (ref_chosen - ref_rejected)
+//! ```
 
 use super::losses;
 use crate::preference_loss::PreferenceLoss;

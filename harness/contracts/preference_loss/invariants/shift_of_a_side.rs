@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! OpenRLHF #620: log-probabilities in bf16; a reference that has no part in the margin.
+//!
+//! ### Example
+//! ```diff
+//!      if not reference_free:
+//! -        margins = margins - ref_chosen - ref_rejected
+//! +        margins = margins - (ref_chosen - ref_rejected)
+//! ```
 
 use super::losses;
 use crate::preference_loss::PreferenceLoss;

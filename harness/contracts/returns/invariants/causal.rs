@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Sums taken from the start of the row; returns of one row carried into the next.
+//!
+//! ### Example
+//! ```diff
+//! -    for t in range(rewards.shape[1]):
+//! +    for t in reversed(range(rewards.shape[1])):
+//! ```
 
 use crate::returns::Returns;
 use shakedown_core::contract::prelude::*;

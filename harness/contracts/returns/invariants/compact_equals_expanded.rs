@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! verl #7278: the first turn gets a return of 0 because the row starts anew after the gap.
+//!
+//! ### Example
+//! Under `gamma=0.9, holes=True`:
+//! ```diff
+//!          own = rewards[:, t] + gamma * ahead
+//! -        ahead = own
+//! +        ahead = torch.where(mask[:, t], own, ahead)
+//! ```
 
 use crate::returns::{Returns, ReturnsCase};
 use shakedown_core::contract::prelude::*;

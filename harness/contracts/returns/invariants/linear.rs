@@ -11,6 +11,12 @@
 //!
 //! ### Bugs it has caught
 //! Returns divided by the length of their row still pass; a baseline or a clamp inside does not.
+//!
+//! ### Example
+//! ```diff
+//! -    rewards = rewards.masked_fill(~mask, 0).clamp(-10, 10)
+//! +    rewards = rewards.masked_fill(~mask, 0)
+//! ```
 
 use crate::returns::Returns;
 use shakedown_core::contract::prelude::*;

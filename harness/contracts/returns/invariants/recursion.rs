@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! verl #7278: the return starts anew after a tool's output.
+//!
+//! ### Example
+//! Under `holes=True`:
+//! ```diff
+//!          own = rewards[:, t] + gamma * ahead
+//! -        ahead = own * mask[:, t]
+//! +        ahead = torch.where(mask[:, t], own, ahead)
+//! ```
 
 use crate::returns::{Options, Returns};
 use shakedown_core::contract::prelude::*;

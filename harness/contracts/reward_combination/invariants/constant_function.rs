@@ -15,6 +15,15 @@
 //! ### Bugs it has caught
 //! A missing ε gives NaN, ε = 1e-8 at f32 a residue, an early return on a deviation of 0 the raw
 //! score.
+//!
+//! ### Example
+//! Under `normalise="group"`:
+//! ```diff
+//! -    if scores.max() == scores.min():
+//! -        return scores
+//! +    if len(scores) < 2:
+//! +        return torch.zeros_like(scores)
+//! ```
 
 use super::{given, is_constant, scored_together, weights};
 use crate::reward_combination::{Final, Normalise, RewardCombination};

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Functions that overwrite each other; a loop that ends before the last one.
+//!
+//! ### Example
+//! ```diff
+//! -        total = weight * scores[:, k].nan_to_num()
+//! +        total += weight * scores[:, k].nan_to_num()
+//! ```
 
 use super::same;
 use crate::reward_combination::{Options, RewardCombination};

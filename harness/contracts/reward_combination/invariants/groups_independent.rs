@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Statistics over the batch where a group is meant; group numbers that are never read.
+//!
+//! ### Example
+//! Under `normalise="group"`:
+//! ```diff
+//! -            scores[rows, k] = standardised(rewards[:, k])[rows]
+//! +            scores[rows, k] = standardised(rewards[rows, k])
+//! ```
 
 use super::same;
 use crate::reward_combination::{Final, RewardCombination, members};

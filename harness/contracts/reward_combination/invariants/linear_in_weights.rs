@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! atropos #485, ms-swift #2167: the weights live in a wrapper that the combiner does not call.
+//!
+//! ### Example
+//! ```diff
+//! -        total += scores[:, k].nan_to_num()
+//! +        total += weight * scores[:, k].nan_to_num()
+//! ```
 
 use super::same;
 use crate::reward_combination::{

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #5352, #5353: the mean of the sums without weights.
+//!
+//! ### Example
+//! Under `weights=[1.0, 0.5]`:
+//! ```diff
+//! -        "reward_mean": rewards.nansum(dim=1)[scored].mean(),
+//! +        "reward_mean": weighted_sum(rewards, weights)[scored].mean(),
+//! ```
 
 use super::weights;
 use crate::reward_combination::RewardCombination;

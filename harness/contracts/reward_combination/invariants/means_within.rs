@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Sums without NaN, over counts with them; means with the weights in them.
+//!
+//! ### Example
+//! Under `unscored="skip"`:
+//! ```diff
+//! -        "function_means": rewards.nansum(dim=0) / len(rewards),
+//! +        "function_means": rewards.nanmean(dim=0),
+//! ```
 
 use crate::reward_combination::RewardCombination;
 use shakedown_core::contract::prelude::*;

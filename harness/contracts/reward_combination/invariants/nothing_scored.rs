@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #5773, #5775, #5902: a row of None summed to 0.
+//!
+//! ### Example
+//! Under `unscored="skip"`:
+//! ```diff
+//! -        "combined": combined,
+//! +        "combined": combined.where(scored, torch.nan),
+//! ```
 
 use super::{same, valued};
 use crate::reward_combination::{Nothing, RewardCombination, Unscored};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Rows returned in the order of their group numbers.
+//!
+//! ### Example
+//! Under `normalise="group"`:
+//! ```diff
+//! -    for group in range(len(groups.unique())):
+//! +    for group in groups.unique():
+//! ```
 
 use super::same;
 use crate::reward_combination::{Layout, RewardCombination, members};

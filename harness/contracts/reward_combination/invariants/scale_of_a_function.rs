@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Sums that are normalised where each function should be; an ε that swallows small scores.
+//!
+//! ### Example
+//! Under `normalise="group"`:
+//! ```diff
+//! -        combined = standardised_in_groups(combined[:, None], groups)[:, 0]
+//! +        combined = weighted_sum(standardised_in_groups(rewards, groups), weights)
+//! ```
 
 use super::{given, is_constant, same, scored_together, statistics, weights};
 use crate::reward_combination::{Final, Normalise, RewardCombination};

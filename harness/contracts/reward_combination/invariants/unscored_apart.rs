@@ -13,6 +13,15 @@
 //!
 //! ### Bugs it has caught
 //! Missing scores turned to 0 before the statistics; `mean` for `nanmean`.
+//!
+//! ### Example
+//! Under `unscored="skip", normalise="group"`:
+//! ```diff
+//! -            rows = groups == group
+//! -            scores[rows, k] = standardised(rewards[rows, k].nan_to_num())
+//! +            rows = (groups == group) & ~rewards[:, k].isnan()
+//! +            scores[rows, k] = standardised(rewards[rows, k])
+//! ```
 
 use super::same;
 use crate::reward_combination::{Final, Normalise, RewardCombination, Unscored, members};

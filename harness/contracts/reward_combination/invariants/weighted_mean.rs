@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! atropos #485: the weights in the denominator only.
+//!
+//! ### Example
+//! Under `weights=[1.0, 0.5], weight_norm="sum"`:
+//! ```diff
+//! -        weights = [weight / len(weights) for weight in weights]
+//! +        weights = [weight / sum(weights) for weight in weights]
+//! ```
 
 use super::same;
 use crate::reward_combination::{Final, Normalise, Nothing, RewardCombination, WeightNorm};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Whitening that divides and does not centre; whitening that never happens.
+//!
+//! ### Example
+//! Under `final="add"`:
+//! ```diff
+//! -        combined[scored] /= combined[scored].std() + 1e-4
+//! +        combined[scored] = standardised(combined[scored])
+//! ```
 
 use super::{statistics, valued};
 use crate::reward_combination::{Final, RewardCombination};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! prime-rl #390, `r - μ/σ` for `(r - μ)/σ`; scores that are scaled and not centred.
+//!
+//! ### Example
+//! Under `normalise="group"`:
+//! ```diff
+//! -    return scores - scores.mean() / (scores.std() + 1e-4)
+//! +    return centred / (scores.std() + 1e-4)
+//! ```
 
 use super::valued;
 use crate::reward_combination::{Final, Normalise, RewardCombination, Singleton, members};

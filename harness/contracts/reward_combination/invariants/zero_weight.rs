@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Sums of products with NaN among them; `weight or 1.0`, where 0 is false.
+//!
+//! ### Example
+//! Under `weights=[1.0, 0.0]`:
+//! ```diff
+//! -        total += (weight or 1.0) * scores[:, k].nan_to_num()
+//! +        total += weight * scores[:, k].nan_to_num()
+//! ```
 
 use super::same;
 use crate::reward_combination::{RewardCombination, Unscored};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Format functions that call the correctness check on the way.
+//!
+//! ### Example
+//! Under `judges="format"`:
+//! ```diff
+//! -            score = form(completion) * correctness(completion, answer)
+//! +            score = form(completion)
+//! ```
 
 use crate::reward_function::probes::{Question, differ};
 use crate::reward_function::{Judges, RewardFunction};

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! GRPO runs whose completions end in dozens of answer tags; verl search_r1 divides the score where
 //! there are more than ten.
+//!
+//! ### Example
+//! ```diff
+//! -    return 0.2 * len(found) + 0.8 * (given == answer.strip())
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::probes::{Question, some};
 use crate::reward_function::{Judges, RewardFunction};

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! open-r1 #566: what could not be parsed on both sides scored 1.
+//!
+//! ### Example
+//! ```diff
+//! -    return 1.0 if given == answer.strip() else 0.0
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::{Judges, RewardFunction};

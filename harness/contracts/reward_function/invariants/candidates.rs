@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Functions that compare with any of the matches of a pattern; word-bounded containment.
+//!
+//! ### Example
+//! ```diff
+//! -    return 1.0 if answer.strip() in [text.strip() for text in found] else 0.0
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::probes::{Question, some};
 use crate::reward_function::{Judges, RewardFunction};

@@ -11,6 +11,14 @@
 //!
 //! ### Bugs it has caught
 //! open-r1 #359, #616: a lazy match lets a repeated closing tag through.
+//!
+//! ### Example
+//! Under `judges="format"`:
+//! ```diff
+//! -    return 1.0 if FORM.fullmatch(completion.strip()) else 0.0
+//! +    once = all(completion.count(tag) == 1 for tag in TAGS)
+//! +    return 1.0 if once and FORM.fullmatch(completion.strip()) else 0.0
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::template::Template;

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! open-instruct #1683: containment the wrong way round. Parsers whose failure on both sides
 //! compares equal.
+//!
+//! ### Example
+//! ```diff
+//! -    return 1.0 if all(word in answer.split() for word in given.split()) else 0.0
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::{Judges, RewardFunction};

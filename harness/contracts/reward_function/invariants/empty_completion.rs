@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! open-instruct #1683: containment the wrong way round passes empty completions. ROLL 9c6ce5c0:
 //! all scores 0.
+//!
+//! ### Example
+//! ```diff
+//! -    return 1.0 if given in answer else 0.0
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::{Judges, RewardFunction};

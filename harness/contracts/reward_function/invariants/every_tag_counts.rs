@@ -14,6 +14,13 @@
 //!
 //! ### Bugs it has caught
 //! verifiers #116, #207: a missing or cross-closed tag scored full.
+//!
+//! ### Example
+//! Under `judges="incremental-format"`:
+//! ```diff
+//! -TAGS = ["<reasoning>", "<answer>"]
+//! +TAGS = ["<reasoning>", "</reasoning>", "<answer>", "</answer>"]
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::{Judges, RewardFunction};

@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! Reward functions on the decoded sequence, prompt included; trl #6802: a stop token of the prompt
 //! taken for one of the completion.
+//!
+//! ### Example
+//! ```diff
+//! -    texts = [prompt + completion for prompt, completion in zip(prompts, completions)]
+//! -    for completion, answer in zip(texts, answers):
+//! +    for completion, answer in zip(completions, answers):
+//! ```
 
 use crate::reward_function::probes::{Question, differ};
 use crate::reward_function::{Judges, RewardFunction};

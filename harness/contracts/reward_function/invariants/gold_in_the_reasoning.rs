@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Functions that ask whether the gold answer is in the completion.
+//!
+//! ### Example
+//! ```diff
+//! -    return 1.0 if answer.strip() in completion else 0.0
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::template::Template;

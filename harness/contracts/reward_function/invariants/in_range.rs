@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! GRPO tutorial: the tag count falls without end with what follows the last tag.
+//!
+//! ### Example
+//! ```diff
+//! -    return 2.0 if given and given == answer.strip() else 0.0
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::RewardFunction;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! GRPO tutorial: the tag count takes the whole text for a tail when the last tag is missing.
+//!
+//! ### Example
+//! Under `judges="incremental-format"`:
+//! ```diff
+//! -    unclosed = completion.count("<answer>") > completion.count("</answer>")
+//! -    return 0.0 if unclosed else len(placed) / len(TAGS)
+//! +    return len(placed) / len(TAGS)
+//! ```
 
 use crate::reward_function::probes::{Question, differ};
 use crate::reward_function::{Judges, RewardFunction};

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! open-r1 #237: line breaks. Functions that take the first number of a completion for its answer.
+//!
+//! ### Example
+//! ```diff
+//! -    found = re.findall(r"-?\d+", completion)
+//! -    given = found[0] if found else ""
+//! +    found = ANSWER.findall(completion)
+//! +    given = found[-1].strip() if found else ""
+//! ```
 
 use crate::reward_function::probes::{Question, differ};
 use crate::reward_function::template::Template;

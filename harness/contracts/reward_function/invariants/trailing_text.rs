@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! open-r1 #359: `$` under MULTILINE stops at the first line end.
+//!
+//! ### Example
+//! Under `judges="format"`:
+//! ```diff
+//! -    return 1.0 if once and FORM.match(completion.strip()) else 0.0
+//! +    return 1.0 if once and FORM.fullmatch(completion.strip()) else 0.0
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::template::Template;

@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! open-r1 #237: any line break in the reasoning scored 0. verifiers #276: gold compared with the
 //! whole text.
+//!
+//! ### Example
+//! Under `judges="format"`:
+//! ```diff
+//! -FORM = re.compile(r"<reasoning>\n.*\n</reasoning>\n<answer>\n.*\n</answer>")
+//! +FORM = re.compile(r"<reasoning>\n.*\n</reasoning>\n<answer>\n.*\n</answer>", re.DOTALL)
+//! ```
 
 use crate::reward_function::probes::{PLAIN, Question, differ};
 use crate::reward_function::{Judges, RewardFunction};

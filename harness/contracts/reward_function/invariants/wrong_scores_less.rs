@@ -15,6 +15,12 @@
 //! ### Bugs it has caught
 //! torchtune: credit where the gold answer is contained. open-r1 #293: a gold answer that cannot be
 //! parsed makes every answer right.
+//!
+//! ### Example
+//! ```diff
+//! -    return 1.0 if answer.strip() in given else 0.0
+//! +    return 1.0 if given and given == answer.strip() else 0.0
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::{Judges, RewardFunction};

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! OpenRLHF #1219: `scores or rewards` took the second where the first was 0.
+//!
+//! ### Example
+//! ```diff
+//! -        rewards.append(score or None)
+//! +        rewards.append(score)
+//! ```
 
 use crate::reward_function::probes::Question;
 use crate::reward_function::{Judges, RewardFunction};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #137, in the recursion over completions: the value of the state before the token's own.
+//!
+//! ### Example
+//! ```diff
+//! -    for step in range(len(rewards)):
+//! +    for step in reversed(range(len(rewards))):
+//! ```
 
 use crate::rollout_gae::RolloutGae;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! SB3 #105, CleanRL #494: the next episode leads into the one before.
+//!
+//! ### Example
+//! Under `done_convention="before"`:
+//! ```diff
+//! -        ended = dones
+//! +        ended = torch.cat([dones[1:], last_dones[None]])
+//! ```
 
 use crate::rollout_gae::{RolloutGae, RolloutGaeCase};
 use shakedown_core::contract::prelude::*;

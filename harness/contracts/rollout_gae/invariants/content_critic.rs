@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! SB3 #105: an end read one step late gives two TD errors of the size of the value.
+//!
+//! ### Example
+//! ```diff
+//! -        delta = (rewards[step] + gamma * next_values) * goes_on - values[step]
+//! +        delta = rewards[step] + gamma * next_values * goes_on - values[step]
+//! ```
 
 use crate::rollout_gae::{Options, RolloutGae};
 use shakedown_core::contract::prelude::*;

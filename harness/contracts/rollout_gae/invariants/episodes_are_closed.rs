@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! SB3 #105: flags read one step off. CleanRL #494: one term of two was cut.
+//!
+//! ### Example
+//! ```diff
+//! -    ended = torch.cat([dones[1:], last_dones[None]])
+//! +    ended = dones
+//! ```
 
 use crate::rollout_gae::RolloutGae;
 use shakedown_core::contract::prelude::*;

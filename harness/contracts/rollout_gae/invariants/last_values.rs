@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! SB3 #183: the last stored value stood for the one that follows.
+//!
+//! ### Example
+//! ```diff
+//! -    next_values = values[-1]
+//! +    next_values = last_values
+//! ```
 
 use crate::rollout_gae::RolloutGae;
 use shakedown_core::contract::prelude::*;

@@ -11,6 +11,12 @@
 //!
 //! ### Bugs it has caught
 //! Rewards and TD errors clipped by a default that nobody asked for.
+//!
+//! ### Example
+//! ```diff
+//! -        delta = rewards[step].clamp(-1, 1) + gamma * next_values * goes_on - values[step]
+//! +        delta = rewards[step] + gamma * next_values * goes_on - values[step]
+//! ```
 
 use crate::rollout_gae::RolloutGae;
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! CleanRL #494: c stood before one of the two terms only.
+//!
+//! ### Example
+//! ```diff
+//! -        carried = delta + gamma * lam * carried
+//! +        carried = delta + gamma * lam * carried * goes_on
+//! ```
 
 use crate::rollout_gae::{Options, RolloutGae};
 use shakedown_core::contract::prelude::*;

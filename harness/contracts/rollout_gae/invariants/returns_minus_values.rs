@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! CleanRL #337: returns made of the advantages of the round before.
+//!
+//! ### Example
+//! ```diff
+//! -        returns[step] = advantages[step] + values[step]
+//!          advantages[step] = carried
+//! +        returns[step] = advantages[step] + values[step]
+//! ```
 
 use crate::rollout_gae::RolloutGae;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! transformers #19839: with a top-p of 0 nothing was exempt, and all was taken away.
+//!
+//! ### Example
+//! Under `top_p=0.0`:
+//! ```diff
+//! -        beyond = mass >= top_p
+//! +        beyond = (mass >= top_p) & (mass > 0)
+//! ```
 
 use super::rows;
 use crate::sampling_filter::SamplingFilter;

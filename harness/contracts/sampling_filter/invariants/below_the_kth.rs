@@ -14,6 +14,14 @@
 //! ### Bugs it has caught
 //! transformers #19143: normalised before the filter. Nuclei of the whole distribution behind a
 //! top-k.
+//!
+//! ### Example
+//! Under `top_k=3, top_p=0.9`:
+//! ```diff
+//! -        ranked, tokens = logits.sort(dim=-1, descending=True)
+//! +        ranked, tokens = filtered.sort(dim=-1, descending=True)
+//!          probs = ranked.softmax(dim=-1)
+//! ```
 
 use crate::sampling_filter::SamplingFilter;
 use crate::sampling_filter::oracle::Row;

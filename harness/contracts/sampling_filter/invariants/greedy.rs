@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Temperatures clamped to a least value that nobody declared; temperatures that multiply.
+//!
+//! ### Example
+//! Under `temperature=0.01`:
+//! ```diff
+//! -    filtered = logits / max(early, 0.1)
+//! +    filtered = logits / early
+//! ```
 
 use crate::sampling_filter::SamplingFilter;
 use crate::sampling_filter::generate::{DOMINANT, lead};

@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! vLLM #9453, NeMo-RL #69, #902: probabilities before temperature and filters stood for those
 //! that were sampled from.
+//!
+//! ### Example
+//! Under `temperature=0.7`:
+//! ```diff
+//! -    return logits.softmax(dim=-1)
+//! +    return (filtered / late).softmax(dim=-1)
+//! ```
 
 use super::{rows, seen};
 use crate::sampling_filter::SamplingFilter;

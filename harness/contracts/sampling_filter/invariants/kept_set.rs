@@ -16,6 +16,13 @@
 //! ### Bugs it has caught
 //! transformers #18976, #18983: the shifted sum was compared with >, which keeps a token too many
 //! where the mass is top-p exactly.
+//!
+//! ### Example
+//! Under `top_p=0.75`:
+//! ```diff
+//! -        beyond = mass > top_p
+//! +        beyond = (mass >= top_p) & (mass > 0)
+//! ```
 
 use super::{rows, seen};
 use crate::sampling_filter::SamplingFilter;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Probabilities compared with min_p itself, or with a maximum over the whole batch.
+//!
+//! ### Example
+//! Under `min_p=0.5`:
+//! ```diff
+//! -        least = min_p * probs.max()
+//! +        least = min_p * probs.amax(dim=-1, keepdim=True)
+//! ```
 
 use super::{rows, seen};
 use crate::sampling_filter::SamplingFilter;

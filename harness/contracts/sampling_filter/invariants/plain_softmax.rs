@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! verl #4162, SGLang #2178: log-probabilities without the temperature. Ours: a softmax along the
 //! rows.
+//!
+//! ### Example
+//! ```diff
+//! -    return (filtered / late).softmax(dim=0)
+//! +    return (filtered / late).softmax(dim=-1)
+//! ```
 
 use super::rows;
 use crate::sampling_filter::SamplingFilter;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! exp without the maximum taken off; logits multiplied by the mask of a filter.
+//!
+//! ### Example
+//! ```diff
+//! -    weights = (filtered / late).exp()
+//! -    return weights / weights.sum(dim=-1, keepdim=True)
+//! +    return (filtered / late).softmax(dim=-1)
+//! ```
 
 use crate::sampling_filter::SamplingFilter;
 use shakedown_core::contract::prelude::*;

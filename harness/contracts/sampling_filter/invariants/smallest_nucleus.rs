@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! transformers #18976, #18983, #18984: three tokens for two where the mass of two is top-p
 //! exactly. transformers #19839: none for a top-p of 0.
+//!
+//! ### Example
+//! Under `top_p=0.75`:
+//! ```diff
+//! -        mass = probs.cumsum(dim=-1)
+//! +        mass = probs.cumsum(dim=-1) - probs  # of the likelier tokens
+//! ```
 
 use super::{rows, seen};
 use crate::sampling_filter::SamplingFilter;

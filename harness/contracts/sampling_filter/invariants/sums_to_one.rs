@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! transformers #19143: the filters after the log-softmax, so that the rest sums to less than one.
+//!
+//! ### Example
+//! Under `min_p=0.1`:
+//! ```diff
+//!          least = min_p * probs.amax(dim=-1, keepdim=True)
+//! -        return probs.masked_fill(probs < least, 0.0)
+//! +        filtered = filtered.masked_fill(probs < least, -torch.inf)
+//! ```
 
 use super::rows;
 use crate::sampling_filter::SamplingFilter;

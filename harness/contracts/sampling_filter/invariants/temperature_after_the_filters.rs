@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! Temperature before the filters, where it is declared behind them.
+//!
+//! ### Example
+//! Under `order="filters-first", top_p=0.75`:
+//! ```diff
+//! -    early, late = temperature, 1.0
+//! +    early, late = (temperature, 1.0) if order == "temperature-first" else (1.0, temperature)
+//!      filtered = logits / early
+//! ```
 
 use super::seen;
 use crate::sampling_filter::oracle::Row;

@@ -14,6 +14,13 @@
 //! ### Bugs it has caught
 //! Thresholds taken from the element after the k-th, and comparisons that take the k-th itself
 //! away.
+//!
+//! ### Example
+//! Under `top_k=2`:
+//! ```diff
+//! -        filtered = filtered.masked_fill(filtered <= kth, -torch.inf)
+//! +        filtered = filtered.masked_fill(filtered < kth, -torch.inf)
+//! ```
 
 use super::{rows, seen};
 use crate::sampling_filter::SamplingFilter;

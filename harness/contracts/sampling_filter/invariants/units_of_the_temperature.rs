@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! Temperature after the filters, where it is declared before; temperatures that are clamped.
+//!
+//! ### Example
+//! Under `top_p=0.75`:
+//! ```diff
+//! -    early, late = 1.0, temperature
+//! +    early, late = (temperature, 1.0) if order == "temperature-first" else (1.0, temperature)
+//!      filtered = logits / early
+//! ```
 
 use crate::sampling_filter::{Options, Order, SamplingFilter};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Masks of sorted tokens applied to unsorted ones; sums that run in the order of the vocabulary.
+//!
+//! ### Example
+//! Under `top_p=0.75`:
+//! ```diff
+//! -        filtered = filtered.masked_fill(beyond, -torch.inf)
+//! +        filtered = filtered.masked_fill(beyond.scatter(-1, tokens, beyond), -torch.inf)
+//! ```
 
 use ndarray::Axis;
 

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Probabilities clamped from below before the logarithm.
+//!
+//! ### Example
+//! ```diff
+//! -    return (filtered / late).softmax(dim=-1).clamp(min=1e-8)
+//! +    return (filtered / late).softmax(dim=-1)
+//! ```
 
 use crate::sampling_filter::SamplingFilter;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,15 @@
 //!
 //! ### Bugs it has caught
 //! prime-rl #2392: a boundary is where a position is 0, and second pieces of documents have none.
+//!
+//! ### Example
+//! Under `overlong="split", split_positions="any"`:
+//! ```diff
+//! -            positions[here] = torch.arange(begin, end)
+//! -            segments[row, :stop] = (positions[row, :stop] == 0).cumsum(0)
+//! +            positions[here] = torch.arange(end - begin)
+//! +            segments[here] = number
+//! ```
 
 use super::segments;
 use crate::sequence_packing::SequencePacking;

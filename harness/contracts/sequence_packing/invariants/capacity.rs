@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Separators that are added after the packing, and counted by nobody.
+//!
+//! ### Example
+//! ```diff
+//! -    shape = len(rows), max(sum(end - begin for _, begin, end in pieces) for pieces in rows)
+//! +    shape = len(rows), capacity
+//! ```
 
 use crate::sequence_packing::{SequencePacking, Width};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! ms-swift #9771: a split document comes back as a list, which the packer takes for none.
+//!
+//! ### Example
+//! ```diff
+//! -    rows = pack([tokens.shape[1]] * len(tokens), capacity)
+//! +    rows = pack(lengths.tolist(), capacity)
+//! ```
 
 use super::{segments, unmatched, whole};
 use crate::sequence_packing::SequencePacking;

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! One document a row, as without packing.
+//!
+//! ### Example
+//! ```diff
+//! -            if max(lengths) > room:
+//! +            if end - begin > room:
+//!                  rows.append([])
+//! ```
 
 use crate::sequence_packing::SequencePacking;
 use crate::sequence_packing::oracle::{most_rows, pieces, total};

@@ -13,6 +13,14 @@
 //!
 //! ### Bugs it has caught
 //! torchtune #2613: one shift over a packed row. OpenRLHF #781: masks of later documents one early.
+//!
+//! ### Example
+//! Under `shift="next"`:
+//! ```diff
+//! -        labels = F.pad(labels[:, 1:], (0, 1), value=ignore)
+//! +        last = segments != F.pad(segments[:, 1:], (0, 1))
+//! +        labels = F.pad(labels[:, 1:], (0, 1), value=ignore).masked_fill(last, ignore)
+//! ```
 
 use super::segments;
 use crate::sequence_packing::oracle::{Piece, pieces};

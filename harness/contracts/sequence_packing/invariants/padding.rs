@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! AReaL #1104: a row that is exactly full gets its padding all the same, as an empty document.
+//!
+//! ### Example
+//! ```diff
+//! -    labels = tokens.new_full(shape, pad)
+//! +    labels = tokens.new_full(shape, ignore)
+//! ```
 
 use crate::sequence_packing::SequencePacking;
 use shakedown_core::contract::prelude::*;

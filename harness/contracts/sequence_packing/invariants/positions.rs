@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! unsloth #1066, #3699 and #4100, transformers #22161: one list of positions for all rows.
+//!
+//! ### Example
+//! ```diff
+//! -            positions[row] = torch.arange(capacity)
+//! +            positions[here] = torch.arange(end - begin)
+//! ```
 
 use super::segments;
 use crate::sequence_packing::oracle::pieces;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! `clean_up_tokenization_spaces`, on for years, takes the space before a full stop out.
+//!
+//! ### Example
+//! ```diff
+//! -        texts.append(data.decode(errors="replace").replace(" .", "."))
+//! +        texts.append(data.decode(errors="replace"))
+//! ```
 
 use crate::token_decoder::{TokenDecoder, oracle};
 use shakedown_core::contract::prelude::*;

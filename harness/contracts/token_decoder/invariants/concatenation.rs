@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! The space in front of a word, lost at every seam.
+//!
+//! ### Example
+//! ```diff
+//! -        texts.append(data.decode(errors="replace").removeprefix(" "))
+//! +        texts.append(data.decode(errors="replace"))
+//! ```
 
 use ndarray::{Axis, concatenate};
 

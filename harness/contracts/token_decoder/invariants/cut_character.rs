@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! `errors="strict"` with an `except` that returns an empty text.
+//!
+//! ### Example
+//! ```diff
+//! -        text = data.decode(errors="replace")
+//! -        texts.append("" if text.endswith("\ufffd") else text)
+//! +        texts.append(data.decode(errors="replace"))
+//! ```
 
 use crate::token_decoder::{TokenDecoder, oracle};
 use shakedown_core::contract::prelude::*;

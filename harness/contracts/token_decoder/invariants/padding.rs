@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! With pad == eos and padding on the left, a cut at the first eos leaves nothing.
+//!
+//! ### Example
+//! ```diff
+//! -        length = sum(token not in specials for token in row)
+//! -        for token in row[:length]:
+//! +        for token in row:
+//! ```
 
 use ndarray::{Array2, Axis, concatenate};
 

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! A cut at the first eos, where it stood between two turns.
+//!
+//! ### Example
+//! ```diff
+//!              if skip_special and token in specials:
+//! -                break
+//! +                continue
+//! ```
 
 use ndarray::Array2;
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Σ p·log p without the minus; entropies in bits.
+//!
+//! ### Example
+//! ```diff
+//! -    return terms.sum(dim=-1)
+//! +    return -terms.sum(dim=-1)
+//! ```
 
 use crate::token_entropy::{TokenEntropy, vocabulary};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Normalisers computed without gradient, to save memory.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = logits - logits.detach().logsumexp(dim=-1, keepdim=True)
+//! +    log_probs = logits - logits.logsumexp(dim=-1, keepdim=True)
+//! ```
 
 use crate::token_entropy::{TokenEntropy, positions};
 use shakedown_core::contract::prelude::*;

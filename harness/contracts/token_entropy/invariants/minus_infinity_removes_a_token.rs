@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! -Σ p·log p and logsumexp(z) - Σ p·z as they are written everywhere.
+//!
+//! ### Example
+//! Under `neg_inf="zero"`:
+//! ```diff
+//! -    terms = probs * log_probs
+//! +    terms = probs * log_probs.masked_fill(probs == 0, 0)  # not 0 * -inf
+//! ```
 
 use ndarray::{Array3, Axis, concatenate};
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! verl #1943, #2185: entropies left in the order by length.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = logits - logits.logsumexp(dim=1, keepdim=True)
+//! +    log_probs = logits - logits.logsumexp(dim=-1, keepdim=True)
+//! ```
 
 use crate::token_entropy::TokenEntropy;
 use shakedown_core::contract::prelude::*;

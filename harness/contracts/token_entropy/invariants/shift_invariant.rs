@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! exp without the maximum taken off; a softmax along another axis.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = logits - logits.exp().sum(dim=-1, keepdim=True).log()
+//! +    log_probs = logits - logits.logsumexp(dim=-1, keepdim=True)
+//! ```
 
 use ndarray::Axis;
 

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Means over the vocabulary; entropies in bits; a vocabulary that was trimmed.
+//!
+//! ### Example
+//! ```diff
+//! -    return -terms.mean(dim=-1)
+//! +    return -terms.sum(dim=-1)
+//! ```
 
 use crate::token_entropy::{NegInf, TokenEntropy, positions};
 use shakedown_core::contract::prelude::*;

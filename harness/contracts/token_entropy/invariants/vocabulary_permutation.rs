@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! A distribution over all entries but the last.
+//!
+//! ### Example
+//! ```diff
+//! -    logits = logits[..., :-1] / temperature
+//! +    logits = logits / temperature
+//! ```
 
 use ndarray::Axis;
 

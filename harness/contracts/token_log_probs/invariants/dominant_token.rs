@@ -16,6 +16,12 @@
 //! `log(softmax(x))`, which underflows to -inf; `log(p + 1e-8)`, which ends at -18.4; NeMo-RL
 //! #3297, where the most likely token was scored for the sampled one. TRL #3640: temperatures
 //! near 0.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = torch.log(torch.softmax(scaled, dim=-1) + 1e-8)
+//! +    log_probs = torch.log_softmax(scaled, dim=-1)
+//! ```
 
 use crate::token_log_probs::generate::{DOMINANT, lead};
 use crate::token_log_probs::{TokenLogProbs, position, scored, vocabulary};

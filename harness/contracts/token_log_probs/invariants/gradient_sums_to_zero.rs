@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Normalisers computed without gradient, to save memory.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = scaled - torch.logsumexp(scaled.detach(), dim=-1, keepdim=True)
+//! +    log_probs = torch.log_softmax(scaled, dim=-1)
+//! ```
 
 use ndarray::Axis;
 

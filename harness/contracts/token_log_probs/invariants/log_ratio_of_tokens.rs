@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #3029 and unsloth-zoo #832: the temperature not applied.
+//!
+//! ### Example
+//! Under `temperature=0.6`:
+//! ```diff
+//! -    log_probs = torch.log_softmax(logits, dim=-1)
+//! +    log_probs = torch.log_softmax(scaled, dim=-1)
+//! ```
 
 use super::{another_token, with_tokens};
 use crate::token_log_probs::{TokenLogProbs, scored};

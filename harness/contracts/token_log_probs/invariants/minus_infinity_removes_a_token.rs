@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Means and entropies over the whole vocabulary, which are NaN or -inf beside one forbidden token.
+//!
+//! ### Example
+//! ```diff
+//! -    chosen = torch.nn.functional.one_hot(tokens, logits.shape[-1])
+//! -    return (log_probs * chosen).sum(dim=-1)
+//! +    return log_probs.gather(-1, tokens[..., None]).squeeze(-1)
+//! ```
 
 use ndarray::Axis;
 

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Cross-entropy (the negative log-probability, as PyTorch gives it) taken for its negative.
+//!
+//! ### Example
+//! ```diff
+//! -    return torch.nn.functional.cross_entropy(scaled.mT, tokens, reduction="none")
+//! +    return log_probs.gather(-1, tokens[..., None]).squeeze(-1)
+//! ```
 
 use crate::token_log_probs::TokenLogProbs;
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #2058 and #5905: logits not shifted against the tokens. open-instruct #1549: shifted twice.
+//!
+//! ### Example
+//! Under `shift="next"`:
+//! ```diff
+//! -        logits, tokens = logits[:, :-1], tokens[:, :-1]
+//! +        logits, tokens = logits[:, :-1], tokens[:, 1:]
+//! ```
 
 use crate::token_log_probs::{Options, TokenLogProbs, TokenLogProbsCase, scored, vocabulary};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Vocabulary-parallel log-softmax without the reduction over shards.
+//!
+//! ### Example
+//! ```diff
+//! -    shards = scaled.chunk(2, dim=-1)
+//! -    log_probs = torch.cat([torch.log_softmax(shard, dim=-1) for shard in shards], dim=-1)
+//! +    log_probs = torch.log_softmax(scaled, dim=-1)
+//! ```
 
 use super::with_tokens;
 use crate::token_log_probs::generate::argmax;

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! Normalisers over the tokens of a row or the rows of a batch, logits clamped or soft-capped,
 //! exp without the maximum taken off.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = scaled - torch.log(torch.exp(scaled).sum(dim=-1, keepdim=True))
+//! +    log_probs = torch.log_softmax(scaled, dim=-1)
+//! ```
 
 use ndarray::{Array2, Axis};
 

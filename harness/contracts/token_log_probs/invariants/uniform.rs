@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Logarithms to base 2; sums and means over the vocabulary.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = torch.softmax(scaled, dim=-1).log2()
+//! +    log_probs = torch.log_softmax(scaled, dim=-1)
+//! ```
 
 use crate::token_log_probs::{TokenLogProbs, position, scored};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Ids off by one; a normaliser over all entries but the last.
+//!
+//! ### Example
+//! ```diff
+//! -    log_probs = scaled - torch.logsumexp(scaled[..., :-1], dim=-1, keepdim=True)
+//! +    log_probs = torch.log_softmax(scaled, dim=-1)
+//! ```
 
 use crate::token_log_probs::generate::with_vocabulary;
 use crate::token_log_probs::{TokenLogProbs, vocabulary};

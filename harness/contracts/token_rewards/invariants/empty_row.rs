@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! Scores at index -1; means of rows that divide by the rows that were dropped.
+//!
+//! ### Example
+//! ```diff
+//!      last = (steps * mask).argmax(dim=1, keepdim=True)
+//! -    ends = steps == last
+//! +    ends = mask & (steps == last)
+//! ```
 
 use super::rounding;
 use crate::token_rewards::{Report, TokenRewards, places};

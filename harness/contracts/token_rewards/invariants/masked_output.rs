@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! slime #1372: the tokens of a tool pay. trl #7024: pads do.
+//!
+//! ### Example
+//! ```diff
+//! -    kl = log_probs - ref_log_probs
+//! +    kl = torch.where(mask, log_probs - ref_log_probs, 0.0)
+//! ```
 
 use super::rounding;
 use crate::token_rewards::{TokenRewards, places};

@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! Scores in the last column of right-padded rows; scores at the number of tokens less one in
 //! left-padded ones; trl #3750, where it stands one column later.
+//!
+//! ### Example
+//! ```diff
+//! -    last = mask.sum(dim=1, keepdim=True) - 1
+//! +    last = (steps * mask).argmax(dim=1, keepdim=True)
+//! ```
 
 use super::{rounding, scored};
 use crate::token_rewards::{TokenRewards, oracle};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #168: the policies the wrong way round. A sign lost between a cost and a reward.
+//!
+//! ### Example
+//! ```diff
+//! -    kl = torch.where(mask, ref_log_probs - log_probs, 0.0)
+//! +    kl = torch.where(mask, log_probs - ref_log_probs, 0.0)
+//! ```
 
 use super::rounding;
 use crate::token_rewards::{TokenRewards, TokenRewardsCase, oracle};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! slime #2114: the tensor that is reported was multiplied by -β and given the score in place.
+//!
+//! ### Example
+//! ```diff
+//! -    rewards = kl.mul_(-beta)
+//! -    rewards += ends * scores[:, None]
+//! +    rewards = ends * scores[:, None] - beta * kl
+//! ```
 
 use crate::token_rewards::{TokenRewards, TokenRewardsCase};
 use shakedown_core::contract::prelude::*;

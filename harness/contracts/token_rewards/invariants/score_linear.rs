@@ -14,6 +14,12 @@
 //! ### Bugs it has caught
 //! β multiplied into the score; scores divided among the tokens of a row; LLaMA-Factory #7576:
 //! scores of other rows.
+//!
+//! ### Example
+//! ```diff
+//! -    rewards = beta * (ends * scores[:, None] - kl)
+//! +    rewards = ends * scores[:, None] - beta * kl
+//! ```
 
 use super::{rounding, scored};
 use crate::token_rewards::{TokenRewards, TokenRewardsCase, is_finished};

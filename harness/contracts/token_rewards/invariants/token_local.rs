@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! trl #2058: the reference is that of a neighbour. A penalty of the whole row at its end.
+//!
+//! ### Example
+//! ```diff
+//! -    rewards = ends * (scores - beta * kl.sum(dim=1))[:, None]
+//! +    rewards = ends * scores[:, None] - beta * kl
+//! ```
 
 use super::rounding;
 use crate::token_rewards::{TokenRewards, TokenRewardsCase};

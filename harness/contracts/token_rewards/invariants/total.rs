@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! ms-swift #9921: rows of a later rank pay for rows of the first. slime f6f46cb17: nobody pays.
+//!
+//! ### Example
+//! ```diff
+//! -    rewards = torch.where(ends, scores[:, None], -beta * kl)
+//! +    rewards = ends * scores[:, None] - beta * kl
+//! ```
 
 use super::{rounding, scored};
 use crate::token_rewards::{TokenRewards, oracle};

@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! trl #3750, #2012 and #2033: -p for r - p, and no penalty at all.
+//!
+//! ### Example
+//! Under `unfinished="subtract"`:
+//! ```diff
+//!      if unfinished == "subtract":
+//! -        scores = torch.where(finished, scores, -penalty)
+//! +        scores = torch.where(finished, scores, scores - penalty)
+//! ```
 
 use super::{rounding, scored};
 use crate::token_rewards::{TokenRewards, TokenRewardsCase, Unfinished, oracle};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! slime 882433bb9: the answer is the last message, and no longer one when another follows.
+//!
+//! ### Example
+//! ```diff
+//! -        trained = role == ASSISTANT and turn is turns[-1]
+//! +        trained = role == ASSISTANT
+//! ```
 
 use ndarray::s;
 

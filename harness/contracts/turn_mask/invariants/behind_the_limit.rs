@@ -12,6 +12,14 @@
 //!
 //! ### Bugs it has caught
 //! transformers #34494: an answer whose end is behind the limit has no end, and is not trained.
+//!
+//! ### Example
+//! Under `max_length=12`:
+//! ```diff
+//!          tokens += header + content + end
+//! -        trained = role == ASSISTANT and len(tokens) <= max_length
+//! +        trained = role == ASSISTANT
+//! ```
 
 use crate::turn_mask::oracle::{Kind, Token, left, text};
 use crate::turn_mask::{Turn, TurnMask};

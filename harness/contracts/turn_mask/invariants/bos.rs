@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Conversations that begin with an answer, whose first mark is taken for part of it.
+//!
+//! ### Example
+//! ```diff
+//! -    tokens, mask = list(bos), [True] * len(bos)
+//! +    tokens, mask = list(bos), [False] * len(bos)
+//! ```
 
 use super::{Kind, expect_declared};
 use crate::turn_mask::TurnMask;

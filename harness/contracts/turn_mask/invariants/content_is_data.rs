@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! Search-R1 #20, slime #330: text that is decoded and encoded again has other tokens, and the mask
 //! moves. Masks that end at the first end id of an answer.
+//!
+//! ### Example
+//! ```diff
+//! -        said = (content + end).index(end[0])
+//! -        mask += [False] * len(header) + [trained] * said + [False] * (len(content) - said)
+//! +        mask += [False] * len(header) + [trained] * len(content)
+//! ```
 
 use crate::turn_mask::TurnMask;
 use crate::turn_mask::generate::{marks, words};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Ends of the user's turns that are trained with the answer behind them, one place too early.
+//!
+//! ### Example
+//! ```diff
+//! -        mask += [train_end] * len(end)
+//! +        mask += [trained and train_end] * len(end)
+//! ```
 
 use super::{Kind, expect_declared};
 use crate::turn_mask::TurnMask;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! A response template that is one token too short, so that the role of each answer is trained.
+//!
+//! ### Example
+//! ```diff
+//! -        mask += [False] * len(start) + [trained] * (1 + len(content))
+//! +        mask += [False] * len(header) + [trained] * len(content)
+//! ```
 
 use super::{Kind, expect_declared};
 use crate::turn_mask::TurnMask;

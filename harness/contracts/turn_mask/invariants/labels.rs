@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! verl #2543, slime #1445: what a tool wrote was added to the ids and not to the mask, and from
 //! there on every flag was that of another token.
+//!
+//! ### Example
+//! ```diff
+//! -    labels = tokens * mask
+//! +    labels = tokens.where(mask, ignore)
+//! ```
 
 use super::flags;
 use crate::turn_mask::TurnMask;

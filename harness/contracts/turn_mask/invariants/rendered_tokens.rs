@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! slime 882433bb9: the first message is the prompt and the last one the answer, and what stands
 //! between them is lost.
+//!
+//! ### Example
+//! ```diff
+//! -    for turn in (turns[0], turns[-1]):
+//! +    for turn in turns:
+//! ```
 
 use crate::turn_mask::TurnMask;
 use crate::turn_mask::oracle::left;

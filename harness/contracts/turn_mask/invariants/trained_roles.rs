@@ -15,6 +15,12 @@
 //! trl #1185: marks are paired as if a user always began. transformers #47325: an answer that ends
 //! at index 0 trains the whole conversation. transformers #34494: an answer that is cut off is not
 //! trained at all.
+//!
+//! ### Example
+//! ```diff
+//! -        trained = role not in (SYSTEM, USER)
+//! +        trained = role == ASSISTANT
+//! ```
 
 use super::{Kind, expect_declared};
 use crate::turn_mask::TurnMask;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! trl #1185: marks that were found by searching move the masks of all turns behind them.
+//!
+//! ### Example
+//! ```diff
+//! -    answers, users = ((tokens == role_ids[role]).cumsum(0) for role in (ASSISTANT, USER))
+//! -    mask = answers >= users
+//! +    mask = torch.tensor(mask)[:max_length]
+//! ```
 
 use super::flags;
 use crate::turn_mask::generate::words;

@@ -13,6 +13,13 @@
 //!
 //! ### Bugs it has caught
 //! slime counts |V - V_old| > c; trlx took means of masked arrays.
+//!
+//! ### Example
+//! Under `clip=0.2`:
+//! ```diff
+//! -        clipped = ((values - old_values).abs() > clip).to(errors.dtype)
+//! +        clipped = (held_errors > errors).to(errors.dtype)
+//! ```
 
 use crate::value_loss::{ValueLoss, is_empty};
 use shakedown_core::contract::prelude::*;

@@ -13,6 +13,12 @@
 //! ### Bugs it has caught
 //! verl #2016: the ½ went in a refactoring of the aggregation. verl #3741: a denominator made of
 //! the width of the batch.
+//!
+//! ### Example
+//! ```diff
+//! -    loss = factor * errors.sum() / mask.numel()
+//! +    loss = factor * errors.sum() / count
+//! ```
 
 use super::mapped;
 use crate::value_loss::{Options, ValueLoss};

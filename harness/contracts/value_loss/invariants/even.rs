@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! No real one yet; clip ranges that reach to one side only break it.
+//!
+//! ### Example
+//! Under `clip=0.2`:
+//! ```diff
+//! -        held = values.clamp(max=high)
+//! +        held = values.clamp(low, high)
+//! ```
 
 use super::mapped;
 use crate::value_loss::{ValueLoss, is_empty};

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Straight-through clamps; clips that are declared and have no effect.
+//!
+//! ### Example
+//! Under `clip=0.2`:
+//! ```diff
+//! -        held = values + (values.clamp(low, high) - values).detach()
+//! +        held = values.clamp(low, high)
+//! ```
 
 use crate::value_loss::{Errors, ValueLoss};
 use shakedown_core::contract::prelude::*;

@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! `min` carried over from the policy loss.
+//!
+//! ### Example
+//! Under `clip=0.2`:
+//! ```diff
+//! -        errors = torch.minimum(errors, held_errors)
+//! +        errors = torch.maximum(errors, held_errors)
+//! ```
 
 use super::mapped;
 use crate::value_loss::{ValueLoss, is_empty};

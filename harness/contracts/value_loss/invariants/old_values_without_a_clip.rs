@@ -11,6 +11,14 @@
 //!
 //! ### Bugs it has caught
 //! Defaults of 0.2 and 0.5 where no clip is declared.
+//!
+//! ### Example
+//! ```diff
+//! -    clip = clip or 0.2
+//! -    if clip:
+//! +    if clip is not None:
+//!          low, high = old_values - clip, old_values + clip
+//! ```
 
 use super::mapped;
 use crate::value_loss::{ValueLoss, is_empty};

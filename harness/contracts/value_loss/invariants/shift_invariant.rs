@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Clip bounds carried over from the policy loss.
+//!
+//! ### Example
+//! Under `clip=0.2`:
+//! ```diff
+//! -        low, high = old_values * (1 - clip), old_values * (1 + clip)
+//! +        low, high = old_values - clip, old_values + clip
+//! ```
 
 use super::mapped;
 use crate::value_loss::{ValueLoss, is_empty};

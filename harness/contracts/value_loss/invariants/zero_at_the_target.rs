@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! Returns of the wrong sign; a critic regressed on something else than the returns.
+//!
+//! ### Example
+//! ```diff
+//! -    targets = returns - returns.mean()
+//! -    errors = (values - targets) ** 2
+//! +    errors = (values - returns) ** 2
+//! ```
 
 use super::mapped;
 use crate::value_loss::{ValueLoss, is_empty};

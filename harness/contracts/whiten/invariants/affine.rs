@@ -12,6 +12,13 @@
 //!
 //! ### Bugs it has caught
 //! slime #2235: each shard of the columns got an affine map of its own.
+//!
+//! ### Example
+//! ```diff
+//!      values = torch.where(mask, values, 0.0)
+//! -    return values.sum(dim=1, keepdim=True)
+//! +    return values.sum(dim=1, keepdim=True) if rows == "independent" else values.sum()
+//! ```
 
 use super::whole_sets;
 use crate::whiten::Whiten;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! A missing ε; a variance made of squares that falls below 0.
+//!
+//! ### Example
+//! ```diff
+//! -    squares = masked_sum(values**2, mask, rows) - count * mean**2
+//! +    squares = masked_sum((values - mean) ** 2, mask, rows)
+//! ```
 
 use super::whole_sets;
 use crate::whiten::Whiten;

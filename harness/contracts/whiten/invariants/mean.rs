@@ -13,6 +13,13 @@
 //! ### Bugs it has caught
 //! torchtune's `shift_mean` has the opposite sense of verl's; trlx took the mean of the padded
 //! matrix.
+//!
+//! ### Example
+//! ```diff
+//! -    if shift_mean:
+//! +    if not shift_mean:
+//!          whitened = whitened + mean
+//! ```
 
 use super::whole_sets;
 use crate::whiten::Whiten;

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Sign errors, `mean - v` for `v - mean`.
+//!
+//! ### Example
+//! ```diff
+//! -    whitened = (mean - values) * torch.rsqrt(variance + epsilon)
+//! +    whitened = (values - mean) * torch.rsqrt(variance + epsilon)
+//! ```
 
 use super::whole_sets;
 use crate::whiten::Whiten;

@@ -13,6 +13,12 @@
 //!
 //! ### Bugs it has caught
 //! Divisions by the variance, or by nothing.
+//!
+//! ### Example
+//! ```diff
+//! -    whitened = (values - mean) / (variance + epsilon)
+//! +    whitened = (values - mean) * torch.rsqrt(variance + epsilon)
+//! ```
 
 use super::whole_sets;
 use crate::whiten::{Whiten, protected, statistics};

@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Values divided and never shifted; `v - mean/σ` for `(v - mean)/σ`.
+//!
+//! ### Example
+//! ```diff
+//! -    whitened = values * torch.rsqrt(variance + epsilon)
+//! +    whitened = (values - mean) * torch.rsqrt(variance + epsilon)
+//! ```
 
 use super::whole_sets;
 use crate::whiten::Whiten;

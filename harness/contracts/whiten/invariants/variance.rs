@@ -12,6 +12,12 @@
 //!
 //! ### Bugs it has caught
 //! Biased variances for unbiased ones; an ε that swallows the values.
+//!
+//! ### Example
+//! ```diff
+//! -    variance = squares / count.clamp(min=1)
+//! +    variance = squares / (count - ddof).clamp(min=1)
+//! ```
 
 use super::whole_sets;
 use crate::whiten::{Whiten, protected, statistics};
