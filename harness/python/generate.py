@@ -23,10 +23,31 @@ HEAD = '''"""The contracts, each a class that takes its options. Written by `gen
 
 from __future__ import annotations
 
-from typing import Literal, Mapping, Sequence
+from typing import Literal, Mapping, Sequence, overload
 
 from ._contract import Contract
+from ._errors import UsageError, brief
+from ._settings import unknown
 
+'''
+
+TAIL = '''
+
+@overload
+def contract(name: str) -> Contract: ...
+
+
+@brief
+def contract(name: str, **options: object) -> Contract:
+    """The contract of a name, with options: `contract("policy-loss", clip_low=0.2)`."""
+    return named(name)(**options)
+
+
+def named(name: str) -> type[Contract]:
+    """The class of a contract."""
+    if name not in BY_ID:
+        raise UsageError(unknown("contract", name, list(BY_ID)))
+    return BY_ID[name]
 '''
 
 
@@ -64,12 +85,13 @@ def catalogue() -> list[dict]:
 def module(contracts: list[dict]) -> str:
     """The text of the module."""
     names = [class_name(contract["id"]) for contract in contracts]
-    listed = "".join(f'    "{name}",\n' for name in [*names, "BY_ID"])
+    listed = "".join(f'    "{name}",\n' for name in [*names, "BY_ID", "contract"])
     by_id = "".join(f'    "{one["id"]}": {name},\n' for one, name in zip(contracts, names))
     classes = "".join("\n\n" + contract_class(contract) for contract in contracts)
+    overloads = "".join("\n\n" + overload(contract) for contract in contracts)
     return (
         f"{HEAD}__all__ = [\n{listed}]\n{classes}\n\n"
-        f"BY_ID: dict[str, type[Contract]] = {{\n{by_id}}}\n"
+        f"BY_ID: dict[str, type[Contract]] = {{\n{by_id}}}\n{overloads}{TAIL}"
     )
 
 
@@ -87,6 +109,16 @@ def contract_class(contract: dict) -> str:
         f'    """{docstring(contract)}    """\n\n'
         f'    id = "{contract["id"]}"\n    inputs = {inputs}\n\n'
         f"    def __init__(\n        self,\n        *,\n{parameters}    ) -> None: ...\n"
+    )
+
+
+def overload(contract: dict) -> str:
+    """What type checkers know of `contract` with the id of a contract."""
+    parameters = "".join(parameter(option, is_of_overload=True) for option in contract["options"])
+    return (
+        f'@overload\ndef contract(\n    name: Literal["{contract["id"]}"],\n    *,\n'
+        f"{textwrap.indent(textwrap.dedent(parameters), '    ')}"
+        f") -> {class_name(contract['id'])}: ...\n"
     )
 
 
@@ -144,11 +176,13 @@ def in_python(option: dict) -> dict:
 # ---- Signatures.
 
 
-def parameter(option: dict) -> str:
+def parameter(option: dict, is_of_overload: bool = False) -> str:
     """An option as a parameter that is given by its name."""
     name, schema = option["name"], option["schema"]
     assert name.isidentifier() and not keyword.iskeyword(name), name
     type, default = annotation(schema), literal(schema, option["default"])
+    if is_of_overload:
+        default = "..."
     line = f"        {name}: {type} = {default},\n"
     if len(line) <= WIDTH + 1:
         return line

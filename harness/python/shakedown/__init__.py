@@ -18,9 +18,8 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
+    from ._check import check as check
     from ._contract import Contract as Contract
-    from ._contract import check as check
-    from ._contract import contract as contract
     from ._contracts import *  # noqa: F403
     from ._errors import Broken as Broken
     from ._errors import EngineError as EngineError
@@ -34,7 +33,8 @@ if typing.TYPE_CHECKING:
     from ._surroundings import check_run as check_run
 
 HOMES = {
-    "_contract": ["Contract", "check", "contract"],
+    "_check": ["check"],
+    "_contract": ["Contract"],
     "_errors": ["Broken", "EngineError", "UsageError"],
     "_report": ["Finding", "Report"],
     "_stub": ["stub"],
@@ -42,7 +42,7 @@ HOMES = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> typing.Any:
     if name == "__version__":
         from ._command import version
 
@@ -57,6 +57,6 @@ def __getattr__(name):
     raise AttributeError(f"module `shakedown` has no attribute `{name}`")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     contracts = importlib.import_module("._contracts", __name__)
     return sorted([*sum(HOMES.values(), []), *contracts.__all__, "__version__"])

@@ -1,53 +1,66 @@
 """The cases of a contract, as a component gets them."""
 
+from __future__ import annotations
+
 import functools
 import json
 import subprocess
+import typing
 
 from . import _command, _drive
-from ._contract import SETTINGS
 from ._errors import UsageError
+from ._settings import SETTINGS, Settings
+
+Json = dict[str, typing.Any]
 
 FLOATS = {"f64": "float64", "f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
 
-def cases(contract, n, seed, place, simplest_first=False):
+def cases(
+    contract: str,
+    options: dict[str, object],
+    own_settings: Settings,
+    n: int,
+    seed: int,
+    place: str,
+    simplest_first: bool = False,
+) -> list[dict[str, object]]:
     """The corners of a contract under its options, then `n` drawn cases, each by input."""
     arguments = ["--json", f"--cases={n}", f"--seed={seed}", f"--place={place}"]
-    for name, given in contract.options.items():
-        where = f"{contract.id}: options.{name}"
+    for name, given in options.items():
+        where = f"{contract}: options.{name}"
         arguments.append(f"--option={name}={_drive.yaml(given, where)}")
     try:
-        found = ask("cases", contract.id, *arguments)
+        found = ask("cases", contract, *arguments)
     except UsageError as error:
         why = str(error).replace("--option: ", "options.", 1)  # as the command calls them
-        raise UsageError(f"{contract.id}: {why}") from None
+        raise UsageError(f"{contract}: {why}") from None
     records = found["cases"]
     if simplest_first:
         records = [records[index] for index in found["simplest_first"]]
-    settings = {**SETTINGS, **contract._settings}
+    settings: Settings = {**SETTINGS, **own_settings}
     arrays = settings["arrays"] or _drive.first_library()
     make = functools.partial(value, arrays=arrays, place=place)
-    fields = inputs(contract.id)
+    fields = inputs(contract)
     return [{name: make(fields[name], it) for name, it in one.items()} for one in records]
 
 
-def ask(*arguments):
+def ask(*arguments: str) -> Json:
     """What the command prints, as JSON."""
     ran = subprocess.run([_command.find(), *arguments], capture_output=True, text=True)
     if ran.returncode != 0:
         raise UsageError(ran.stderr.strip().replace("error: ", "", 1))
-    return json.loads(ran.stdout)
+    return typing.cast(Json, json.loads(ran.stdout))
 
 
 @functools.cache
-def inputs(contract):
+def inputs(contract: str) -> dict[str, Json]:
     """The inputs of a contract by name."""
     [found] = ask("list", contract, "--json")["contracts"]
     return {field["name"]: field for field in found["inputs"]}
 
 
-def value(field, found, arrays, place):
+def value(field: Json, found: typing.Any, arrays: str, place: str) -> object:
     """A value of a record as an array of the library, a text or a number."""
     if field["kind"] == "text":
         return found
@@ -69,14 +82,14 @@ def value(field, found, arrays, place):
     return made.reshape(shape(plain, field))
 
 
-def numbers(found):
+def numbers(found: typing.Any) -> typing.Any:
     """A nested list whose texts are the numbers that JSON lacks."""
     if isinstance(found, list):
         return [numbers(item) for item in found]
     return float(found) if isinstance(found, str) else found
 
 
-def shape(plain, field):
+def shape(plain: typing.Any, field: Json) -> list[int]:
     """The shape of a nested list, also where a dimension has nothing in it."""
     sizes = []
     while isinstance(plain, list):

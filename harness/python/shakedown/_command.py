@@ -1,9 +1,12 @@
 """Finds the command, which is the engine of this package."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys
 import sysconfig
+import typing
 from importlib import metadata
 
 from ._errors import EngineError
@@ -12,7 +15,7 @@ NAME = "shakedown.exe" if os.name == "nt" else "shakedown"
 DISTRIBUTION = "shakedown-rl"
 
 
-def places():
+def places() -> typing.Iterator[str]:
     """Where the command may be, the likeliest first."""
     here = os.path.dirname(os.path.abspath(__file__))
     yield sysconfig.get_path("scripts")
@@ -26,7 +29,7 @@ def places():
         yield sysconfig.get_path("scripts", scheme)
 
 
-def find():
+def find() -> str:
     """The path of the command.
 
     Raises EngineError where there is none.
@@ -41,21 +44,21 @@ def find():
         path = os.path.join(folder, NAME)
         if os.access(path, os.X_OK) and os.path.isfile(path) and is_a_program(path):
             return path
-    path = shutil.which("shakedown")
-    if path and is_a_program(path):
-        return path
+    on_path = shutil.which("shakedown")
+    if on_path and is_a_program(on_path):
+        return on_path
     folders = ", ".join([*searched, "PATH"])
     how = f"reinstall {DISTRIBUTION} or set SHAKEDOWN_BIN"
     raise EngineError(f"there is no command `shakedown` in: {folders}; {how}")
 
 
-def is_a_program(path):
+def is_a_program(path: str) -> bool:
     """Whether it is the engine and no script of the same name: another package is called so."""
     with open(path, "rb") as file:
         return file.read(2) != b"#!"
 
 
-def version():
+def version() -> str | None:
     """The version of this package; None where it runs from a checkout."""
     try:
         return metadata.version(DISTRIBUTION)

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
 import inspect
 import typing
 
 from ._errors import UsageError, brief
+from ._settings import SETTINGS, Settings, problem, unknown
 from ._stub import must_be_modules
 
-# The settings of a check, with their defaults. `Contract.settings` says what they mean.
-SETTINGS: dict[str, object] = {
-    "places": None,
-    "cases": 256,
-    "seed": 0,
-    "time": 30.0,
-    "tolerance": 1.0,
-    "skip": {},
-    "known": {},
-    "only": [],
-    "arrays": None,
-    "signature": "by-name",
-    "answer_columns": [],
-    "columns": {},
-    "names": {},
-    "batch": None,
-    "examples": [],
-    "timeout": 10.0,
-    "isolate": False,
-    "stub": [],
-    "name": None,
-}
+if typing.TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+    from typing_extensions import Self, Unpack
+
+    from ._report import Report
+
+Function = typing.Callable[..., object]
 
 
 class Contract:
@@ -48,10 +33,10 @@ class Contract:
     inputs: typing.ClassVar[tuple[str, ...]]
     options: dict[str, object]
     """The options as they were written; the others have the contract's defaults."""
-    _settings: dict[str, typing.Any]
+    _settings: Settings
 
     @brief
-    def __new__(cls, *args: object, **options: object) -> typing.Self:
+    def __new__(cls, *args: object, **options: object) -> Self:
         if cls is Contract:
             raise UsageError("Contract is made by `shakedown.contract(NAME)` or by its own class")
         if args:
@@ -79,17 +64,17 @@ class Contract:
         return self.id, repr(sorted(self.options.items())), repr(sorted(self._settings.items()))
 
     def __repr__(self) -> str:
-        def written(values: dict[str, object]) -> str:
+        def written(values: typing.Mapping[str, object]) -> str:
             return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
         settings = f".settings({written(self._settings)})" if self._settings else ""
         return f"shakedown.{type(self).__name__}({written(self.options)}){settings}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.id, self.options, self._settings)
+        return _again, (type(self), self.options, self._settings)
 
     @brief
-    def settings(self, **settings: object) -> Contract:
+    def settings(self, **settings: Unpack[Settings]) -> Self:
         """The same contract, checked in another way: a copy.
 
         places: list[str]           where, one test for each: `["cpu/f32", "cuda/bf16"]`; the
@@ -117,29 +102,30 @@ class Contract:
                                     run; `shakedown.stub` is for the imports of its file
         name: str | None            in reports; the default is the test's or the function's
         """
-        for name in settings:
+        for name, given in settings.items():
             if name in self.option_names() and name not in SETTINGS:
                 how = f"shakedown.{type(self).__name__}({name}=…)"
                 raise UsageError(f"{self.id}: settings: `{name}` is an option: {how}")
             if name not in SETTINGS:
                 raise UsageError(f"{self.id}: settings: {unknown('key', name, list(SETTINGS))}")
-            check_kind(f"{self.id}: settings: {name}", SETTINGS[name], settings[name])
-            if name == "stub":
-                must_be_modules(f"{self.id}: settings: stub", typing.cast(list, settings[name]))
+            why = problem(name, {**SETTINGS}[name], given)
+            if why:
+                raise UsageError(f"{self.id}: settings: {name}: {why}")
+        must_be_modules(f"{self.id}: settings: stub", settings.get("stub", []))
         other = copy.copy(self)
         other._settings = {**self._settings, **settings}
         return other
 
-    def _with(self, options: dict[str, object]) -> Contract:
+    def _with(self, options: dict[str, object]) -> Self:
         """The same with more options, none of which is given already."""
         twice = [name for name in options if name in self.options]
         if twice:
             why = "is parametrised, and given to the contract too"
             raise UsageError(f"{self.id}: options: `{twice[0]}` {why}")
-        return _again(self.id, {**self.options, **options}, self._settings)
+        return _again(type(self), {**self.options, **options}, self._settings)
 
     @brief
-    def check(self, function: typing.Callable[..., object]):
+    def check(self, function: Function) -> Report:
         """Checks a function and gives the report.
 
         Raises Broken unless every invariant holds.
@@ -150,27 +136,30 @@ class Contract:
         return report
 
     @brief
-    def report(self, function: typing.Callable[..., object]):
+    def report(self, function: Function) -> Report:
         """Checks a function and gives the report, whatever it says."""
         from . import _drive
 
-        return _drive.check(self, function)
+        return _drive.check(self.id, self.options, self._settings, function)
 
     @brief
-    def cases(self, n: int = 256, seed: int = 0, place: str = "cpu/f32") -> list[dict]:
+    def cases(self, n: int = 256, seed: int = 0, place: str = "cpu/f32") -> list[dict[str, object]]:
         """Cases by the name of the input: the corners first, then `n` drawn."""
         from . import _cases
 
-        return _cases.cases(self, n, seed, place)
+        return _cases.cases(self.id, self.options, self._settings, n, seed, place)
 
     @brief
-    def strategy(self, n: int = 256, seed: int = 0, place: str = "cpu/f32"):
+    def strategy(
+        self, n: int = 256, seed: int = 0, place: str = "cpu/f32"
+    ) -> SearchStrategy[dict[str, object]]:
         """A strategy of Hypothesis that gives these cases, and shrinks towards the simplest."""
         from hypothesis import strategies
 
         from . import _cases
 
-        return strategies.sampled_from(_cases.cases(self, n, seed, place, simplest_first=True))
+        how = self.id, self.options, self._settings, n, seed, place
+        return strategies.sampled_from(_cases.cases(*how, simplest_first=True))
 
     def _given(self) -> list[str]:
         """The names by which a function may ask for something of the contract."""
@@ -183,11 +172,11 @@ class Contract:
         columns = [*self._settings.get("answer_columns", []), *self._settings.get("columns", {})]
         return _serve.names_given(signature, columns, own)
 
-    def __call__(self, function: typing.Callable[..., object]) -> typing.Callable[..., None]:
+    def __call__(self, function: Function) -> typing.Callable[..., None]:
         """Makes a test of a function."""
 
         @functools.wraps(function)
-        def test(*args, **kwargs):
+        def test(*args: object, **kwargs: typing.Any) -> None:
             __tracebackhide__ = True
             contract = self
             options = {name: kwargs.pop(name) for name in decorated.parametrised & {*kwargs}}
@@ -214,7 +203,7 @@ class Decorated:
     A test that classes inherit is called with what is parametrised in each of them.
     """
 
-    def __init__(self, contract: Contract):
+    def __init__(self, contract: Contract) -> None:
         self.contract = contract
         self.parametrised: set[str] = set()  # options, in any of the classes
         self.has_places = False
@@ -222,51 +211,9 @@ class Decorated:
         self.signatures: dict[object, inspect.Signature] = {}
 
 
-def _again(name, options, settings):
-    contract_ = contract(name, **options)
-    return contract_.settings(**settings) if settings else contract_
+Kind = typing.TypeVar("Kind", bound=Contract)
 
 
-@brief
-def contract(name: str, **options: object) -> Contract:
-    """The contract of a name, with options: `contract("policy-loss", clip_low=0.2)`."""
-    from ._contracts import BY_ID
-
-    if name not in BY_ID:
-        raise UsageError(unknown("contract", name, list(BY_ID)))
-    return BY_ID[name](**options)
-
-
-@brief
-def check(function: typing.Callable[..., object], contract_: Contract | str, **settings: object):
-    """`contract.settings(**settings).check(function)`; the contract may be a name."""
-    __tracebackhide__ = True
-    chosen = contract(contract_) if isinstance(contract_, str) else contract_
-    return chosen.settings(**settings).check(function)
-
-
-def check_kind(where, default, given):
-    """Refuses a value that is not of the kind of the default."""
-    if isinstance(default, list) or where.endswith("places"):
-        kind, is_right = "a list", isinstance(given, (list, tuple))
-    elif isinstance(default, dict):
-        kind, is_right = "a dict", isinstance(given, dict)
-    elif isinstance(default, (bool, int)):
-        kind, is_right = type(default).__name__, isinstance(given, type(default))
-    elif isinstance(default, float):
-        kind, is_right = "a number", given is None or isinstance(given, (int, float))
-        if where.endswith(("time", "timeout")) and given is not None:
-            kind, is_right = "seconds above 0, or None", is_right and given > 0
-    else:
-        return
-    if not is_right:
-        raise UsageError(f"{where}: expected {kind}, found {given!r}")
-
-
-def unknown(kind, name, known):
-    """What is said of a name that is not known: the nearest one, or all where they are few."""
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean `{near[0]}`?" if near else ""
-    listed = "`, `".join(known)
-    expected = f", expected one of `{listed}`" if len(known) <= 14 else ""
-    return f"unknown {kind} `{name}`{expected}{hint}"
+def _again(kind: type[Kind], options: dict[str, object], settings: Settings) -> Kind:
+    made = kind(**options)
+    return made.settings(**settings) if settings else made

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, Mapping, Sequence
+from typing import Literal, Mapping, Sequence, overload
 
 from ._contract import Contract
+from ._errors import UsageError, brief
+from ._settings import unknown
 
 __all__ = [
     "GroupSampling",
@@ -41,6 +43,7 @@ __all__ = [
     "PolicyUpdate",
     "MetricReduction",
     "BY_ID",
+    "contract",
 ]
 
 
@@ -2380,3 +2383,607 @@ BY_ID: dict[str, type[Contract]] = {
     "policy-update": PolicyUpdate,
     "metric-reduction": MetricReduction,
 }
+
+
+@overload
+def contract(
+    name: Literal["group-sampling"],
+    *,
+    group_size: int = ...,
+    prompts_per_batch: int | None = ...,
+    repeats: int = ...,
+    layout: Literal["interleave", "tile"] = ...,
+    shuffle: bool = ...,
+    drop_last: bool = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> GroupSampling: ...
+
+
+@overload
+def contract(
+    name: Literal["turn-mask"],
+    *,
+    bos: Sequence[int] = ...,
+    start: Sequence[int] = ...,
+    end: Sequence[int] = ...,
+    role_ids: Sequence[int] = ...,
+    train: Literal["assistant", "last-assistant", "last", "all"] = ...,
+    train_header: bool = ...,
+    train_end: bool = ...,
+    max_length: int | None = ...,
+    ignore: int = ...,
+    shift: Literal["none", "next"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> TurnMask: ...
+
+
+@overload
+def contract(
+    name: Literal["batch-collation"],
+    *,
+    layout: Literal["right", "left", "split"] = ...,
+    pad: int = ...,
+    ignore: int = ...,
+    train_on: Literal["completion", "all"] = ...,
+    max_length: int | None = ...,
+    truncate: Literal["keep-start", "keep-end", "refuse"] = ...,
+    multiple_of: int | None = ...,
+    shift: Literal["none", "next"] = ...,
+    pad_positions: Literal["any", "zero"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> BatchCollation: ...
+
+
+@overload
+def contract(
+    name: Literal["sequence-packing"],
+    *,
+    capacity: int = ...,
+    width: Literal["capacity", "needed"] = ...,
+    pad: int = ...,
+    ignore: int = ...,
+    overlong: Literal["avoid", "truncate", "split", "refuse"] = ...,
+    cut: Literal["capacity", "anywhere"] = ...,
+    split_positions: Literal["restart", "any"] = ...,
+    shift: Literal["none", "next"] = ...,
+    first_label: Literal["keep", "ignore"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> SequencePacking: ...
+
+
+@overload
+def contract(
+    name: Literal["batch-partition"],
+    *,
+    mode: Literal["count", "capacity"] = ...,
+    parts: int = ...,
+    equal_size: bool = ...,
+    balance: bool = ...,
+    capacity: int = ...,
+    oversized: Literal["avoid", "alone", "refuse"] = ...,
+    min_parts: int = ...,
+    multiple_of: int = ...,
+    contiguous: bool = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> BatchPartition: ...
+
+
+@overload
+def contract(
+    name: Literal["reward-function"],
+    *,
+    judges: Literal["correctness", "format", "incremental-format", "none"] = ...,
+    template: str = ...,
+    answer_family: Literal["integer", "decimal", "text", "latex"] = ...,
+    range: Sequence[float] = ...,
+    unscored: Literal["refuse", "allow"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> RewardFunction: ...
+
+
+@overload
+def contract(
+    name: Literal["length-penalty"],
+    *,
+    shape: Literal["linear-overlong", "linear-unbounded", "cosine", "step"] = ...,
+    max_length: int = ...,
+    buffer: int = ...,
+    min: float = ...,
+    max: float = ...,
+    factor: float = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> LengthPenalty: ...
+
+
+@overload
+def contract(
+    name: Literal["reward-combination"],
+    *,
+    weights: Sequence[float] | None = ...,
+    weight_norm: Literal["none", "sum"] = ...,
+    unscored: Literal["avoid", "skip"] = ...,
+    nothing: Literal["nan", "zero"] = ...,
+    normalise: Literal["none", "group"] = ...,
+    divide: bool = ...,
+    ddof: int = ...,
+    epsilon: float = ...,
+    singleton: Literal["zero", "reward", "avoid"] = ...,
+    final: Literal["none", "add", "root"] = ...,
+    final_ddof: int = ...,
+    final_epsilon: float = ...,
+    layout: Literal["any", "contiguous"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> RewardCombination: ...
+
+
+@overload
+def contract(
+    name: Literal["completion-decoder"],
+    *,
+    artefacts: Sequence[str] = ...,
+    keep: Sequence[str] = ...,
+    think: Literal["keep", "strip-closed", "strip-always", "last-segment"] = ...,
+    think_tags: Sequence[str] = ...,
+    trim: bool = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> CompletionDecoder: ...
+
+
+@overload
+def contract(
+    name: Literal["answer-extractor"],
+    *,
+    format: Literal["xml-tag", "boxed", "hash"] = ...,
+    tag: str = ...,
+    pick: Literal["last", "first"] = ...,
+    missing: Literal["null", "empty", "whole"] = ...,
+    trim: bool = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> AnswerExtractor: ...
+
+
+@overload
+def contract(
+    name: Literal["token-decoder"],
+    *,
+    vocabulary: Mapping[int, str] = ...,
+    specials: Sequence[int] = ...,
+    pad: int = ...,
+    eos: int = ...,
+    skip_special: bool = ...,
+    padding_side: Literal["right", "left"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> TokenDecoder: ...
+
+
+@overload
+def contract(
+    name: Literal["completion-mask"],
+    *,
+    eos: Sequence[int] = ...,
+    pad: int = ...,
+    include_eos: bool = ...,
+    unfinished: Literal["keep", "all", "drop"] = ...,
+    empty: Literal["generate", "avoid"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> CompletionMask: ...
+
+
+@overload
+def contract(
+    name: Literal["sampling-filter"],
+    *,
+    temperature: float = ...,
+    top_k: int | None = ...,
+    top_p: float | None = ...,
+    min_p: float | None = ...,
+    order: Literal["temperature-first", "filters-first"] = ...,
+    min_keep: int = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> SamplingFilter: ...
+
+
+@overload
+def contract(
+    name: Literal["group-filter"],
+    *,
+    criterion: Literal["spread", "range"] = ...,
+    tolerance: float = ...,
+    range: Sequence[float] = ...,
+    singleton: Literal["drop", "keep", "avoid"] = ...,
+    limit: int | None = ...,
+    layout: Literal["any", "contiguous"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> GroupFilter: ...
+
+
+@overload
+def contract(
+    name: Literal["group-advantage"],
+    *,
+    baseline: Literal["mean", "leave-one-out", "none"] = ...,
+    scale: Literal["std", "batch-std", "loo-std", "none"] = ...,
+    ddof: int = ...,
+    epsilon: float = ...,
+    epsilon_mode: Literal["add", "clamp"] = ...,
+    singleton: Literal["zero", "reward", "avoid"] = ...,
+    layout: Literal["any", "contiguous"] = ...,
+    unscored: Literal["avoid", "exclude"] = ...,
+    reward_range: Sequence[float] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> GroupAdvantage: ...
+
+
+@overload
+def contract(
+    name: Literal["outcome-advantage"],
+    *,
+    baseline: Literal["mean", "leave-one-out", "none"] = ...,
+    scale: Literal["std", "batch-std", "loo-std", "none"] = ...,
+    ddof: int = ...,
+    epsilon: float = ...,
+    epsilon_mode: Literal["add", "clamp"] = ...,
+    singleton: Literal["zero", "reward", "avoid"] = ...,
+    layout: Literal["any", "contiguous"] = ...,
+    unscored: Literal["avoid", "exclude"] = ...,
+    reward_range: Sequence[float] = ...,
+    empty_rows: Literal["count", "exclude"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    masked_output: Literal["zero", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> OutcomeAdvantage: ...
+
+
+@overload
+def contract(
+    name: Literal["token-rewards"],
+    *,
+    beta: float = ...,
+    kl_estimator: Literal["k3", "k1", "k2", "abs"] = ...,
+    log_ratio_clamp: float | None = ...,
+    kl_clamp: Sequence[float] | None = ...,
+    place: Literal["last", "after-last"] = ...,
+    unfinished: Literal["none", "subtract", "replace", "scale"] = ...,
+    penalty: float = ...,
+    score_clip: Sequence[float] | None = ...,
+    report: Literal["token-mean", "row-mean", "row-sum"] = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    empty_rows: Literal["skip", "count"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    masked_output: Literal["zero", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> TokenRewards: ...
+
+
+@overload
+def contract(
+    name: Literal["gae"],
+    *,
+    gamma: float = ...,
+    lam: float = ...,
+    masked: Literal["skip", "zero"] = ...,
+    whiten: bool = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    masked_output: Literal["zero", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> Gae: ...
+
+
+@overload
+def contract(
+    name: Literal["rollout-gae"],
+    *,
+    gamma: float = ...,
+    lam: float = ...,
+    done_convention: Literal["after", "before"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> RolloutGae: ...
+
+
+@overload
+def contract(
+    name: Literal["returns"],
+    *,
+    gamma: float = ...,
+    masked: Literal["skip", "zero"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    masked_output: Literal["zero", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> Returns: ...
+
+
+@overload
+def contract(
+    name: Literal["whiten"],
+    *,
+    ddof: int = ...,
+    epsilon: float = ...,
+    epsilon_mode: Literal["add", "clamp"] = ...,
+    shift_mean: bool = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    masked_output: Literal["zero", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> Whiten: ...
+
+
+@overload
+def contract(
+    name: Literal["token-log-probs"],
+    *,
+    temperature: float = ...,
+    shift: Literal["none", "next"] = ...,
+    gradient: bool = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> TokenLogProbs: ...
+
+
+@overload
+def contract(
+    name: Literal["token-entropy"],
+    *,
+    temperature: float = ...,
+    neg_inf: Literal["avoid", "zero", "nan"] = ...,
+    gradient: bool = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> TokenEntropy: ...
+
+
+@overload
+def contract(
+    name: Literal["kl-estimate"],
+    *,
+    estimator: Literal["k3", "k1", "k2", "abs"] = ...,
+    log_ratio_clamp: float | None = ...,
+    extreme_ratios: Literal["avoid", "finite"] = ...,
+    clamp: Sequence[float] | None = ...,
+    gradient: Literal["value", "k2", "none"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> KlEstimate: ...
+
+
+@overload
+def contract(
+    name: Literal["importance-weights"],
+    *,
+    level: Literal["token", "sequence", "geometric"] = ...,
+    clamp_low: float | None = ...,
+    clamp_high: float | None = ...,
+    select: Literal["none", "token", "sequence", "geometric"] = ...,
+    select_low: float | None = ...,
+    select_high: float | None = ...,
+    veto: float | None = ...,
+    drift: float | None = ...,
+    rejected: Literal["zero", "unchanged"] = ...,
+    normalize: Literal["none", "tokens", "sequences"] = ...,
+    log_ratio_clamp: float | None = ...,
+    extreme_ratios: Literal["avoid", "finite"] = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    masked_output: Literal["zero", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> ImportanceWeights: ...
+
+
+@overload
+def contract(
+    name: Literal["policy-loss"],
+    *,
+    objective: Literal["ppo-clip", "reinforce", "cispo"] = ...,
+    ratio: Literal["token", "sequence", "sequence-token"] = ...,
+    clip_low: float = ...,
+    clip_high: float = ...,
+    clip_bounds: Literal["relative", "absolute"] = ...,
+    dual_clip: float | None = ...,
+    beta: float = ...,
+    kl_estimator: Literal["k3", "k1", "k2", "abs"] = ...,
+    kl_log_ratio_clamp: float | None = ...,
+    kl_clamp: Sequence[float] | None = ...,
+    advantage_shape: Literal["token", "row"] = ...,
+    approx_kl: Literal["k1", "k2", "k3"] = ...,
+    aggregate: Literal[
+        "token-mean",
+        "token-sum",
+        "seq-mean-token-mean",
+        "seq-mean-token-sum",
+        "seq-mean-token-sum-norm",
+    ] = ...,
+    norm_length: int | None = ...,
+    log_ratio_clamp: float | None = ...,
+    extreme_ratios: Literal["avoid", "finite"] = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    empty_rows: Literal["skip", "count"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> PolicyLoss: ...
+
+
+@overload
+def contract(
+    name: Literal["entropy-bonus"],
+    *,
+    coefficient: float = ...,
+    temperature: float = ...,
+    aggregate: Literal[
+        "token-mean",
+        "token-sum",
+        "seq-mean-token-mean",
+        "seq-mean-token-sum",
+        "seq-mean-token-sum-norm",
+    ] = ...,
+    norm_length: int | None = ...,
+    top_share: float | None = ...,
+    neg_inf: Literal["avoid", "zero"] = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    empty_rows: Literal["skip", "count"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> EntropyBonus: ...
+
+
+@overload
+def contract(
+    name: Literal["value-loss"],
+    *,
+    clip: float | None = ...,
+    factor: float = ...,
+    aggregate: Literal[
+        "token-mean",
+        "token-sum",
+        "seq-mean-token-mean",
+        "seq-mean-token-sum",
+        "seq-mean-token-sum-norm",
+    ] = ...,
+    norm_length: int | None = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    empty_rows: Literal["skip", "count"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> ValueLoss: ...
+
+
+@overload
+def contract(
+    name: Literal["preference-loss"],
+    *,
+    kind: Literal["sigmoid", "hinge", "ipo", "robust"] = ...,
+    beta: float = ...,
+    label_smoothing: float = ...,
+    margin: float = ...,
+    reference_free: bool = ...,
+    reduction: Literal["none", "mean"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> PreferenceLoss: ...
+
+
+@overload
+def contract(
+    name: Literal["pair-objective"],
+    *,
+    kind: Literal[
+        "orpo",
+        "simpo",
+        "sigmoid-norm",
+        "ipo-norm",
+        "nca",
+        "bco-pair",
+        "sppo-hard",
+        "apo-zero",
+        "apo-down",
+        "exo",
+        "aot",
+        "aot-unpaired",
+    ] = ...,
+    beta: float = ...,
+    gamma: float = ...,
+    label_smoothing: float = ...,
+    sft: bool = ...,
+    reduction: Literal["none", "mean"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> PairObjective: ...
+
+
+@overload
+def contract(
+    name: Literal["accumulated-loss"],
+    *,
+    aggregate: Literal[
+        "token-mean",
+        "token-sum",
+        "seq-mean-token-mean",
+        "seq-mean-token-sum",
+        "seq-mean-token-sum-norm",
+    ] = ...,
+    norm_length: int | None = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    empty_rows: Literal["skip", "count"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> AccumulatedLoss: ...
+
+
+@overload
+def contract(
+    name: Literal["policy-update"],
+    *,
+    beta: float = ...,
+    tolerance: float = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> PolicyUpdate: ...
+
+
+@overload
+def contract(
+    name: Literal["metric-reduction"],
+    *,
+    unit: Literal["token", "row-mean", "row-sum"] = ...,
+    ddof: int = ...,
+    one: Literal["nan", "zero", "refuse"] = ...,
+    unscored: Literal["avoid", "skip", "zero"] = ...,
+    ev_epsilon: float = ...,
+    empty_mask: Literal["zero", "nan", "refuse", "avoid"] = ...,
+    holes: bool = ...,
+    masked_values: Literal["finite", "any"] = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> MetricReduction: ...
+
+
+@overload
+def contract(name: str) -> Contract: ...
+
+
+@brief
+def contract(name: str, **options: object) -> Contract:
+    """The contract of a name, with options: `contract("policy-loss", clip_low=0.2)`."""
+    return named(name)(**options)
+
+
+def named(name: str) -> type[Contract]:
+    """The class of a contract."""
+    if name not in BY_ID:
+        raise UsageError(unknown("contract", name, list(BY_ID)))
+    return BY_ID[name]

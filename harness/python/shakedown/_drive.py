@@ -1,6 +1,9 @@
 """One check: starts the engine, and answers its calls in this process, in this thread."""
 
+from __future__ import annotations
+
 import contextlib
+import faulthandler
 import functools
 import importlib.util
 import json
@@ -8,6 +11,7 @@ import math
 import operator
 import os
 import random
+import select
 import signal
 import struct
 import subprocess
@@ -15,12 +19,19 @@ import sys
 import tempfile
 import threading
 import time
+import typing
 import unittest
+import warnings
 from collections import abc
 
 from . import _command, _context, _report, _serve, _stub
-from ._contract import SETTINGS
 from ._errors import EngineError, UsageError
+from ._settings import SETTINGS, Settings
+
+if typing.TYPE_CHECKING:
+    import types
+
+    from ._contract import Function
 
 # That of `signal` makes an enumeration of what it gives, which takes longer than all else here.
 getsignal = getattr(signal, "_signal", signal).getsignal
@@ -31,23 +42,25 @@ FIRST = 6  # times its limit that the first call may take: it may import and com
 LONGEST_IMPORT = 120  # seconds after which it is shown where an import hangs
 
 
-def check(contract, function):
+def check(
+    contract: str, options: dict[str, object], own_settings: Settings, function: Function
+) -> _report.Report:
     """Checks a function and gives the report."""
-    here = _context.here
-    settings = {**SETTINGS, **here.defaults, **contract._settings, **here.overrides}
+    here = _context.here()
+    settings: Settings = {**SETTINGS, **here.defaults, **own_settings, **here.overrides}
     arrays = settings["arrays"] or first_library()
     places = os.environ.get("SHAKEDOWN_PLACES", "").split(",")
     places = [place for place in places if place] or settings["places"] or ["cpu/f32"]
     target, location = where(function)
     name = settings["name"] or here.name or target.rpartition(":")[2]
-    component = {
+    component: dict[str, object] = {
         "name": name,
-        "contract": contract.id,
+        "contract": contract,
         "target": target,
         "signature": settings["signature"],
         "places": list(places),
         "tolerance": settings["tolerance"],
-        "options": contract.options,
+        "options": options,
         "skip": settings["skip"],
         "known": settings["known"],
     }
@@ -60,13 +73,13 @@ def check(contract, function):
     if settings["batch"]:
         component["batch"] = settings["batch"]
     folder = os.path.relpath(here.folder or os.getcwd())
-    manifest = {
+    manifest: dict[str, object] = {
         "version": 1,
         "python": {"arrays": arrays},
         "corpora": os.path.normpath(os.path.join(folder, here.corpora)),
         "components": [component],
     }
-    job = {
+    job: dict[str, object] = {
         "manifest": yaml_of(manifest, contract),
         "cases": settings["cases"],
         "seed": settings["seed"],
@@ -75,12 +88,12 @@ def check(contract, function):
         "replay": here.replay(),
         "location": location,
     }
-    if settings["time"] not in (None, math.inf):
+    if settings["time"] is not None and settings["time"] != math.inf:
         job["time_ms"] = round(1000 * settings["time"])
     if here.fuzz:
         job["fuzz_ms"] = round(1000 * here.fuzz)
     if settings["examples"]:
-        job["examples"] = yaml(settings["examples"], f"{contract.id}: examples")
+        job["examples"] = yaml(settings["examples"], f"{contract}: examples")
     if here.case:
         job["case"] = os.path.abspath(here.case)
     with Engine() as engine, as_alone(settings["seed"], arrays), _stub.installed(settings["stub"]):
@@ -90,13 +103,13 @@ def check(contract, function):
                 report = _report.parsed(engine.run(job, served), served.finals)
             except UsageError as error:
                 why = str(error).replace("args: ", "names: ", 1)  # as manifests call them
-                raise UsageError(f"{contract.id}: {why}") from None
+                raise UsageError(f"{contract}: {why}") from None
     report.add_warnings(served.warnings)
     here.tell(report)
     return report
 
 
-def first_library():
+def first_library() -> str:
     """The first library of arrays that can be imported."""
     for name in ("torch", "numpy"):
         if name in sys.modules or importlib.util.find_spec(name):
@@ -104,7 +117,7 @@ def first_library():
     return "list"
 
 
-def where(function):
+def where(function: typing.Any) -> tuple[str, list[object] | None]:
     """A function as the target of a manifest, and the file and line of it."""
     source = _serve.source_of(function)
     inner = function
@@ -117,7 +130,7 @@ def where(function):
     return f"python:{file}:{name}", location
 
 
-def state_in(folder):
+def state_in(folder: str) -> str:
     """The folder of findings and journals, which git does not see."""
     state = os.path.normpath(os.path.join(folder, STATE))
     ignore = os.path.join(state, ".gitignore")
@@ -128,16 +141,16 @@ def state_in(folder):
     return state
 
 
-def yaml_of(manifest, contract):
+def yaml_of(manifest: dict[str, object], contract: str) -> str:
     """A manifest of one component as YAML."""
     try:
         return yaml(manifest, "")
     except UsageError as error:
         why = str(error).replace("components[0].", "")
-        raise UsageError(f"{contract.id}: {why}") from None
+        raise UsageError(f"{contract}: {why}") from None
 
 
-def yaml(value, where):
+def yaml(value: typing.Any, where: str) -> str:
     """A value as YAML: JSON, with the numbers that JSON lacks and with integers as keys."""
     if isinstance(value, abc.Mapping):
         keys = [yaml_key(key, where) for key in value]
@@ -158,7 +171,7 @@ def yaml(value, where):
         raise UsageError(f"{where}: expected {kinds}, found {value!r}") from None
 
 
-def yaml_key(key, where):
+def yaml_key(key: typing.Any, where: str) -> str:
     """A key as YAML: a text, or an integer of Python, numpy or torch."""
     if isinstance(key, str):
         return json.dumps(key)
@@ -173,28 +186,31 @@ def yaml_key(key, where):
 class Engine:
     """The command, which asks on its standard output and hears on its standard input."""
 
-    def __enter__(self):
+    def __enter__(self) -> Engine:
         self.path = _command.find()
         self.stderr = tempfile.TemporaryFile()
+        pipes: dict[str, typing.Any]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.stderr}
         try:
-            self.process = subprocess.Popen([self.path, "drive"], **pipes)
+            process: typing.Any = subprocess.Popen([self.path, "drive"], **pipes)
         except OSError as error:
             raise EngineError(f"cannot start {self.path}: {error}") from None
+        self.process: subprocess.Popen[bytes] = process
+        self.stdin: typing.IO[bytes] = process.stdin
+        self.stdout: typing.IO[bytes] = process.stdout
         self.calls = 0
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+        self.stdin.close()
+        self.stdout.close()
         self.stderr.close()
 
-    def run(self, job, served):
+    def run(self, job: dict[str, object], served: Host) -> _serve.Meta:
         """Does a job: the texts of the engine's last message."""
-        process = self.process
-        wire = _serve.Wire(os.dup(process.stdout.fileno()), process.stdin.fileno())
+        wire = _serve.Wire(os.dup(self.stdout.fileno()), self.stdin.fileno())
         with contextlib.closing(wire.source):
             try:
                 first = {"kind": "job", "shakedown": _serve.VERSION, "job": json.dumps(job)}
@@ -204,7 +220,7 @@ class Engine:
             except (BrokenPipeError, _serve.Refused) as error:
                 raise self.died(error) from None
 
-    def answer(self, wire, served):
+    def answer(self, wire: _serve.Wire, served: Host) -> _serve.Meta:
         while True:
             request = wire.receive()
             if request is None:
@@ -223,7 +239,7 @@ class Engine:
                 reply = served.call(*request)
             wire.send(*reply)
 
-    def died(self, error=None):
+    def died(self, error: Exception | None = None) -> EngineError:
         """What is known of the end of the engine."""
         if isinstance(error, _serve.Refused):
             why = f"said what is no message: {error.reply['message']}"
@@ -240,30 +256,37 @@ class Engine:
 class Final:
     """The last call on the smallest case of a finding."""
 
-    def __init__(self, component, invariant, request, error):
+    def __init__(
+        self,
+        component: _serve.Component,
+        invariant: str,
+        request: tuple[_serve.Header, bytes],
+        error: BaseException | None,
+    ) -> None:
         self.component, self.invariant = component, invariant
         self.request, self.error = request, error
 
-    def inputs(self):
+    def inputs(self) -> dict[str, object]:
         """What the function got, made anew."""
         return self.component.given(*self.request)[0]
 
-    def again(self):
+    def again(self) -> object:
         """Calls the function."""
-        options = self.request[0].field("options")
+        options = self.request[0].options()
         return self.component.run({**options, **self.inputs()})
 
 
 class Host:
     """Serves a function in this process."""
 
-    def __init__(self, function, timeout):
+    def __init__(self, function: Function, timeout: float | None) -> None:
         self.function, self.timeout = function, timeout
-        self.finals, self.warnings = [], []
-        self.component = None
+        self.finals: list[Final] = []
+        self.warnings: list[str] = []
+        self.component: _serve.Component
         self.is_called = False
 
-    def __enter__(self):
+    def __enter__(self) -> Host:
         self.alarm = Alarm()
         self.alarm.__enter__()
         os._exit = functools.partial(leave, os.getpid())
@@ -272,7 +295,7 @@ class Host:
             self.warnings.append(what)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         os._exit = LEAVE
         self.alarm.__exit__()
         if self.alarm.was_taken:
@@ -281,7 +304,7 @@ class Host:
             )
             self.warnings.append(what)
 
-    def load(self, header):
+    def load(self, header: _serve.Header) -> _serve.Reply:
         """The reply to `load`."""
         try:
             self.component = _serve.Component(header, self.function)
@@ -290,7 +313,7 @@ class Host:
         except _serve.Refused as refused:
             return (refused.reply,)
 
-    def call(self, header, data):
+    def call(self, header: _serve.Header, data: bytes) -> _serve.Reply:
         """The reply to `call`."""
         reply, component = self.answer(header, data), self.component
         notes = json.loads(reply[0].pop("notes", "[]"))
@@ -300,7 +323,7 @@ class Host:
             self.finals.append(Final(component, invariant, (header, data), component.error))
         return reply
 
-    def answer(self, header, data):
+    def answer(self, header: _serve.Header, data: bytes) -> _serve.Reply:
         own, limit = os.getpid(), self.limit()
         try:
             with self.alarm.armed(limit):
@@ -313,7 +336,7 @@ class Host:
         except Foreign as foreign:
             raise foreign.error.with_traceback(foreign.__traceback__) from None
 
-    def limit(self):
+    def limit(self) -> float | None:
         """Seconds for the next call; None: no limit."""
         if self.timeout is None or is_debugged():
             return None
@@ -324,20 +347,21 @@ class Host:
 LEAVE = os._exit
 
 
-def leave(own, code):
+def leave(own: int, code: int) -> typing.NoReturn:
     """`os._exit` for a component, which would end the tests with it; not what it has forked."""
     if os.getpid() == own:
         raise SystemExit(code)
     LEAVE(code)
 
 
-def timed_out(seconds):
+def timed_out(seconds: float | None) -> _serve.Meta:
+    assert seconds is not None  # what has no limit ends by itself
     return {"kind": "timed-out", "limit_ms": str(round(1000 * seconds))}
 
 
-def passed_on():
+def passed_on() -> tuple[type[BaseException], ...]:
     """The exceptions that are not the component's."""
-    return (KeyboardInterrupt, unittest.SkipTest, TimeUp, Foreign, *_context.here.passes_on)
+    return (KeyboardInterrupt, unittest.SkipTest, TimeUp, Foreign, *_context.here().passes_on)
 
 
 class TimeUp(BaseException):
@@ -347,7 +371,7 @@ class TimeUp(BaseException):
 class Foreign(BaseException):
     """What the alarm of somebody else raises in a call."""
 
-    def __init__(self, error):
+    def __init__(self, error: BaseException) -> None:
         super().__init__()
         self.error = error
 
@@ -359,22 +383,22 @@ class Alarm:
     import, as what is imported by half breaks those who import it later.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         is_main = threading.current_thread() is threading.main_thread()
         self.is_possible = is_main and hasattr(signal, "setitimer")
         self.is_armed = self.was_taken = False
 
-    def __enter__(self):
+    def __enter__(self) -> Alarm:
         if not self.is_possible:
             return self
-        self.theirs = signal.getsignal(signal.SIGALRM)
+        self.theirs: typing.Any = signal.getsignal(signal.SIGALRM)
         left, self.interval = signal.setitimer(signal.ITIMER_REAL, 0)
         self.theirs_at = time.monotonic() + left if left else math.inf
         signal.signal(signal.SIGALRM, self.rings)
         self.rest()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if not self.is_possible:
             return
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -384,7 +408,7 @@ class Alarm:
             signal.setitimer(signal.ITIMER_REAL, left, self.interval)
 
     @contextlib.contextmanager
-    def armed(self, seconds):
+    def armed(self, seconds: float | None) -> typing.Iterator[None]:
         """Raises TimeUp in what it surrounds, once it took so many seconds beside its imports."""
         if not self.is_possible or seconds is None:
             yield
@@ -403,12 +427,12 @@ class Alarm:
             self.is_armed = False
             self.rest()
 
-    def rest(self):
+    def rest(self) -> None:
         """Between two calls only the limit of others applies."""
         left = self.theirs_at - time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6) if left < math.inf else 0)
 
-    def rings(self, number, frame):
+    def rings(self, number: int, frame: types.FrameType | None) -> None:
         if time.monotonic() >= self.theirs_at:
             self.theirs_at = math.inf
             if callable(self.theirs):
@@ -419,11 +443,11 @@ class Alarm:
             self.imported = time.monotonic()
             if self.imported - self.began > LONGEST_IMPORT:
                 self.began = math.inf  # once
-                _serve.faulthandler.dump_traceback(all_threads=False)
+                faulthandler.dump_traceback(all_threads=False)
         elif time.monotonic() - self.imported >= self.seconds:
             raise TimeUp
 
-    def call_theirs(self, number, frame):
+    def call_theirs(self, number: int, frame: types.FrameType | None) -> None:
         try:
             self.theirs(number, frame)
         except BaseException as error:
@@ -432,7 +456,7 @@ class Alarm:
             raise Foreign(error) from None
 
 
-def imports(frame):
+def imports(frame: types.FrameType | None) -> bool:
     """Whether a call of ours is in an import."""
     while frame and frame.f_code is not Host.answer.__code__:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -441,35 +465,35 @@ def imports(frame):
     return False
 
 
-def is_debugged():
+def is_debugged() -> bool:
     """Whether somebody may stand in a call."""
     debugpy = sys.modules.get("debugpy")
-    return _context.here.is_debugged or bool(debugpy and debugpy.is_client_connected())
+    return _context.here().is_debugged or bool(debugpy and debugpy.is_client_connected())
 
 
 class Isolated(Host):
     """Serves a function in forked children of this process, which may crash or hang."""
 
-    def __enter__(self):
+    def __enter__(self) -> Isolated:
         torch = sys.modules.get("torch")
         if not hasattr(os, "fork"):
             raise UsageError("isolate: there is no fork on this system")
         if torch and torch.cuda.is_initialized():
             raise UsageError("isolate: CUDA is initialised in this process, and does not fork")
-        self.child = None
+        self.child: Child | None = None
         self.timeouts = 0  # in a row
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.end_child()
 
-    def load(self, header):
+    def load(self, header: _serve.Header) -> _serve.Reply:
         if header.meta.get("device", "cpu") != "cpu":
             what = "isolate: a forked child has no CUDA"
             return ({"kind": "refused", "problem": "device-missing", "message": what},)
         return super().load(header)
 
-    def answer(self, header, data):
+    def answer(self, header: _serve.Header, data: bytes) -> _serve.Reply:
         if self.child is None:
             self.child = Child(self.component)
             self.is_called = self.timeouts > 1  # patience is over
@@ -482,7 +506,7 @@ class Isolated(Host):
             self.end_child()
         return reply
 
-    def end_child(self):
+    def end_child(self) -> None:
         if self.child is not None:
             self.child.end()
             self.child = None
@@ -491,14 +515,14 @@ class Isolated(Host):
 class Child:
     """A forked child that answers calls over two pipes."""
 
-    def __init__(self, component):
+    def __init__(self, component: _serve.Component) -> None:
         self.is_over = False
         requests, ask = os.pipe()
         answer, replies = os.pipe()
         _serve.flush()
-        with _serve.warnings.catch_warnings():
-            _serve.warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
-            self.process = os.fork()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
+            self.process: int | None = os.fork()
         if self.process == 0:
             os.close(ask)
             os.close(answer)
@@ -507,22 +531,22 @@ class Child:
         os.close(replies)
         self.ask_at, self.answer_at = ask, open(answer, "rb", buffering=0)
 
-    def ask(self, header, data, seconds):
+    def ask(self, header: _serve.Header, data: bytes, seconds: float | None) -> _serve.Reply:
         """The reply to a call, also where there is none."""
         raw = header.raw
         try:
             _serve.write_all(self.ask_at, struct.pack("<Q", len(raw)) + raw + data)
         except BrokenPipeError:
             return self.ended()
-        poll = _serve.select.poll()
-        poll.register(self.answer_at, _serve.select.POLLIN)
+        poll = select.poll()
+        poll.register(self.answer_at, select.POLLIN)
         if not poll.poll(None if seconds is None else 1000 * seconds):
             self.is_over = True
             return (timed_out(seconds),)
         reply = self.receive()
         return self.ended() if reply is None else reply
 
-    def receive(self):
+    def receive(self) -> tuple[_serve.Meta, list[_serve.Tensor]] | None:
         """A reply as `Wire.send` takes it."""
         prefix = self.read(8)
         if prefix is None:
@@ -537,7 +561,7 @@ class Child:
         tensors = [(n, d, s, data[begin:end]) for n, d, s, begin, end in header.tensors]
         return header.meta, tensors
 
-    def read(self, size):
+    def read(self, size: int) -> bytes | None:
         parts = bytearray()
         while len(parts) < size:
             part = self.answer_at.read(size - len(parts))
@@ -546,13 +570,14 @@ class Child:
             parts += part
         return bytes(parts)
 
-    def ended(self):
+    def ended(self) -> _serve.Reply:
         self.is_over = True
+        assert self.process is not None
         _, status = os.waitpid(self.process, 0)
         self.process = None
         return (_serve.died(os.waitstatus_to_exitcode(status)),)
 
-    def end(self):
+    def end(self) -> None:
         if self.process is not None:
             os.kill(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
@@ -560,11 +585,11 @@ class Child:
         self.answer_at.close()
 
 
-def serve_in_child(component, requests, replies):
+def serve_in_child(component: _serve.Component, requests: int, replies: int) -> typing.NoReturn:
     """Answers calls until the parent has gone."""
     status = 1
     try:
-        _serve.faulthandler.disable()
+        faulthandler.disable()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         component.passed_on = ()
         wire = _serve.Wire(requests, replies)
@@ -579,7 +604,7 @@ def serve_in_child(component, requests, replies):
 
 
 @contextlib.contextmanager
-def as_alone(seed, arrays):
+def as_alone(seed: int, arrays: str) -> typing.Iterator[None]:
     """Seeds what gives random numbers, holds torch to one thread, and puts all back."""
     if arrays == "torch":
         with contextlib.suppress(ImportError):

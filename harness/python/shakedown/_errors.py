@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import typing
 
+if typing.TYPE_CHECKING:
+    from ._report import Said
+
 Call = typing.TypeVar("Call", bound=typing.Callable[..., typing.Any])
 
 
 class Broken(AssertionError):
     """An invariant does not hold. The message is the text of the report."""
 
-    def __init__(self, report):
+    def __init__(self, report: Said) -> None:
         super().__init__("\n" + report.text.rstrip("\n"))
         self.report = report
 
@@ -29,7 +32,7 @@ def brief(function: Call) -> Call:
     """The function, whose errors end in the line that calls it: none of the frames inside it."""
 
     @functools.wraps(function)
-    def called(*args, **kwargs):
+    def called(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         __tracebackhide__ = True
         try:
             return function(*args, **kwargs)

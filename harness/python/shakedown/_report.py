@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import html
 import json
+import types
+import typing
 
 from ._errors import Broken, UsageError, brief
+
+Json = typing.Dict[str, typing.Any]  # noqa: UP006 - at run time, on Python 3.9 too
+
+
+class Final(typing.Protocol):
+    """The last call on the smallest case of a finding."""
+
+    invariant: str
+    error: BaseException | None
+
+    def inputs(self) -> dict[str, object]:
+        """What the function got, made anew."""
+
+    def again(self) -> object:
+        """Calls the function."""
 
 
 class Finding:
     """One invariant that does not hold."""
 
-    def __init__(self, entry: dict, final) -> None:
+    def __init__(self, entry: Json, final: Final | None) -> None:
         self.invariant: str = entry["invariant"]
         self.bug: int = entry["bug"]
         self.claim: str = entry["claim"]
         self.found: str = entry["found"]
-        self.case: dict = entry["case"]
+        self.case: Json = entry["case"]
         """The smallest case, by the name of the input."""
-        self.output: dict | None = entry["output"]
-        self.expected: dict = entry["expected"]
-        self.diagnosis: list[dict] = entry["diagnosis"]
+        self.output: Json | None = entry["output"]
+        self.expected: Json = entry["expected"]
+        self.diagnosis: list[Json] = entry["diagnosis"]
         self.case_file: str | None = entry["case_file"]
         self._final = final
 
@@ -41,7 +58,7 @@ class Finding:
         return self._needed().again()
 
     @brief
-    def _needed(self):
+    def _needed(self) -> Final:
         if self._final is None:
             raise UsageError(f"{self.invariant}: there was no call on the smallest case")
         return self._final
@@ -50,15 +67,35 @@ class Finding:
         return f"<Finding {self.invariant}: {self.found.splitlines()[0]}>"
 
 
-class Report:
-    """What a check says; true where everything holds."""
+class Said:
+    """What the command says, in three forms."""
 
-    def __init__(self, text: str, page: str, report: dict, finals: list) -> None:
+    def __init__(self, text: str, page: str, report: Json) -> None:
         self.text = text
         """For people, as the command prints it."""
         self.html = page
         """The same as one page that loads nothing."""
         self._report = report
+
+    @property
+    def json(self) -> Json:
+        """The same in its JSON schema, `shakedown/report/1` or `shakedown/diagnosis/1`."""
+        return self._report
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html, quote=True)
+        style = "width:100%;height:40em;border:0"
+        return f'<iframe srcdoc="{page}" sandbox style="{style}"></iframe>'
+
+
+class Report(Said):
+    """What a check says; true where everything holds."""
+
+    def __init__(self, text: str, page: str, report: Json, finals: typing.Sequence[Final]) -> None:
+        super().__init__(text, page, report)
         components = report["components"]
         self.name: str = components[0]["name"]
         self.contract: str = components[0]["contract"]
@@ -71,7 +108,7 @@ class Report:
         self.cases: int = sum(one["cases"] for one in components)
         self.calls: int = sum(one["calls"] for one in components)
         self.warnings: list[str] = [text for one in components for text in one["warnings"]]
-        self.invariants: list[dict] = [it for one in components for it in one["invariants"]]
+        self.invariants: list[Json] = [it for one in components for it in one["invariants"]]
         self.findings: list[Finding] = []
         rest = list(finals)
         for entry in [finding for one in components for finding in one["findings"]]:
@@ -94,11 +131,6 @@ class Report:
     def __bool__(self) -> bool:
         return self.status == "pass"
 
-    @property
-    def json(self) -> dict:
-        """The report in the schema `shakedown/report/1`."""
-        return self._report
-
     def verify(self) -> None:
         """Raises what is wrong: Broken for findings, UsageError where nothing could be checked."""
         __tracebackhide__ = True
@@ -117,14 +149,6 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report of {self.name} at {self.places}: {self.status}>"
 
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        page = html.escape(self.html, quote=True)
-        style = "width:100%;height:40em;border:0"
-        return f'<iframe srcdoc="{page}" sandbox style="{style}"></iframe>'
-
 
 class Skipped(UsageError):
     """The place is not here, or no invariant applies."""
@@ -137,7 +161,7 @@ class Skipped(UsageError):
 Finding.__module__ = Report.__module__ = "shakedown"
 
 
-def _of_the_user(trace):
+def _of_the_user(trace: types.TracebackType | None) -> types.TracebackType | None:
     """The part of a traceback that begins in the function under test."""
     here = __package__
     while trace and trace.tb_frame.f_globals.get("__package__") == here:
@@ -145,6 +169,6 @@ def _of_the_user(trace):
     return trace
 
 
-def parsed(message: dict[str, str], finals: list) -> Report:
+def parsed(message: dict[str, str], finals: typing.Sequence[Final]) -> Report:
     """The report in the engine's last message."""
     return Report(message["text"], message["html"], json.loads(message["report"]), finals)

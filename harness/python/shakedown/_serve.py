@@ -4,10 +4,12 @@ As a program it imports the function by itself, in a process that the engine has
 module of the package it serves a function of the process that it was imported in.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
-STANDARD = []
+STANDARD: list[str] = []
 if __name__ == "__main__":
     if sys.path[0] in ("", os.path.dirname(os.path.abspath(sys.argv[0]))):
         del sys.path[0]  # this file's own folder is not the user's
@@ -45,6 +47,24 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
+TYPE_CHECKING = False  # as in `typing`, which nothing here needs when it runs
+if TYPE_CHECKING:
+    import typing
+
+    import torch
+
+    Meta = dict[str, str]  # the metadata of a message
+    Shape = tuple[int, ...]
+    Encoded = tuple[str, Shape, bytes]  # dtype, shape, raw
+    Tensor = tuple[str, str, Shape, bytes]  # name, dtype, shape, raw
+    Reply = tuple[Meta] | tuple[Meta, list[Tensor]]
+    Named = dict[str, typing.Any]  # values of the user by name
+    Arrays = typing.Union["Lists", "Torch"]
+    Trace = typing.Callable[[types.FrameType, str, typing.Any], typing.Any]  # for `sys.settrace`
+    # What a module, a function or an array of the user's has is asked for at run time.
+    Function = typing.Any
+    Array = typing.Any
+
 VERSION = "1"
 HEADER_LIMIT = 100_000_000  # bytes, the limit of the safetensors crate
 HEADERS_KEPT = 512
@@ -68,7 +88,7 @@ NO_CUDA = [
 ]
 
 # Name on the wire: bytes of one item, code of `struct`, name in torch and numpy.
-DTYPES = {
+DTYPES: dict[str, tuple[int, str | None, str]] = {
     "F64": (8, "d", "float64"),
     "F32": (4, "f", "float32"),
     "F16": (2, "e", "float16"),
@@ -85,7 +105,7 @@ ON_THE_WIRE = {name: wire for wire, (_, _, name) in DTYPES.items()}
 WIDER = {"uint16": "int32", "uint32": "int64", "uint64": "int64"}
 
 
-def main():
+def main() -> None:
     if sys.argv[-3:-2] == ["nursery"]:
         words, module = sys.argv[-2].split(), sys.argv[-1]
         del sys.argv[-3:]
@@ -95,7 +115,8 @@ def main():
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     # A line printed before a segfault should still be seen.
-    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+    stdout: typing.Any = sys.stdout
+    stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     prefer_to_be_killed()
@@ -125,7 +146,7 @@ def main():
     leave(0)
 
 
-def nursery(words, module):
+def nursery(words: list[str], module: str) -> None:
     """Imports what many components need, and forks a worker for each that the harness asks for.
 
     The harness gives it a socket as standard input. No component is made or called here, so that
@@ -156,13 +177,13 @@ def nursery(words, module):
     gc.collect()
     gc.freeze()  # keeps the imported modules out of the collections of the workers
     while True:
-        request, files, *_ = control.recvmsg(64, _socket.CMSG_SPACE(12))
+        request, passed, *_ = control.recvmsg(64, _socket.CMSG_SPACE(12))
         if not request:
             os._exit(0)  # the harness has gone; its workers see to themselves
         what, *process = request.decode().split()
         if what == "fork":
-            files = struct.unpack("3i", files[0][2])
-            answer = fork_worker(files)
+            files = struct.unpack("3i", passed[0][2])
+            answer: int | str = fork_worker(files)
             if answer == 0:
                 control.close()
                 return
@@ -175,10 +196,10 @@ def nursery(words, module):
 
 # The libraries that the nursery had imported before it forked this process, where it had not seen
 # to it that they are those of the component.
-PRELOADED: list = []
+PRELOADED: list[str] = []
 
 
-def import_for_all(where, path, arrays):
+def import_for_all(where: str, path: list[str], arrays: str) -> None:
     """Imports the module of several components, as each of them would.
 
     What is seeded there must stay so, and `fork_worker` seeds anew: such a module is not for all.
@@ -196,15 +217,15 @@ def import_for_all(where, path, arrays):
 
 
 # What torch.compile has made: told to compile nothing, it gives back what it was given.
-COMPILED: list = []
+COMPILED: list[object] = []
 
 
-def chance():
+def chance() -> list[object]:
     """The states of the generators of random numbers that are seeded anew in each worker."""
     # From NumPy 2 on it is imported when it is first asked for.
     numpy = getattr(sys.modules.get("numpy"), "random", None)
-    torch = sys.modules.get("torch")
-    states = []
+    torch: typing.Any = sys.modules.get("torch")
+    states: list[object] = []
     if numpy:
         kind, keys, *rest = numpy.get_state()
         states += [kind, keys.tolist(), rest]
@@ -213,14 +234,14 @@ def chance():
     return states
 
 
-def has_others(path, arrays):
+def has_others(path: list[str], arrays: str | None) -> bool:
     """Whether these folders have a module that would be here instead, had nothing been imported."""
     names = {arrays} if arrays in PRELOADED else {name.partition(".")[0] for name in sys.modules}
     files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
     return any(origin_in(path, name) not in (None, files[name]) for name in names)
 
 
-def fork_worker(files):
+def fork_worker(files: tuple[int, ...]) -> int:
     """Forks a worker that has these files as its standard streams: 0 there, else its number."""
     flush()
     with warnings.catch_warnings():  # as in `supervise`
@@ -245,7 +266,7 @@ def fork_worker(files):
     return 0
 
 
-def end_of(process, options):
+def end_of(process: int, options: int) -> str:
     """How a worker ended, in words; `running` where it has not."""
     try:
         done, status = os.waitpid(process, options)
@@ -260,36 +281,36 @@ def end_of(process, options):
 class Watched:
     """While an import runs, the end of the harness is the end of this process."""
 
-    def __init__(self, control):
+    def __init__(self, control: int) -> None:
         self.control = control
         self.ended, self.end = os.pipe()
         self.thread = threading.Thread(target=self.watch, daemon=True)
 
-    def watch(self):
+    def watch(self) -> None:
         poll = select.poll()
         poll.register(self.control, select.POLLHUP)
         poll.register(self.ended, select.POLLIN)
         if poll.poll()[0][0] != self.ended:
             os._exit(0)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.thread.start()
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         os.write(self.end, b".")
         self.thread.join()  # before anything is forked
         os.close(self.ended)
         os.close(self.end)
 
 
-def introduce(wire, load):
+def introduce(wire: Wire, load: Header) -> Component:
     """The component that is to be loaded, once the harness has been told so."""
     component = Component(load)
     wire.send(component.loaded())
     return component
 
 
-def serve(wire, component):
+def serve(wire: Wire, component: Component) -> None:
     """Answers calls until `stop` or the end of the requests."""
     own = os.getpid()
     component.limit_memory()
@@ -311,7 +332,7 @@ def serve(wire, component):
             return
 
 
-def supervise(wire, component):
+def supervise(wire: Wire, component: Component) -> None:
     """Lets a forked child serve, and forks another when it dies: no second import of torch."""
     woken = woken_by_children()
     gc.freeze()  # keeps the imported modules out of the child's collections
@@ -330,7 +351,7 @@ def supervise(wire, component):
             complain(f"died between two calls, {death(code)}")
 
 
-def supervise_once(wire, load):
+def supervise_once(wire: Wire, load: Header) -> None:
     """Lets a forked child import and serve, so that nothing of the user's is ever forked. This
     process ends with it: another child would have to import again."""
     code = in_child(wire, woken_by_children(), lambda: serve(wire, introduce(wire, load)))
@@ -347,7 +368,7 @@ def supervise_once(wire, load):
     leave(1)
 
 
-def woken_by_children():
+def woken_by_children() -> int:
     """A pipe that can be read when a child has ended."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -356,7 +377,7 @@ def woken_by_children():
     return woken
 
 
-def in_child(wire, woken, work):
+def in_child(wire: Wire, woken: int, work: typing.Callable[[], None]) -> int | None:
     """Does something in a forked child: None there, once it is done, else how the child ended."""
     # Python 3.12 warns of threads here; whatever the import started, only this thread goes on.
     warnings.filterwarnings("ignore", ".*fork", DeprecationWarning)
@@ -368,11 +389,12 @@ def in_child(wire, woken, work):
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         die_with(parent)
-        return work()
+        work()
+        return None
     return wait(child, woken, wire.sink)
 
 
-def end_like(code):
+def end_like(code: int) -> typing.NoReturn:
     """Ends this process as another one ended."""
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)
@@ -380,7 +402,7 @@ def end_like(code):
     leave(code)
 
 
-def wait(child, woken, sink):
+def wait(child: int, woken: int, sink: int) -> int:
     """Waits for the child and gives its exit code; leaves with it when nobody reads replies."""
     poll = select.poll()
     poll.register(woken, select.POLLIN)
@@ -396,7 +418,7 @@ def wait(child, woken, sink):
             os.read(ready, 512)
 
 
-def leave_with_the_reader(wire):
+def leave_with_the_reader(wire: Wire) -> None:
     """An import or a call that hangs must not outlive the harness, nor keep its GPU."""
     if hasattr(select, "poll"):  # not on Windows
         poll = select.poll()
@@ -406,24 +428,24 @@ def leave_with_the_reader(wire):
             os._exit(0)
 
 
-def leave(code):
+def leave(code: int) -> typing.NoReturn:
     """Ends at once: exit handlers and leftover threads of the user's code must not delay it."""
     flush()
     os._exit(code)
 
 
-def flush():
+def flush() -> None:
     try:
         sys.stdout.flush()
     except Exception:
         pass  # the user's code has closed or replaced it
 
 
-def complain(text):
+def complain(text: str) -> None:
     os.write(2, f"shakedown worker: the process that serves the calls {text}\n".encode())
 
 
-def taken_memory():
+def taken_memory() -> int | None:
     """The size of this process's memory in bytes, or None where it cannot be limited."""
     try:
         with open("/proc/self/statm") as file:
@@ -432,7 +454,7 @@ def taken_memory():
         return None  # not Linux
 
 
-def prefer_to_be_killed():
+def prefer_to_be_killed() -> None:
     """When memory runs out the kernel should take the component, not the harness."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
@@ -441,7 +463,7 @@ def prefer_to_be_killed():
         pass  # not Linux
 
 
-def die_with(parent):
+def die_with(parent: int) -> None:
     """A hanging call must not outlive the parent; only Linux can promise this."""
     if sys.platform == "linux":
         PR_SET_PDEATHSIG = 1
@@ -453,8 +475,8 @@ def die_with(parent):
 class Refused(Exception):
     """The harness asked for what cannot be had; the worker leaves after saying so."""
 
-    def __init__(self, problem, message, error=None):
-        self.reply = {"kind": "refused", "problem": problem, "message": message}
+    def __init__(self, problem: str, message: str, error: BaseException | None = None) -> None:
+        self.reply: Meta = {"kind": "refused", "problem": problem, "message": message}
         if error is not None:
             self.reply["traceback"] = user_traceback(error)
 
@@ -470,12 +492,12 @@ class TooLarge(Exception):
 class Header:
     """The parsed header of one message: metadata, and where each tensor lies in the data."""
 
-    def __init__(self, raw):
+    def __init__(self, raw: bytes) -> None:
         try:
             entries = json.loads(raw)
-            self.meta = entries.pop("__metadata__", {})
+            self.meta: Meta = entries.pop("__metadata__", {})
             self.kind = self.meta.get("kind")
-            self.tensors = []
+            self.tensors: list[tuple[str, str, Shape, int, int]] = []
             for name, entry in entries.items():
                 dtype, shape = entry["dtype"], tuple(entry["shape"])
                 begin, end = entry["data_offsets"]
@@ -488,9 +510,9 @@ class Header:
         self.reply_limit = max(SMALLEST_LIMIT, REPLY_BYTES_EACH * (8 + len(raw) + self.size))
         self.nested = any("." in name for name, *_ in self.tensors)
         self.raw = raw
-        self.parsed = {}
+        self.parsed: dict[str, typing.Any] = {}
 
-    def field(self, name):
+    def field(self, name: str) -> typing.Any:
         """A metadata value that is JSON."""
         if name in self.parsed:
             return self.parsed[name].copy()
@@ -507,28 +529,36 @@ class Header:
                 self.parsed[name] = value.copy()
         return value
 
+    def options(self) -> dict[str, typing.Any]:
+        """The options of a call. The keys of a table are integers, for which JSON has texts."""
+        options: dict[str, typing.Any] = self.field("options")
+        for name, value in options.items():
+            if isinstance(value, dict) and all(key.isdigit() for key in value):
+                options[name] = {int(key): item for key, item in value.items()}
+        return options
+
 
 class Wire:
     """Messages in and out: each one safetensors blob, with no other framing."""
 
-    def __init__(self, source, sink):
+    def __init__(self, source: int, sink: int) -> None:
         self.source = open(source, "rb", buffering=1 << 16)
         self.sink = sink
-        self.headers = {}
+        self.headers: dict[bytes, Header] = {}
         self.supervised = False  # whether `supervise` looks after the end of the harness
         # Shared with forked children: the state, and from byte 8 on how many requests have come.
         self.state = mmap.mmap(-1, 16)
 
     @property
-    def requests(self):
+    def requests(self) -> int:
         """How many requests have come, to this process or another one of ours."""
         return int.from_bytes(self.state[8:], "little")
 
     @requests.setter
-    def requests(self, count):
+    def requests(self, count: int) -> None:
         self.state[8:] = count.to_bytes(8, "little")
 
-    def receive(self):
+    def receive(self) -> tuple[Header, bytes] | None:
         """The header and the data of the next request, or None at the end."""
         prefix = self.source.read(8)
         if not prefix:
@@ -551,7 +581,7 @@ class Wire:
         self.state[0] = BUSY
         return header, data
 
-    def send(self, meta, tensors=()):
+    def send(self, meta: Meta, tensors: typing.Iterable[Tensor] = ()) -> None:
         """Writes one reply; `tensors` are (name, dtype, shape, raw)."""
         meta["number"] = str(self.requests - 1)
         reply = message(meta, tensors)
@@ -560,7 +590,7 @@ class Wire:
         self.state[0] = IDLE
 
 
-def write_all(sink, data):
+def write_all(sink: int, data: bytes) -> None:
     """Writes all of it: a pipe takes a part at a time."""
     rest = memoryview(data)
     while rest:
@@ -570,9 +600,10 @@ def write_all(sink, data):
 as_json = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would make it anew each time
 
 
-def message(meta, tensors=()):
+def message(meta: Meta, tensors: typing.Iterable[Tensor] = ()) -> bytes:
     """The bytes of one message; `tensors` are (name, dtype, shape, raw)."""
-    header, at = {"__metadata__": meta}, 0
+    header: dict[str, object] = {"__metadata__": meta}
+    at = 0
     # The widest items first, so that every buffer is aligned to its dtype.
     tensors = sorted(tensors, key=lambda tensor: -DTYPES[tensor[1]][0])
     for name, dtype, shape, raw in tensors:
@@ -587,23 +618,29 @@ def message(meta, tensors=()):
 class Component:
     """The user's function, and how to hand it inputs and read what it returns."""
 
-    def __init__(self, load, function=None):
+    def __init__(self, load: Header, function: Function = None) -> None:
         """Finds the function that the engine names, or serves the one that is given."""
         if load.kind != "load" or load.meta.get("shakedown") != VERSION:
             got = f"`{load.kind}` of version {load.meta.get('shakedown')}"
             raise Refused("bad-request", f"expected `load` of version {VERSION}, got {got}")
-        self.memory_mb = load.field("memory_mb") if "memory_mb" in load.meta else None
-        self.inputs, self.options = load.field("inputs"), load.field("options")
-        self.outputs = load.field("outputs")
+        self.memory_mb: int | None = load.field("memory_mb") if "memory_mb" in load.meta else None
+        self.inputs: list[str] = load.field("inputs")
+        self.options: list[str] = load.field("options")
+        self.outputs: list[str] = load.field("outputs")
         optional = load.field("optional") if "optional" in load.meta else []
         self.required = [name for name in self.outputs if name not in optional]
-        self.texts = load.field("texts") if "texts" in load.meta else []
+        self.texts: list[str] = load.field("texts") if "texts" in load.meta else []
         self.compiles = load.meta.get("compile") == "true"
         leaves = load.field("leaves") if "leaves" in load.meta else []
         self.leaves = list(dict.fromkeys(leaf.partition(".")[0] for leaf in leaves))
-        self.noted = []  # what replies have said of gradients
-        self.shadows, self.passed_on, self.error = {}, (), None
-        self.objects, self.is_given = {}, function is not None
+        self.noted: list[str] = []  # what replies have said of gradients
+        self.shadows: dict[str, str] = {}
+        self.passed_on: tuple[type[BaseException], ...] = ()
+        self.error: BaseException | None = None
+        self.objects: Named = {}
+        self.is_given = function is not None
+        self.arrays: Arrays
+        self.function: Function
         if function is None:
             self.find(load)
         else:
@@ -612,7 +649,7 @@ class Component:
         self.source = source_of(self.function)
         self.gradless = without_gradients(self.function)
         self.is_compiled = uses_compiled(self.function)
-        names = load.field("args") if "args" in load.meta else {}
+        names: dict[str, str] = load.field("args") if "args" in load.meta else {}
         columns = columns_of(load)
         signature = load.meta.get("signature", "by-name")
         known = [*self.inputs, *self.options]
@@ -632,12 +669,12 @@ class Component:
             self.function, self.inputs, self.options, self.fixed, self.objects
         )
         self.takes_anything = takes_anything(self.function)
-        self.coverage = None
+        self.coverage: Traced | Monitored | None = None
         if load.meta.get("coverage") == "true":
             own = own_folders(self.function, load.meta["target"], load.field("path"))
             self.coverage = Monitored(own) if hasattr(sys, "monitoring") else Traced(own)
 
-    def find(self, load):
+    def find(self, load: Header) -> None:
         """Imports the library of arrays and the function that the engine names."""
         arrays, device = load.meta.get("arrays"), load.meta.get("device", "cpu")
         if "stub" in load.meta:
@@ -654,9 +691,9 @@ class Component:
         is_own = origin_in(path, arrays or "") is not None
         if PRELOADED and has_others(path, arrays):
             raise Refused("not-forked", "a module that was imported before is another one here")
-        self.arrays = None if is_own else array_library(arrays, device)
+        library = None if is_own else array_library(arrays, device)
         look_in(load.field("path"))
-        self.arrays = self.arrays or array_library(arrays, device)
+        self.arrays = library or array_library(arrays, device)
         self.arrays.note_compiled()
         try:
             if "setup" in load.meta:
@@ -670,7 +707,7 @@ class Component:
                     refused.reply["message"] += f" ({shadowed(self.shadows)})"
             raise
 
-    def loaded(self):
+    def loaded(self) -> Meta:
         return {
             "kind": "loaded",
             "python": sys.version.split()[0],
@@ -682,7 +719,7 @@ class Component:
             **self.source,
         }
 
-    def notes(self):
+    def notes(self) -> list[str]:
         """What a reader of the report should know of how the function is run."""
         notes = [shadowed(self.shadows)] if self.shadows else []
         if self.kept:
@@ -703,7 +740,7 @@ class Component:
             notes.append(f"what torch.compile would compile runs as it is written{how}")
         return notes
 
-    def limit_memory(self):
+    def limit_memory(self) -> None:
         """From now on this process may take so much more memory than it has, and no more."""
         taken = taken_memory()
         if self.memory_mb is not None and taken is not None:
@@ -712,7 +749,7 @@ class Component:
             limit = limit if highest == resource.RLIM_INFINITY else min(limit, highest)
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-    def call(self, header, data):
+    def call(self, header: Header, data: bytes) -> Reply:
         """Calls the function once; gives the metadata and the tensors of the reply."""
         if header.kind != "call":
             raise Refused("bad-request", f"expected `call` or `stop`, got `{header.kind}`")
@@ -723,16 +760,17 @@ class Component:
             return ({"kind": "died", "how": "device", "message": lost, "last": "true"},)
         return reply
 
-    def answer(self, header, data):
+    def answer(self, header: Header, data: bytes) -> Reply:
         given, tensors, leaves = self.given(header, data)
-        options = header.field("options")
+        options = header.options()
         missing = [name for name in self.options if name not in options]
         if missing:
             raise Refused("bad-request", f"the call lacks the option `{missing[0]}`")
         if "required" in header.meta:
             self.required = header.field("required")
         values = {**options, **given}
-        self.error, step, grads = None, "", {}
+        self.error, step = None, ""
+        grads: Named = {}
         try:
             result = self.run(values)
             own, notes = self.own_gradients(result, leaves)
@@ -767,7 +805,7 @@ class Component:
         meta.update((name, json.dumps(names)) for name, names in lists.items() if names)
         return meta, replies
 
-    def run(self, values):
+    def run(self, values: Named) -> typing.Any:
         with contextlib.nullcontext() if self.compiles else self.arrays.as_written():
             while True:
                 try:
@@ -780,7 +818,7 @@ class Component:
                     if not self.takes_less(error):
                         raise
 
-    def takes_less(self, error):
+    def takes_less(self, error: TypeError) -> bool:
         """Whether a function of `**kwargs` hands them over to one that does not take them all: an
         option, which from now on it does not get."""
         words = str(error).split("'")
@@ -792,7 +830,7 @@ class Component:
             self.keywords.remove(name)
         return is_option
 
-    def given(self, header, data):
+    def given(self, header: Header, data: bytes) -> tuple[Named, Named, Named]:
         """The inputs of a call, its tensors by name, and those that shall get a gradient."""
         tensors, leaves = self.read(header, data)
         given = nest(tensors) if header.nested else dict(tensors)
@@ -800,7 +838,7 @@ class Component:
             given.update(header.field("texts"))
         return given, tensors, leaves
 
-    def read(self, header, data):
+    def read(self, header: Header, data: bytes) -> tuple[Named, Named]:
         """The tensors of a call by name, and those of them that shall get a gradient."""
         try:
             tensors = {
@@ -817,7 +855,7 @@ class Component:
         except Exception as error:
             raise Refused("bad-request", f"cannot read the inputs of a call: {error!r}") from None
 
-    def name(self, result):
+    def name(self, result: typing.Any) -> Named:
         """What the function returned, by the names of the outputs."""
         # Metrics beside the value are not judged: they may be of anything.
         if type(result) is tuple and len(result) > 1 and hasattr(result[-1], "keys"):
@@ -845,20 +883,21 @@ class Component:
         expected = ", ".join(f"`{name}`" for name in self.required or self.outputs)
         raise Malformed(f"returned {a(result)}{size}, expected a dict or a tuple of {expected}")
 
-    def fields(self, result):
+    def fields(self, result: typing.Any) -> Named | None:
         """The values of a result by name; None where it has none."""
         if hasattr(result, "_asdict"):  # a named tuple
-            return result._asdict()
+            named: Named = result._asdict()
+            return named
         if hasattr(result, "keys"):
             return {key: result[key] for key in result.keys()}  # noqa: SIM118 - no dict
         if hasattr(type(result), "__dataclass_fields__"):
             fields = type(result).__dataclass_fields__
             return {name: getattr(result, name) for name in fields if hasattr(result, name)}
-        attributes = getattr(result, "__dict__", {})
+        attributes: Named = getattr(result, "__dict__", {})
         is_record = any(name in attributes for name in self.outputs)
         return attributes if is_record or isinstance(result, types.SimpleNamespace) else None
 
-    def own_gradients(self, result, leaves):
+    def own_gradients(self, result: typing.Any, leaves: Named) -> tuple[Named, list[str]]:
         """The gradients among what the function returned: those that are asked for, by the names
         of the reply, and what the report should say of them all."""
         if type(result) is tuple and len(result) == 2 and hasattr(result[-1], "keys"):
@@ -873,11 +912,11 @@ class Component:
         notes = [self.note_on(name) for name in fields if leaves or not self.may_ask(name)]
         return own, [note for note in notes if note not in self.noted]
 
-    def may_ask(self, name):
+    def may_ask(self, name: str) -> bool:
         """Whether calls may ask for the gradient by an input."""
         return self.arrays.autograd and name in self.leaves
 
-    def note_on(self, name):
+    def note_on(self, name: str) -> str:
         """What the report should say of a gradient by an input that the function returned."""
         what = f"`grad_{name}`, which the function returns"
         if name not in self.leaves:
@@ -887,7 +926,7 @@ class Component:
             return f"shakedown does not check {what}: that needs `arrays: torch`"
         return f"shakedown checks {what}, and does not ask autograd for it"
 
-    def changed(self, header, data, tensors, given):
+    def changed(self, header: Header, data: bytes, tensors: Named, given: Named) -> list[str]:
         """The inputs that no longer are what the message said."""
         names = []
         for name, dtype, shape, begin, end in header.tensors:
@@ -910,10 +949,13 @@ class Component:
 class Coverage:
     """Which lines and branches of the user's own files ran in one call."""
 
-    def __init__(self, own):
-        self.own, self.files, self.places, self.ran = own, {}, {}, set()
+    def __init__(self, own: list[str]) -> None:
+        self.own = own
+        self.files: dict[str, bool] = {}
+        self.places: dict[tuple[types.CodeType, int | None, int | None], int] = {}
+        self.ran: set[int] = set()
 
-    def is_own(self, file):
+    def is_own(self, file: str) -> bool:
         known = self.files.get(file)
         if known is None:
             path = os.path.abspath(file)
@@ -923,7 +965,7 @@ class Coverage:
             self.files[file] = known
         return known
 
-    def note(self, code, begin, end):
+    def note(self, code: types.CodeType, begin: int | None, end: int | None) -> None:
         """Notes a line (`end` is None) or a way from one place to another."""
         key = (code, begin, end)
         place = self.places.get(key)
@@ -933,26 +975,26 @@ class Coverage:
             place = self.places[key] = zlib.crc32(name.encode())
         self.ran.add(place)
 
-    def text(self):
+    def text(self) -> str:
         return ",".join(map(str, self.ran))
 
 
 class Traced(Coverage):
     """By `sys.settrace`: a branch is a way from one line to the next."""
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.ran.clear()
         sys.settrace(self.enter)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         sys.settrace(None)
 
-    def enter(self, frame, event, _):
+    def enter(self, frame: types.FrameType, event: str, _: object) -> Trace | None:
         if not self.is_own(frame.f_code.co_filename):
             return None
-        before = None
+        before: int | None = None
 
-        def step(frame, event, _):
+        def step(frame: types.FrameType, event: str, _: object) -> Trace:
             nonlocal before
             if event == "line":
                 line = frame.f_lineno
@@ -967,9 +1009,10 @@ class Traced(Coverage):
 class Monitored(Coverage):
     """By `sys.monitoring`, which costs nothing outside the user's files."""
 
-    def __init__(self, own):
+    def __init__(self, own: list[str]) -> None:
         super().__init__(own)
-        monitoring = sys.monitoring
+        system: typing.Any = sys
+        self.monitoring = monitoring = system.monitoring
         free = [tool for tool in range(6) if monitoring.get_tool(tool) is None]
         if not free:
             raise Refused("coverage", "all tools of sys.monitoring are taken")
@@ -984,20 +1027,20 @@ class Monitored(Coverage):
         monitoring.register_callback(self.tool, events.LINE, line)
         monitoring.register_callback(self.tool, events.PY_START, self.enter)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.ran.clear()
-        sys.monitoring.set_events(self.tool, sys.monitoring.events.PY_START)
+        self.monitoring.set_events(self.tool, self.monitoring.events.PY_START)
 
-    def __exit__(self, *_):
-        sys.monitoring.set_events(self.tool, 0)
+    def __exit__(self, *_: object) -> None:
+        self.monitoring.set_events(self.tool, 0)
 
-    def enter(self, code, _):
+    def enter(self, code: types.CodeType, _: int) -> object:
         if self.is_own(code.co_filename):
-            sys.monitoring.set_local_events(self.tool, code, self.local)
-        return sys.monitoring.DISABLE
+            self.monitoring.set_local_events(self.tool, code, self.local)
+        return self.monitoring.DISABLE
 
 
-def own_folders(function, target, path):
+def own_folders(function: Function, target: str, path: list[str]) -> list[str]:
     """Where the user's code is: the folder of the file or package, and the path of the manifest."""
     where = target.partition(":")[2].rpartition(":")[0]
     if where.endswith(".py"):
@@ -1009,7 +1052,7 @@ def own_folders(function, target, path):
     return [os.path.join(os.path.abspath(folder), "") for folder in [*folders, *path] if folder]
 
 
-def plain(dtype, shape, raw):
+def plain(dtype: str, shape: Shape, raw: bytes) -> typing.Any:
     """An input of no dimension: a Python int, float or bool."""
     if dtype == "BF16":  # the upper half of a float32
         dtype, raw = "F32", b"\0\0" + raw
@@ -1021,42 +1064,45 @@ class Lists:
 
     version = "list"
     autograd = False
+    # Asked for only where there is autograd.
+    computed: typing.Callable[[Array], Array]
+    backward: typing.Callable[[object], None]
 
-    def __init__(self, device):
+    def __init__(self, device: str) -> None:
         if device != "cpu":
             name = type(self).__name__.lower()
             raise Refused("device-missing", f"`{name}` arrays live on `cpu`, not on `{device}`")
 
-    def can_fork(self):
+    def can_fork(self) -> bool:
         return True
 
-    def must_hold(self, named):
+    def must_hold(self, named: Named) -> None:
         """Refuses outputs that are elsewhere than the inputs."""
 
-    def lost(self):
+    def lost(self) -> str:
         """Why this process can use its device no more; nothing, as a rule."""
         return ""
 
-    def note_compiled(self):
+    def note_compiled(self) -> None:
         """Notes what is compiled from now on."""
 
-    def with_gradients(self):
+    def with_gradients(self) -> typing.ContextManager[object]:
         """In it, gradients are kept, whatever another call or a test has left behind."""
         return contextlib.nullcontext()
 
-    def as_written(self):
+    def as_written(self) -> typing.ContextManager[object]:
         """In it, what was compiled runs as it is written."""
         return contextlib.nullcontext()
 
-    def hint(self, error):
+    def hint(self, error: BaseException | None) -> str:
         """What an exception does not say of itself; nothing, as a rule."""
         return ""
 
-    def read(self, dtype, shape, raw):
+    def read(self, dtype: str, shape: Shape, raw: bytes) -> typing.Any:
         size, code, _ = DTYPES[dtype]
         return fold(list(struct.unpack(f"<{len(raw) // size}{code}", raw)), shape)
 
-    def changed(self, value, dtype, shape, raw):
+    def changed(self, value: typing.Any, dtype: str, shape: Shape, raw: bytes) -> bool:
         # The text of a float is exact, and the same for every NaN.
         return repr(value) != repr(self.read(dtype, shape, raw))
 
@@ -1064,18 +1110,18 @@ class Lists:
 class Numpy(Lists):
     """Inputs as `numpy.ndarray`."""
 
-    def __init__(self, device):
+    def __init__(self, device: str) -> None:
         import numpy
 
         super().__init__(device)
         self.numpy = numpy
         self.version = f"numpy {numpy.__version__}"
 
-    def read(self, dtype, shape, raw):
+    def read(self, dtype: str, shape: Shape, raw: bytes) -> Array:
         # A buffer of its own, so that it is aligned and may be written to.
         return self.numpy.frombuffer(bytearray(raw), dtype=DTYPES[dtype][2]).reshape(shape)
 
-    def changed(self, array, dtype, shape, raw):
+    def changed(self, array: Array, dtype: str, shape: Shape, raw: bytes) -> bool:
         return encode_array(array) != (dtype, shape, raw)
 
 
@@ -1084,11 +1130,11 @@ class Torch:
 
     autograd = True
 
-    def __init__(self, device):
+    def __init__(self, device: str) -> None:
         import torch
 
         torch.set_num_threads(1)  # the tensors are small
-        self.torch = torch
+        self.torch: typing.Any = torch  # much of it has no types
         self.version = f"torch {torch.__version__}"
         self.dtypes = {wire: getattr(torch, name) for wire, (_, _, name) in DTYPES.items()}
         self.device = device
@@ -1098,25 +1144,25 @@ class Torch:
             what = f"{self.version} cannot use the device `{device}`: {error}"
             raise Refused("device-missing", what) from None
 
-    def can_fork(self):
+    def can_fork(self) -> bool:
         # The import of the user's code may have used threads or the GPU. Neither survives a fork:
         # a child that still counts on the threads waits for them for ever.
         self.torch.set_num_threads(1)
         return self.device == "cpu" and not self.torch.cuda.is_initialized()
 
-    def read(self, dtype, shape, raw):
+    def read(self, dtype: str, shape: Shape, raw: bytes) -> Array:
         if not raw:
             return self.torch.empty(shape, dtype=self.dtypes[dtype], device=self.device)
         tensor = self.torch.frombuffer(bytearray(raw), dtype=self.dtypes[dtype]).view(shape)
         return tensor if self.device == "cpu" else tensor.to(self.device)
 
-    def changed(self, tensor, dtype, shape, raw):
+    def changed(self, tensor: torch.Tensor, dtype: str, shape: Shape, raw: bytes) -> bool:
         is_alike = tensor.dtype is self.dtypes[dtype] and tensor.shape == shape
         if is_alike and tensor.is_cpu and tensor.is_contiguous() and not tensor.is_neg():
             return ctypes.string_at(tensor.data_ptr(), len(raw)) != raw
         return encode_tensor(tensor) != (dtype, shape, raw)
 
-    def must_hold(self, named):
+    def must_hold(self, named: Named) -> None:
         for name, value in named.items():
             # A number by itself goes with tensors of any device.
             if isinstance(value, self.torch.Tensor) and value.dim():
@@ -1124,7 +1170,7 @@ class Torch:
                     what = f"`{name}` is on {value.device}, expected {self.device}"
                     raise Malformed(f"{what}, where the inputs are")
 
-    def lost(self):
+    def lost(self) -> str:
         # A kernel fails later than the call that launched it, and all later ones fail with it.
         if not self.torch.cuda.is_initialized():
             return ""
@@ -1134,43 +1180,46 @@ class Torch:
             return f"{type(error).__name__}: {text_of(error)}".splitlines()[0]
         return ""
 
-    def note_compiled(self):
+    def note_compiled(self) -> None:
         compile = self.torch.compile
 
         @functools.wraps(compile)
-        def noted(*args, **kwargs):
+        def noted(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
             COMPILED.append(compile(*args, **kwargs))
             return COMPILED[-1]
 
         self.torch.compile = noted
 
-    def with_gradients(self):
-        return self.torch.enable_grad()
+    def with_gradients(self) -> typing.ContextManager[object]:
+        kept: typing.ContextManager[object] = self.torch.enable_grad()
+        return kept
 
-    def as_written(self):
+    def as_written(self) -> typing.ContextManager[object]:
         # Nothing was compiled where torch has not imported its compiler.
         is_there = "torch._dynamo" in sys.modules and hasattr(self.torch.compiler, "set_stance")
+        eager: typing.Callable[[], typing.ContextManager[object]]
         eager = lambda: self.torch.compiler.set_stance("force_eager")
         return eager() if is_there else contextlib.nullcontext()
 
-    def hint(self, error):
+    def hint(self, error: BaseException | None) -> str:
         if self.device == "cpu" and any(words in text_of(error) for words in NO_CUDA):
             own = "the component moves tensors to CUDA itself, while this place is the CPU"
             return f" ({own}: it should follow the device of its inputs)"
         return ""
 
-    def computed(self, leaf):
+    def computed(self, leaf: torch.Tensor) -> torch.Tensor:
         """The same numbers as a result of the leaf, whose own `.grad` can be asked for too."""
         copy = leaf.clone()
         copy.retain_grad()
         return copy
 
-    def backward(self, loss):
+    def backward(self, loss: object) -> None:
         if isinstance(loss, self.torch.Tensor) and loss.requires_grad:
             loss.sum().backward()
 
 
-def array_library(name, device):
+def array_library(name: str | None, device: str) -> Arrays:
+    kinds: dict[str, typing.Callable[[str], Arrays]]
     kinds = {"torch": Torch, "numpy": Numpy, "list": Lists}
     if name not in kinds:
         raise Refused("bad-request", f"`arrays` is `{name}`, expected one of {', '.join(kinds)}")
@@ -1183,7 +1232,7 @@ def array_library(name, device):
         raise Refused("arrays-missing", f"{where} cannot import {name}: {error}", error) from None
 
 
-def find_function(target, constructor):
+def find_function(target: str, constructor: Constructor) -> Function:
     """The function that `python:FILE.py:FUNCTION` or `python:MODULE:FUNCTION` names: also a method,
     or an object that can be called, of a class of which an instance is made."""
     where, _, name = target.partition(":")[2].rpartition(":")
@@ -1218,7 +1267,7 @@ def find_function(target, constructor):
     return found
 
 
-def is_of_instances(kind, name, constructor):
+def is_of_instances(kind: type, name: str, constructor: Constructor) -> bool:
     """Whether an attribute of a class needs an instance: a plain method, a property, or what only
     the constructor makes."""
     try:
@@ -1229,7 +1278,7 @@ def is_of_instances(kind, name, constructor):
     return not is_own and hasattr(type(attribute), "__get__")
 
 
-def instance_of(found, constructor):
+def instance_of(found: typing.Any, constructor: Constructor) -> typing.Any:
     """An instance in the place of a class whose instances can be called."""
     if not isinstance(found, type) or not any("__call__" in vars(kind) for kind in found.__mro__):
         return found
@@ -1239,12 +1288,12 @@ def instance_of(found, constructor):
 class Constructor:
     """Makes the instance of a class that a target names."""
 
-    def __init__(self, load, objects=None):
-        self.values = load.field("init") if "init" in load.meta else None
+    def __init__(self, load: Header, objects: Named | None = None) -> None:
+        self.values: Named | None = load.field("init") if "init" in load.meta else None
         self.objects, self.device = objects or {}, load.meta.get("device", "cpu")
         self.is_used = False
 
-    def make(self, kind):
+    def make(self, kind: typing.Any) -> typing.Any:
         name = name_of(kind)
         values = dict(self.values or {})
         names, rest = parameters_of(kind)
@@ -1270,17 +1319,18 @@ class Constructor:
         return made
 
 
-def is_module(value):
-    torch = sys.modules.get("torch")
+def is_module(value: object) -> bool:
+    torch: typing.Any = sys.modules.get("torch")
     return bool(torch) and isinstance(value, getattr(torch.nn, "Module", ()))
 
 
-def with_its_signature(function, given):
+def with_its_signature(function: Function, given: list[str]) -> Function:
     """A function that says what it takes, where it leaves that to another: a `torch.nn.Module` to
     its `forward`, as the `apply` of a `torch.autograd.Function`; a wrapper to what it wraps."""
     by_position = False
     if is_module(function):
-        inner = getattr(function, "_orig_mod", function).forward  # under torch.compile
+        module: Function = getattr(function, "_orig_mod", function)  # under torch.compile
+        inner = module.forward
     elif forward_of(function):
         inner, by_position = forward_of(function), True
     else:
@@ -1289,7 +1339,7 @@ def with_its_signature(function, given):
         return function
 
     @functools.wraps(inner)
-    def as_said(*args, **kwargs):
+    def as_said(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         return function(*args, **kwargs)
 
     if by_position:
@@ -1299,18 +1349,19 @@ def with_its_signature(function, given):
         if function.__self__.setup_context is torch.autograd.Function.setup_context:
             del parameters[0]  # the context
         parameters = [p.replace(kind=kinds[1]) if p.kind is kinds[0] else p for p in parameters]
-        as_said.__signature__ = inspect.Signature(parameters)
+        as_said.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return as_said
 
 
-def forward_of(function):
+def forward_of(function: Function) -> Function | None:
     """What computes the value where a function is the `apply` of a `torch.autograd.Function`."""
-    torch, kind = sys.modules.get("torch"), getattr(function, "__self__", None)
+    torch: typing.Any = sys.modules.get("torch")
+    kind: typing.Any = getattr(function, "__self__", None)
     is_node = torch and isinstance(kind, type) and issubclass(kind, torch.autograd.Function)
     return kind.forward if is_node and function.__name__ == "apply" else None
 
 
-def wrapped_in(function, given):
+def wrapped_in(function: Function, given: list[str]) -> Function | None:
     """What a function of `*args, **kwargs` wraps without saying so: what it names that takes some
     of what is given, where that is one function."""
     for _ in range(10):  # a wrapper may be wrapped itself
@@ -1328,15 +1379,16 @@ def wrapped_in(function, given):
     return None
 
 
-def takes_anything(function):
+def takes_anything(function: Function) -> bool:
     """Whether it takes `**kwargs`, and names nothing that it takes."""
     names, rest = parameters_of(function)
     return rest and not names
 
 
-def set_up(target):
+def set_up(target: str) -> Named:
     """The objects that the function of `setup` makes, by name."""
-    make = find_function(target, Constructor(types.SimpleNamespace(meta={})))
+    no_load: typing.Any = types.SimpleNamespace(meta={})
+    make = find_function(target, Constructor(no_load))
     try:
         objects = finished(make())
     except BaseException as error:
@@ -1348,7 +1400,7 @@ def set_up(target):
     return objects
 
 
-def with_objects(function, objects, given):
+def with_objects(function: Function, objects: Named, given: list[str]) -> Function:
     """The function with those of the objects of `setup` that it takes."""
     twice = [name for name in objects if name in given]
     if twice:
@@ -1359,7 +1411,7 @@ def with_objects(function, objects, given):
     return functools.partial(function, **mine) if mine else function
 
 
-def set_by_hand(function):
+def set_by_hand(function: Function) -> Named:
     """The arguments that functools.partial has set by name."""
     return function.keywords if isinstance(function, functools.partial) else {}
 
@@ -1367,26 +1419,30 @@ def set_by_hand(function):
 class Stubs:
     """Finds modules that are not there, last of all that are asked."""
 
-    def __init__(self, names):
-        self.names, self.made = tuple(names), []
+    def __init__(self, names: typing.Iterable[str]) -> None:
+        self.names = tuple(names)
+        self.made: list[StubModule] = []
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if name in self.names or name.startswith(tuple(f"{stub}." for stub in self.names)):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+            loader: typing.Any = self
+            return importlib.machinery.ModuleSpec(name, loader, is_package=True)
         return None
 
-    def create_module(self, spec):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> StubModule:
         self.made.append(StubModule(spec.name))
         return self.made[-1]
 
-    def exec_module(self, module):
+    def exec_module(self, module: types.ModuleType) -> None:
         pass
 
 
 class StubModule(types.ModuleType):
     """A module that has everything."""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Stub:
         if name.startswith("__"):
             raise AttributeError(name)
         return Stub(f"{self.__name__}.{name}")
@@ -1395,51 +1451,51 @@ class StubModule(types.ModuleType):
 class Stub:
     """Something of a module that is not there: it can be named, and not be called."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.__dict__["__name__"] = self.__dict__["__qualname__"] = name
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> typing.Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return Stub(f"{self.__name__}.{name}")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: object, **kwargs: object) -> typing.NoReturn:
         module = self.__name__.partition(".")[0]
         what = f"`{self.__name__}` was called, and `{module}` is not there"
         raise ModuleNotFoundError(f"{what}: `stub` only lets it be imported", name=module)
 
-    def __mro_entries__(self, bases):
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type]:
         name = self.__name__
 
-        def __init__(*args, **kwargs):
+        def __init__(*args: object, **kwargs: object) -> None:
             Stub(name)()
 
         return (type(name.rpartition(".")[2], (), {"__init__": __init__}),)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<stub {self.__name__}>"
 
     # In annotations.
-    def __getitem__(self, _):
+    def __getitem__(self, _: object) -> Stub:
         return self
 
-    def __or__(self, _):
+    def __or__(self, _: object) -> Stub:
         return self
 
     __ror__ = __or__
 
-    def __instancecheck__(self, _):
+    def __instancecheck__(self, _: object) -> bool:
         return False
 
     __subclasscheck__ = __instancecheck__
 
 
-def folder_of(where):
+def folder_of(where: str) -> list[str]:
     """The folder that is searched for `FILE.py`, in a list; none for the name of a module."""
     return [os.path.dirname(os.path.abspath(where))] if where.endswith(".py") else []
 
 
-def look_in(folders):
+def look_in(folders: list[str]) -> None:
     """From now on the user's modules come first, and the standard library where Python has it."""
     while STANDARD:
         sys.path.remove(STANDARD.pop())
@@ -1447,19 +1503,19 @@ def look_in(folders):
     LOOKED_IN.extend(folders)
 
 
-LOOKED_IN: list = []  # the folders that were put in front of `sys.path`
+LOOKED_IN: list[str] = []  # the folders that were put in front of `sys.path`
 
 
-def origin_in(folders, name):
+def origin_in(folders: list[str], name: str) -> str | None:
     """The file of the module of a name in these folders, or None; a plain folder is none."""
     found = importlib.machinery.PathFinder.find_spec(name, folders)
     return found.origin if found else None
 
 
-def shadows(folders):
+def shadows(folders: list[str]) -> dict[str, str]:
     """The files and packages in these folders that are named like standard modules, by name."""
     standard = getattr(sys, "stdlib_module_names", ())  # since Python 3.10
-    found = {}
+    found: dict[str, str] = {}
     for folder in folders:
         try:
             files = sorted(os.listdir(folder or "."))
@@ -1474,12 +1530,14 @@ def shadows(folders):
     return found
 
 
-def shadowed(files):
+def shadowed(files: dict[str, str]) -> str:
     """A sentence about the files of `shadows`: which of two modules an import gives."""
-    won, lost = [], []
+    won: list[str] = []
+    lost: list[str] = []
     for name, path in files.items():
         try:
-            origin = importlib.util.find_spec(name).origin
+            spec: typing.Any = importlib.util.find_spec(name)
+            origin = spec.origin
         except Exception:
             origin = None
         first = origin is not None and os.path.abspath(origin) == os.path.abspath(path)
@@ -1492,7 +1550,7 @@ def shadowed(files):
     return "; ".join(parts) + " (another file name avoids this)"
 
 
-def import_the_late_ones():
+def import_the_late_ones() -> None:
     """What Python and this file import when they first need it."""
     for name in ("asyncio", "linecache", "tokenize", "tracemalloc"):
         try:
@@ -1501,15 +1559,15 @@ def import_the_late_ones():
             pass  # not every Python has it
 
 
-def module_at(where):
+def module_at(where: str) -> types.ModuleType:
     """The module in `FILE.py`, or of a name."""
     return import_file(os.path.abspath(where)) if where.endswith(".py") else import_module(where)
 
 
-IMPORTED: dict = {}  # the modules of files that were imported here, by path
+IMPORTED: dict[str, types.ModuleType] = {}  # the modules of files that were imported here, by path
 
 
-def import_file(path):
+def import_file(path: str) -> types.ModuleType:
     if path in IMPORTED:
         return IMPORTED[path]
     folder, file = os.path.split(path)
@@ -1523,7 +1581,7 @@ def import_file(path):
     standard = getattr(sys, "stdlib_module_names", ())
     taken = stem in sys.modules or stem in standard
     name = f"shakedown_{stem}" if taken else stem  # never replace, say, `json`
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec: typing.Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look their module up here
     spec.loader.exec_module(module)
@@ -1531,7 +1589,7 @@ def import_file(path):
     return module
 
 
-def import_module(name):
+def import_module(name: str) -> types.ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -1541,7 +1599,9 @@ def import_module(name):
         raise
 
 
-def bind(function, inputs, options, fixed, objects):
+def bind(
+    function: Function, inputs: list[str], options: list[str], fixed: Named, objects: Named
+) -> tuple[list[str], list[str]]:
     """The names that the function takes by position and by keyword."""
     known = [name for name in (*inputs, *options) if name not in fixed]
     try:
@@ -1569,7 +1629,7 @@ def bind(function, inputs, options, fixed, objects):
     return positional, [name for name in keywords if name not in only]
 
 
-def with_our_names(function, names):
+def with_our_names(function: Function, names: dict[str, str]) -> Function:
     """A function that takes inputs and options by names of its own, as one that takes ours."""
     try:
         signature = inspect.signature(function)
@@ -1584,15 +1644,16 @@ def with_our_names(function, names):
         raise Refused("signature", what)
 
     @functools.wraps(function)
-    def renamed(*args, **kwargs):
+    def renamed(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         return function(*args, **{names.get(name, name): v for name, v in kwargs.items()})
 
     parameters = [p.replace(name=ours.get(p.name, p.name)) for p in signature.parameters.values()]
-    renamed.__signature__ = signature.replace(parameters=parameters)
+    takes = signature.replace(parameters=parameters)
+    renamed.__signature__ = takes  # type: ignore[attr-defined]
     return renamed
 
 
-def by_groups(function, batch, inputs):
+def by_groups(function: Function, batch: str, inputs: list[str]) -> Function:
     """A function that takes groups as arrays `[B, G, …]`, as lists or one at a time, as one that
     takes rows, each with the number of its group."""
     signature = inspect.signature(function)
@@ -1603,20 +1664,20 @@ def by_groups(function, batch, inputs):
         parameters["groups"] = inspect.Parameter("groups", inspect.Parameter.KEYWORD_ONLY)
 
     @functools.wraps(function)
-    def of_rows(*args, **kwargs):
+    def of_rows(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         named = {**dict(zip(parameters, args)), **kwargs}
         groups = places_of(named["groups"])
         kwargs = {name: value for name, value in kwargs.items() if asks or name != "groups"}
 
-        def call(of):
-            def taken(name, value):
+        def call(of: typing.Callable[[Array], typing.Any]) -> typing.Any:
+            def taken(name: str, value: typing.Any) -> typing.Any:
                 return of(value) if name in inputs else value
 
             given = [taken(name, value) for name, value in zip(parameters, args)]
             return finished(function(*given, **{n: taken(n, value) for n, value in kwargs.items()}))
 
         if batch == "group":
-            given = [call(lambda value, own=own: part(value, own)) for own in groups]
+            given = [call(functools.partial(part, rows=own)) for own in groups]
             return back(given, groups, merged)
         if batch == "lists":
             given = call(lambda value: [as_list(part(value, own)) for own in groups])
@@ -1624,28 +1685,29 @@ def by_groups(function, batch, inputs):
         given = call(lambda value: in_arrays(value, len(groups)))
         return back([given], groups, lambda arrays: flat(arrays[0], len(groups)))
 
-    of_rows.__signature__ = signature.replace(parameters=list(parameters.values()))
+    takes = signature.replace(parameters=list(parameters.values()))
+    of_rows.__signature__ = takes  # type: ignore[attr-defined]
     return of_rows
 
 
-def places_of(groups):
+def places_of(groups: Array) -> list[list[int]]:
     """Where the rows of each group stand, in the order in which groups first appear."""
-    places = {}
+    places: dict[typing.Any, list[int]] = {}
     for place, group in enumerate(as_list(groups)):
         places.setdefault(group, []).append(place)
     return list(places.values())
 
 
-def as_list(array):
+def as_list(array: Array) -> typing.Any:
     return array.tolist() if hasattr(array, "tolist") else array
 
 
-def part(value, rows):
+def part(value: Array, rows: list[int]) -> Array:
     """Some rows of an array."""
     return value[rows] if hasattr(value, "shape") else [value[row] for row in rows]
 
 
-def in_arrays(value, groups):
+def in_arrays(value: Array, groups: int) -> Array:
     """Rows as an array of groups of one size."""
     if hasattr(value, "shape"):
         return value.reshape((groups, -1, *value.shape[1:]))
@@ -1653,7 +1715,7 @@ def in_arrays(value, groups):
     return [value[at * size : (at + 1) * size] for at in range(groups)]
 
 
-def flat(value, groups):
+def flat(value: Array, groups: int) -> Array:
     """The rows of an array of groups. What has no rows of groups stays as it is."""
     if not hasattr(value, "shape"):
         return merged(value) if isinstance(value, list) else value
@@ -1661,7 +1723,7 @@ def flat(value, groups):
     return value.reshape((-1, *value.shape[2:])) if is_of_groups else value
 
 
-def merged(parts):
+def merged(parts: typing.Any) -> Array:
     """The rows of all groups, one after the other, where they are not so already."""
     first = parts[0]
     if hasattr(parts, "shape") or not hasattr(first, "__len__"):
@@ -1677,7 +1739,11 @@ def merged(parts):
     return [row for own in parts for row in own]
 
 
-def back(given, groups, joined):
+def back(
+    given: list[typing.Any],
+    groups: list[list[int]],
+    joined: typing.Callable[[list[typing.Any]], Array],
+) -> typing.Any:
     """What calls gave, joined and in the order of the rows again, by its names where it has any."""
     if hasattr(given[0], "_asdict"):
         given = [one._asdict() for one in given]
@@ -1695,7 +1761,7 @@ def back(given, groups, joined):
     return part(rows, at)
 
 
-def finished(result):
+def finished(result: typing.Any) -> typing.Any:
     """What a function gave, also where it is a coroutine."""
     if type(result) is not types.CoroutineType:
         if not hasattr(type(result), "__await__"):
@@ -1713,7 +1779,7 @@ def finished(result):
     return ThreadPoolExecutor(1).submit(asyncio.run, result).result()
 
 
-async def awaited(result):
+async def awaited(result: typing.Awaitable[typing.Any]) -> typing.Any:
     return await result
 
 
@@ -1732,7 +1798,7 @@ TRL_GIVES = ["prompts", "completions", "completion_ids"]
 VERL_GIVES = ["data_source", "solution_str", "ground_truth", "extra_info"]
 
 
-def in_signature(function, signature, columns):
+def in_signature(function: Function, signature: str, columns: Named) -> Function:
     """A reward function with the signature of a library, as one with the contract's names."""
     if signature == "by-name":
         return function
@@ -1743,14 +1809,14 @@ def in_signature(function, signature, columns):
     raise Refused("bad-request", f"unknown signature `{signature}`")
 
 
-def columns_of(load):
+def columns_of(load: Header) -> Named:
     """The columns of a reward function: the name of each, and what it gets."""
     columns = load.field("columns") if "columns" in load.meta else {}
     answers = load.field("answer_columns") if "answer_columns" in load.meta else []
     return {**columns, **dict.fromkeys(answers, "answers")}
 
 
-def names_given(signature, columns, known):
+def names_given(signature: str, columns: typing.Iterable[str], known: list[str]) -> list[str]:
     """The names by which a function gets something under a signature."""
     if signature == "verl":
         return VERL_GIVES
@@ -1759,7 +1825,7 @@ def names_given(signature, columns, known):
     return known
 
 
-def kept_defaults(function, given):
+def kept_defaults(function: Function, given: list[str]) -> list[tuple[str, str]]:
     """The parameters that nothing is given for, each with its default."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -1769,7 +1835,7 @@ def kept_defaults(function, given):
     return [(p.name, shown(p.default)) for p in free]
 
 
-def shown(default):
+def shown(default: object) -> str:
     try:
         text = " ".join(repr(default).split())
     except Exception:
@@ -1777,7 +1843,7 @@ def shown(default):
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def source_of(function):
+def source_of(function: Function) -> dict[str, str]:
     """The file and the line where a function is written; nothing where it is not in Python."""
     *_, innermost = unwrapped(function)
     code = getattr(innermost, "__code__", None)
@@ -1786,7 +1852,7 @@ def source_of(function):
     return {"file": os.path.abspath(code.co_filename), "line": str(code.co_firstlineno)}
 
 
-def unwrapped(function):
+def unwrapped(function: Function) -> typing.Iterator[Function]:
     """The function and what it wraps, from the outside to the inside."""
     for _ in range(100):  # what wraps it may be wrapped itself
         yield function
@@ -1803,7 +1869,7 @@ def unwrapped(function):
         function = inner
 
 
-def is_compiled(function):
+def is_compiled(function: Function) -> bool:
     """Whether torch.compile made it."""
     return (
         any(function is made for made in COMPILED)
@@ -1812,9 +1878,10 @@ def is_compiled(function):
     )
 
 
-def uses_compiled(function):
+def uses_compiled(function: Function) -> bool:
     """Whether torch.compile made it, or what it names, or what that names in the same module."""
-    seen, rest = set(), list(unwrapped(function))
+    seen: set[types.CodeType] = set()
+    rest = list(unwrapped(function))
     while rest:
         function = rest.pop()
         if is_compiled(function):
@@ -1831,26 +1898,26 @@ def uses_compiled(function):
     return False
 
 
-def named_in(function, code):
+def named_in(function: Function, code: types.CodeType) -> typing.Iterator[typing.Any]:
     """What the names in a function's code mean: globals, those of its closure, attributes."""
     imported = [
         one for one in map(function.__globals__.get, code.co_names) if inspect.ismodule(one)
     ]
-    places = [function.__globals__, *map(vars, imported)]
+    places: list[typing.Mapping[str, typing.Any]] = [function.__globals__, *map(vars, imported)]
     with contextlib.suppress(ValueError):  # where one of its closure has no value yet
         places.append(inspect.getclosurevars(function).nonlocals)
     own = getattr(function, "__self__", None)
     if own is not None:
-        methods = vars(type(own)).items()
-        methods = {n: types.MethodType(f, own) for n, f in methods if inspect.isfunction(f)}
+        theirs = vars(type(own)).items()
+        methods = {n: types.MethodType(f, own) for n, f in theirs if inspect.isfunction(f)}
         places += [methods, getattr(own, "__dict__", {}), getattr(own, "_modules", {})]
     for names in places:
         yield from (names[name] for name in (*code.co_names, *code.co_freevars) if name in names)
 
 
-def without_gradients(function):
+def without_gradients(function: Function) -> str | None:
     """What of torch is around a function and keeps gradients away: `torch.no_grad`, or None."""
-    torch = sys.modules.get("torch")
+    torch: typing.Any = sys.modules.get("torch")
     for wrapper in unwrapped(function) if torch else ():
         if not getattr(wrapper, "__globals__", {}).get("__name__", "").startswith("torch."):
             continue
@@ -1865,7 +1932,7 @@ def without_gradients(function):
     return None
 
 
-def trl(function, chat, columns):
+def trl(function: Function, chat: bool, columns: Named) -> Function:
     """`f(prompts, completions, **columns) -> scores`, of strings or of lists of messages."""
     names, rest = parameters_of(function)
     answers = [name for name in CALLED_LIKE_ANSWERS if name not in columns]
@@ -1881,16 +1948,16 @@ def trl(function, chat, columns):
     mine = [name for name in answers if name in names]
     mine += [name for name in ANSWER_COLUMNS if rest and name not in (*mine, *columns)]
 
-    def column(what, texts):
+    def column(what: typing.Any, texts: dict[str, list[str]]) -> list[typing.Any]:
         if isinstance(what, str):
             return list(texts[what])
         value = what["value"] if isinstance(what, dict) else what
         return [copy.deepcopy(value) for _ in texts["completions"]]
 
-    def message(role, text):
+    def message(role: str, text: str) -> str | list[dict[str, str]]:
         return [{"role": role, "content": text}] if chat else text
 
-    def rewards(prompts, completions, answers):
+    def rewards(prompts: list[str], completions: list[str], answers: list[str]) -> typing.Any:
         texts = {"prompts": prompts, "completions": completions, "answers": answers}
         values = {
             "prompts": [message("user", prompt) for prompt in prompts],
@@ -1904,14 +1971,14 @@ def trl(function, chat, columns):
     return rewards
 
 
-def name_of(function):
+def name_of(function: Function) -> str:
     """The name of a function, or of the class of an object."""
     while isinstance(function, functools.partial):
         function = function.func
     return getattr(function, "__qualname__", None) or type(function).__qualname__
 
 
-def verl(function):
+def verl(function: Function) -> Function:
     """`compute_score(data_source, solution_str, ground_truth, extra_info) -> score`, row by row."""
     given = VERL_GIVES
     names, rest = parameters_of(function)
@@ -1921,9 +1988,9 @@ def verl(function):
         what = f"requires `{unknown[0]}`{nearest(unknown[0], given)}; {known}"
         raise Refused("signature", f"`{name_of(function)}` {what}")
 
-    def score(prompt, completion, answer):
-        values = ["shakedown", completion, answer, {"question": prompt}]
-        values = {n: v for n, v in zip(given, values) if rest or n in names}
+    def score(prompt: str, completion: str, answer: str) -> typing.Any:
+        row = ["shakedown", completion, answer, {"question": prompt}]
+        values = {n: v for n, v in zip(given, row) if rest or n in names}
         result = finished(function(**values))
         if isinstance(result, dict):
             if "score" not in result:
@@ -1931,13 +1998,13 @@ def verl(function):
             result = result["score"]
         return result
 
-    def rewards(prompts, completions, answers):
+    def rewards(prompts: list[str], completions: list[str], answers: list[str]) -> list[typing.Any]:
         return [score(*row) for row in zip(prompts, completions, answers)]
 
     return rewards
 
 
-def parameters_of(function):
+def parameters_of(function: Function) -> tuple[dict[str, bool], bool]:
     """The names of its parameters, each with whether it is required; whether it takes others."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -1948,9 +2015,14 @@ def parameters_of(function):
     return {p.name: p.default is p.empty for p in named}, rest
 
 
-def encode_all(named, text_outputs, limit):
+def encode_all(
+    named: Named, text_outputs: typing.Collection[str], limit: int
+) -> tuple[Meta, list[Tensor]]:
     """The metadata and the tensors of a `returned` reply."""
-    replies, texts, kinds, room = [], {}, {}, limit
+    replies: list[Tensor] = []
+    texts: dict[str, list[str | None]] = {}
+    kinds: dict[str, str] = {}
+    room = limit
     for name, value in named.items():
         try:
             if name in text_outputs:
@@ -1976,12 +2048,12 @@ def encode_all(named, text_outputs, limit):
     return meta, replies
 
 
-def counted(value):
+def counted(value: typing.Any) -> typing.Any:
     """A value with all that it has yet to produce, where it is a generator, say."""
     return list(value) if hasattr(type(value), "__next__") else value
 
 
-def encode(value, room):
+def encode(value: typing.Any, room: int) -> tuple[str, Encoded]:
     """The kind of an output, and its dtype, shape and raw bytes."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch and isinstance(value, torch.Tensor):
@@ -1996,24 +2068,25 @@ def encode(value, room):
         and not hasattr(value, "tolist")
     ):
         raise Malformed("expected an array or numbers")
-    outer, item = [], value
+    outer: list[int] = []
+    item = value
     while isinstance(item, (list, tuple)):
         outer.append(len(item))
         item = item[0] if item else None
     must_fit(outer, 8, room)
-    flat = []
+    flat: list[float] = []
     shape = flatten(value, flat, room)
     return "list", ("F64", shape, struct.pack(f"<{len(flat)}d", *flat))
 
 
-def must_fit(shape, item, room):
+def must_fit(shape: typing.Sequence[int], item: int, room: int) -> None:
     """Refuses what is too large for a reply before anything is converted."""
     size = math.prod(shape) * item
     if size > room:
         raise TooLarge(f"shape {list(shape)} is {size} bytes")
 
 
-def encode_tensor(tensor):
+def encode_tensor(tensor: torch.Tensor) -> Encoded:
     name = str(tensor.dtype)[len("torch.") :]
     dtype = wire_dtype(name)
     if tensor.is_sparse:
@@ -2027,7 +2100,7 @@ def encode_tensor(tensor):
     return dtype, tuple(tensor.shape), raw
 
 
-def encode_array(array):
+def encode_array(array: Array) -> Encoded:
     name = array.dtype.name
     dtype = wire_dtype(name)
     if name in WIDER:
@@ -2037,7 +2110,7 @@ def encode_array(array):
     return dtype, array.shape, little.tobytes()
 
 
-def wire_dtype(name):
+def wire_dtype(name: str) -> str:
     wire = ON_THE_WIRE.get(WIDER.get(name, name))
     if wire is None:
         known = ", ".join([*ON_THE_WIRE, *WIDER])
@@ -2045,19 +2118,19 @@ def wire_dtype(name):
     return wire
 
 
-def size_of_item(name):
+def size_of_item(name: str) -> int:
     """How many bytes a number of a dtype takes on the wire."""
     return DTYPES[wire_dtype(name)][0]
 
 
-def must_be_signed(array, name):
+def must_be_signed(array: Array, name: str) -> None:
     """Refuses numbers of a `uint64` that an `int64` does not hold, where they are negative."""
     if name == "uint64" and (array < 0).any():
         number = int(array.min()) + 2**64
         raise Malformed(f"{name} holds {number}, above the largest int64, {2**63 - 1}")
 
 
-def encode_texts(value, room):
+def encode_texts(value: typing.Any, room: int) -> tuple[list[str | None], int]:
     """A list of strings and nulls, and how many bytes it takes."""
     if hasattr(value, "tolist"):  # an array of strings
         must_fit(value.shape, 1, room)
@@ -2076,7 +2149,7 @@ def encode_texts(value, room):
     return list(value), size
 
 
-def flatten(value, flat, room):
+def flatten(value: typing.Any, flat: list[float], room: int) -> Shape:
     """Appends the numbers of a nested list to `flat` and gives its shape."""
     if hasattr(value, "tolist"):  # a tensor or array, perhaps of no dimension
         shape = getattr(value, "shape", None)
@@ -2104,12 +2177,12 @@ def flatten(value, flat, room):
     return (len(shapes), *(shapes[0] if shapes else ()))
 
 
-def is_number(value):
+def is_number(value: object) -> bool:
     """Whether Python takes it for a real number, as it does `Fraction` and `Decimal`."""
     return hasattr(type(value), "__float__") and not hasattr(value, "tolist")
 
 
-def fold(flat, shape):
+def fold(flat: list[typing.Any], shape: Shape) -> typing.Any:
     """The nested list of this shape."""
     if not shape:
         return flat[0]
@@ -2119,9 +2192,9 @@ def fold(flat, shape):
     return [fold(flat[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
 
 
-def nest(tensors):
+def nest(tensors: Named) -> Named:
     """Tensors named `batches.0.mask` as a list of dicts under `batches`."""
-    tree = {}
+    tree: Named = {}
     for name, value in tensors.items():
         *parents, last = name.split(".")
         node = tree
@@ -2131,7 +2204,7 @@ def nest(tensors):
     return {name: listed(node) for name, node in tree.items()}
 
 
-def listed(node):
+def listed(node: typing.Any) -> typing.Any:
     if not isinstance(node, dict):
         return node
     if all(key.isdigit() for key in node):
@@ -2139,7 +2212,7 @@ def listed(node):
     return {key: listed(value) for key, value in node.items()}
 
 
-def found_at(name, tree):
+def found_at(name: str, tree: typing.Any) -> typing.Any:
     """What a name such as `batches.0.mask` means in a tree, or None."""
     for part in name.split("."):
         try:
@@ -2149,25 +2222,26 @@ def found_at(name, tree):
     return tree
 
 
-def same(tree, other):
+def same(tree: typing.Any, other: typing.Any) -> bool:
     """Whether two trees have the same form and the very same leaves."""
     if not isinstance(tree, (dict, list)):
         return tree is other
-    if type(tree) is not type(other) or len(tree) != len(other):
+    kind: object = type(tree)
+    if type(other) is not kind or len(tree) != len(other):
         return False
     if isinstance(tree, dict):
         return list(tree) == list(other) and all(map(same, tree.values(), other.values()))
     return all(map(same, tree, other))
 
 
-def died(code):
+def died(code: int) -> Meta:
     """The reply for a process that ended."""
     if code >= 0:
         return {"kind": "died", "how": "exit", "code": str(code)}
     return {"kind": "died", "how": "signal", "signal": str(-code), "name": death(code)}
 
 
-def death(code):
+def death(code: int) -> str:
     """How a process ended, in words: a negative code is a signal."""
     if code >= 0:
         return f"exit {code}"
@@ -2177,7 +2251,7 @@ def death(code):
         return f"signal {-code}"  # a real-time signal has no name
 
 
-def raised(error, step, hint):
+def raised(error: BaseException, step: str, hint: str) -> Meta:
     return {
         "kind": "raised",
         "type": type(error).__name__,
@@ -2186,7 +2260,7 @@ def raised(error, step, hint):
     }
 
 
-def user_traceback(error):
+def user_traceback(error: BaseException) -> str:
     """The end of the traceback, without the frames of this file and of the import machinery."""
     trace = error.__traceback__
     while trace and (
@@ -2198,26 +2272,26 @@ def user_traceback(error):
     return "\n".join(cut(line) for line in text.splitlines()[-TRACEBACK_LINES:])
 
 
-def text_of(error):
+def text_of(error: object) -> str:
     try:
         return cut(str(error))
     except Exception:
         return "(its message cannot be shown)"
 
 
-def cut(text):
+def cut(text: str) -> str:
     """The text, or its beginning where it is very long: a tensor in a message has no end."""
     if len(text) <= LONGEST_TEXT:
         return text
     return f"{text[:LONGEST_TEXT]}… ({len(text)} characters)"
 
 
-def nearest(name, known):
+def nearest(name: str, known: typing.Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, 1)
     return f" (did you mean `{close[0]}`?)" if close else ""
 
 
-def a(value):
+def a(value: object) -> str:
     """The kind of a value, as a sentence needs it."""
     if value is None:
         return "None"

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import subprocess
 import tempfile
+import typing
 
 from . import _command
 from ._errors import Broken, EngineError, UsageError, brief
+from ._report import Json, Said
 
 
-class Diagnosis:
+class Diagnosis(Said):
     """What was found out; true where nothing above a note was found."""
 
-    def __init__(self, text: str, page: str, diagnosis: dict) -> None:
-        self.text = text
-        """For people, as the command prints it."""
-        self.html = page
-        """The same as one page that loads nothing."""
-        self._diagnosis = diagnosis
-        self.subjects: list[dict] = diagnosis["subjects"]
+    def __init__(self, text: str, page: str, diagnosis: Json) -> None:
+        super().__init__(text, page, diagnosis)
+        self.subjects: list[Json] = diagnosis["subjects"]
         """One for each run, configuration or data set, as in the JSON report."""
-        self.findings: list[dict] = [it for one in self.subjects for it in one["findings"]]
+        self.findings: list[Json] = [it for one in self.subjects for it in one["findings"]]
         """All findings, by stage, severity and first step; notes too."""
-
-    @property
-    def json(self) -> dict:
-        """The report in the schema `shakedown/diagnosis/1`."""
-        return self._diagnosis
 
     @property
     def rules(self) -> list[str]:
@@ -50,20 +42,27 @@ class Diagnosis:
         names = ", ".join(one["name"] for one in self.subjects)
         return f"<Diagnosis of {names}: {', '.join(self.rules) or 'nothing above a note'}>"
 
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        page = html.escape(self.html, quote=True)
-        style = "width:100%;height:40em;border:0"
-        return f'<iframe srcdoc="{page}" sandbox style="{style}"></iframe>'
-
 
 Diagnosis.__module__ = "shakedown"
 
+Path = typing.Union[str, "os.PathLike[str]"]
+# Rows or a configuration: whatever has the methods of one.
+Anything = typing.Any
+Names = typing.Union[str, typing.Iterable[str]]
+Reasons = typing.Mapping[str, str]
+Write = typing.Callable[[Anything, typing.TextIO], None]
+
 
 @brief
-def check_run(run, *, config=None, names=None, only=(), skip=None, name=None) -> Diagnosis:
+def check_run(
+    run: Path | Anything,
+    *,
+    config: Path | Anything | None = None,
+    names: typing.Mapping[str, str] | None = None,
+    only: Names = (),
+    skip: Reasons | None = None,
+    name: str | None = None,
+) -> Diagnosis:
     """Says what is wrong with a run, by the metrics that it logged.
 
     run: the path of a log or of a run's folder, in any format that `shakedown check-run` reads;
@@ -82,15 +81,15 @@ def check_run(run, *, config=None, names=None, only=(), skip=None, name=None) ->
 
 @brief
 def check_config(
-    config,
+    config: Path | Anything,
     *,
-    library=None,
-    call=None,
-    processes=None,
-    context=None,
-    only=(),
-    skip=None,
-    name=None,
+    library: str | None = None,
+    call: str | None = None,
+    processes: int | None = None,
+    context: int | None = None,
+    only: Names = (),
+    skip: Reasons | None = None,
+    name: str | None = None,
 ) -> Diagnosis:
     """Says what is wrong with a configuration, before anything runs.
 
@@ -111,7 +110,15 @@ def check_config(
 
 @brief
 def check_data(
-    data, *, eval=None, config=None, tokenizer=None, show_text=False, only=(), skip=None, name=None
+    data: Path | Anything,
+    *,
+    eval: Path | Anything | None = None,
+    config: Path | Anything | None = None,
+    tokenizer: Path | None = None,
+    show_text: bool = False,
+    only: Names = (),
+    skip: Reasons | None = None,
+    name: str | None = None,
 ) -> Diagnosis:
     """Says what is wrong with a data set of prompts, answers or preferences.
 
@@ -132,11 +139,11 @@ def check_data(
         return given.run("check-data", only, skip)
 
 
-def _is_path(value) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, (str, os.PathLike))
 
 
-def _call(config, call):
+def _call(config: Anything, call: str | None) -> str | None:
     """What takes the fields of a configuration: the class of an object says so."""
     if call or isinstance(config, dict) or _is_path(config):
         return call
@@ -146,47 +153,47 @@ def _call(config, call):
 class _Given:
     """What the command is given: paths as they are, all else through files of our own."""
 
-    def __init__(self):
-        self.arguments = []
+    def __init__(self) -> None:
+        self.arguments: list[str] = []
         self.folder = tempfile.TemporaryDirectory(prefix="shakedown-")
 
-    def __enter__(self):
+    def __enter__(self) -> _Given:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.folder.cleanup()
 
-    def path(self, name):
+    def path(self, name: str) -> str:
         return os.path.join(self.folder.name, name)
 
-    def file(self, value, name, write):
+    def file(self, value: Anything, name: str, write: Write) -> str:
         """The path of a value that is one, or of a file with what it holds."""
         if _is_path(value):
-            return os.fspath(value)
+            return os.fsdecode(value)
         path = self.path(f"{name}.json")
         with open(path, "w", encoding="utf-8") as to:
             write(value, to)
         return path
 
-    def subject(self, value, name, write):
+    def subject(self, value: Anything, name: str, write: Write) -> None:
         self.arguments.append(self.file(value, "given", write))
         if not _is_path(value):
             self.option("--name", name)
 
-    def option(self, name, value):
+    def option(self, name: str, value: object) -> None:
         if value is not None:
             self.arguments.append(f"{name}={value}")
 
-    def settings(self, names):
+    def settings(self, names: typing.Mapping[str, str] | None) -> None:
         for metric, name in (names or {}).items():
             self.option("--set", f"{metric}={name}")
 
-    def config(self, config):
+    def config(self, config: Anything) -> None:
         if config is not None:
             self.option("--config", self.file(config, "config", _fields))
             self.option("--call", None if _is_path(config) else _call(config, None))
 
-    def run(self, verb, only, skip):
+    def run(self, verb: str, only: Names, skip: Reasons | None) -> Diagnosis:
         for rule in [only] if isinstance(only, str) else only:
             self.option("--only", rule)
         for rule, reason in (skip or {}).items():
@@ -204,7 +211,7 @@ class _Given:
             return Diagnosis(done.stdout, file.read(), diagnosis)
 
 
-def _rows(rows, to):
+def _rows(rows: Anything, to: typing.TextIO) -> None:
     """Writes rows as JSON lines: of a data frame, of columns, or one after the other."""
     if hasattr(rows, "itertuples"):  # a data frame of pandas
         rows = rows.to_dict("records")
@@ -219,7 +226,7 @@ def _rows(rows, to):
         to.write("\n")
 
 
-def _fields(config, to):
+def _fields(config: Anything, to: typing.TextIO) -> None:
     """Writes the fields of a configuration as one JSON object."""
     if hasattr(config, "to_dict"):
         config = config.to_dict()
@@ -232,7 +239,7 @@ def _fields(config, to):
     json.dump({str(key): value for key, value in config.items()}, to, default=_plain)
 
 
-def _plain(value):
+def _plain(value: Anything) -> object:
     """What JSON has for a value that it does not know: numbers of numpy and torch, enums, paths."""
     for convert in ("tolist", "item"):
         if hasattr(value, convert):

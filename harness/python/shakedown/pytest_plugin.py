@@ -3,16 +3,26 @@
 It looks for functions that a contract made into tests, and asks nothing of other objects.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import math
 import os
 import sys
 import types
+import typing
 
 import pytest
 
 from . import _context
+
+if typing.TYPE_CHECKING:
+    import pathlib
+
+    from ._contract import Contract, Decorated
+    from ._report import Json, Report
+    from ._settings import Settings
 
 # Options of the command line, which are keys of the ini file too.
 OPTIONS = [
@@ -21,13 +31,13 @@ OPTIONS = [
     ("time", float, "seconds for the cases of each check, or inf"),
     ("places", str, "where to check: cpu/f32,cuda/bf16"),
 ]
-MINE: pytest.StashKey = pytest.StashKey()
-CHECKED: pytest.StashKey = pytest.StashKey()
+MINE: pytest.StashKey[Mine] = pytest.StashKey()
+CHECKED: pytest.StashKey[list[Report]] = pytest.StashKey()
 # Exceptions that end a check without a finding.
 PASSES_ON = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("shakedown", "contracts of RL post-training components")
     for name, _, what in OPTIONS:
         group.addoption(f"--shakedown-{name}", metavar=name.upper(), help=what)
@@ -50,7 +60,7 @@ def pytest_addoption(parser):
     parser.addini("shakedown_manifest", type="bool", default=False, help=what)
 
 
-def pytest_configure(config):
+def pytest_configure(config: pytest.Config) -> None:
     mine = config.stash[MINE] = Mine(config)
     config.pluginmanager.register(mine)
 
@@ -58,31 +68,33 @@ def pytest_configure(config):
 class Mine:
     """What the plugin knows of a session, and what it says at its end."""
 
-    def __init__(self, config):
+    def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.folder = str(config.rootpath)
-        self.overrides = {}
+        found: dict[str, typing.Any] = {}
         for name, kind, _ in OPTIONS:
             text = config.getoption(f"shakedown_{name}") or config.getini(f"shakedown_{name}")
             if text:
-                self.overrides[name] = self.value(name, kind, text)
+                found[name] = self.value(name, kind, text)
         if config.getoption("shakedown_isolate") or config.getini("shakedown_isolate"):
-            self.overrides["isolate"] = True
+            found["isolate"] = True
         self.case = config.getoption("shakedown_case")
         self.contract = contract_of(self.case) if self.case else None
         # On the command line means before the code, in the ini file after it.
-        given = [name for name in self.overrides if config.getoption(f"shakedown_{name}", None)]
+        given = [name for name in found if config.getoption(f"shakedown_{name}", None)]
         self.fuzz = seconds(config.getoption("shakedown_fuzz"))
         self.corpora = config.getini("shakedown_corpora")
-        self.reports = []  # of all checks, as JSON, also from the workers of xdist
-        self.begun = set()  # decorated tests that have not ended
+        self.reports: list[Json] = []  # of all checks, as JSON, also from the workers of xdist
+        self.begun: set[str] = set()  # decorated tests that have not ended
         self.ended = 0  # decorated tests that have
         option = "shakedown_allow_skipped"
         self.allows_skipped = config.getoption(option) or config.getini(option)
-        self.defaults = {n: v for n, v in self.overrides.items() if n not in given}
-        self.overrides = {n: v for n, v in self.overrides.items() if n in given}
+        after = {n: v for n, v in found.items() if n not in given}
+        before = {n: v for n, v in found.items() if n in given}
+        self.defaults = typing.cast("Settings", after)
+        self.overrides = typing.cast("Settings", before)
 
-    def value(self, name, kind, text):
+    def value(self, name: str, kind: type, text: str) -> typing.Any:
         if name == "places":
             return text.split(",")
         try:
@@ -91,40 +103,43 @@ class Mine:
             why = f"expected a number, found `{text}`"
             raise pytest.UsageError(f"shakedown_{name}: {why}") from None
 
-    def from_here(self, item):
+    def from_here(self, item: pytest.Item) -> str:
         """The test as it is named in the folder that pytest was called in."""
         _, separator, name = item.nodeid.partition("::")
         return os.path.relpath(item.path, self.config.invocation_params.dir) + separator + name
 
-    def context(self, item):
+    def context(self, item: pytest.Item) -> _context.Context:
         """Where a check in this test runs."""
-        here = _context.Context()
-        here.folder, here.name = self.folder, item.nodeid
-        here.corpora = self.corpora
-        here.overrides, here.defaults = self.overrides, self.defaults
-        here.replay = functools.partial(self.replay, item)
-        here.case, here.fuzz = self.case, self.fuzz
-        here.passes_on = PASSES_ON
-        here.tell = functools.partial(self.tell, item)
-        return here
+        return _context.Context(
+            folder=self.folder,
+            corpora=self.corpora,
+            overrides=self.overrides,
+            defaults=self.defaults,
+            name=item.nodeid,
+            replay=functools.partial(self.replay, item),
+            case=self.case,
+            fuzz=self.fuzz,
+            passes_on=PASSES_ON,
+            tell=functools.partial(self.tell, item),
+        )
 
-    def replay(self, item):
+    def replay(self, item: pytest.Item) -> str:
         """How to run a test again on a case, `{file}`."""
         return f"pytest {quoted(self.from_here(item))} --shakedown-case {{file}}"
 
-    def tell(self, item, report):
+    def tell(self, item: pytest.Item, report: Report) -> None:
         item.stash.setdefault(CHECKED, []).append(report)
 
-    def pytest_runtest_logreport(self, report):
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if issubclass(type(report), pytest.TestReport) and report.when == "call":
             self.reports += vars(report).get("shakedown", [])
             self.ended += vars(report).get("shakedown_decorated", False)
             self.begun.discard(report.nodeid)
 
-    def components(self):
+    def components(self) -> list[Json]:
         return [one for report in self.reports for one in report["components"]]
 
-    def unjudged(self):
+    def unjudged(self) -> str | None:
         """Why the session cannot pass, where its tests do."""
         if self.begun:
             return f"checks that did not end: {', '.join(sorted(self.begun))}"
@@ -137,7 +152,7 @@ class Mine:
         return None
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session):
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if session.exitstatus == 0 and self.unjudged() and not hasattr(self.config, "workerinput"):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         path = self.config.getoption("shakedown_report")
@@ -152,7 +167,7 @@ class Mine:
             json.dump(whole, file, indent=2, ensure_ascii=False)
             file.write("\n")
 
-    def pytest_terminal_summary(self, terminalreporter):
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         components, unjudged = self.components(), self.unjudged()
         if not components and not unjudged:
             return
@@ -175,7 +190,7 @@ class Mine:
                 terminalreporter.write_line(f"{name}: {text}")
 
 
-def seconds(text):
+def seconds(text: str | None) -> float | None:
     """A time such as 30s, 10m or 1h in seconds."""
     units = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}
     number = (text or "").rstrip("msh")
@@ -191,17 +206,17 @@ def seconds(text):
         raise pytest.UsageError(f"--shakedown-fuzz: {why}") from None
 
 
-def counted(count, what):
+def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def quoted(text):
+def quoted(text: str) -> str:
     import shlex
 
     return shlex.quote(text)
 
 
-def contract_of(path):
+def contract_of(path: str) -> str:
     """The contract of a case file."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -213,7 +228,7 @@ def contract_of(path):
     return lines[0].partition(":")[2].strip()
 
 
-def decorated(obj):
+def decorated(obj: typing.Any) -> Decorated | None:
     """What a contract has put on its test, else None. It runs no code of other objects.
 
     Mocks, proxies and lazy modules answer to any name, and say that they are of any class.
@@ -228,14 +243,14 @@ def decorated(obj):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_pycollect_makeitem(collector, name, obj):
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> None:
     test = decorated(obj)
     if test is None:
         return
     function = getattr(obj, "__func__", obj)
     # Here all marks are known: of the function, of its class, of its module.
     marks = [*getattr(function, "pytestmark", ()), *collector.iter_markers("parametrize")]
-    names = []
+    names: list[str] = []
     for mark in marks:
         if mark.name == "parametrize":
             argnames = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
@@ -252,20 +267,22 @@ def pytest_pycollect_makeitem(collector, name, obj):
     add_parameters(test, function, [*names, *(["place"] if test.has_places else [])])
 
 
-def places_of(test, mine):
-    asked = [one for one in os.environ.get("SHAKEDOWN_PLACES", "").split(",") if one]
+def places_of(test: Decorated, mine: Mine) -> list[str]:
+    asked: list[str] | None = [
+        one for one in os.environ.get("SHAKEDOWN_PLACES", "").split(",") if one
+    ]
     asked = asked or mine.overrides.get("places") or test.contract._settings.get("places")
     return asked or mine.defaults.get("places") or []
 
 
-def add_parameters(test, function, names):
+def add_parameters(test: Decorated, function: typing.Any, names: list[str]) -> None:
     signature = test.signatures.setdefault(function, inspect.signature(function))
     missing = [name for name in names if name not in signature.parameters]
     more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in missing]
     function.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])
 
 
-def pytest_collect_file(file_path, parent):
+def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> ManifestFile | None:
     if file_path.name != "shakedown.yaml":
         return None
     config = parent.config
@@ -278,7 +295,7 @@ def pytest_collect_file(file_path, parent):
 class ManifestFile(pytest.File):
     """A manifest: an item for each component and place."""
 
-    def collect(self):
+    def collect(self) -> typing.Iterator[Component]:
         from . import _cases
         from ._errors import EngineError, UsageError
 
@@ -296,11 +313,11 @@ class ManifestFile(pytest.File):
 class Component(pytest.Item):
     """A component of a manifest at a place, checked by the command in a process of its own."""
 
-    def __init__(self, *, component, place, **kwargs):
+    def __init__(self, *, component: Json, place: str, **kwargs: typing.Any) -> None:
         super().__init__(**kwargs)
         self.component, self.place = component, place
 
-    def runtest(self):
+    def runtest(self) -> None:
         import subprocess
         import tempfile
 
@@ -308,7 +325,7 @@ class Component(pytest.Item):
         from ._errors import UsageError
         from ._report import Report
 
-        settings = self.config.stash[MINE].overrides
+        settings: typing.Mapping[str, typing.Any] = self.config.stash[MINE].overrides
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "report.json")
             command = [_command.find(), "check", str(self.path), "--json", path]
@@ -325,31 +342,33 @@ class Component(pytest.Item):
         self.stash.setdefault(CHECKED, []).append(report)
         report.verify()
 
-    def reportinfo(self):
+    def reportinfo(self) -> tuple[pathlib.Path, int, str]:
         return self.path, self.component["line"] - 1, self.name
 
 
-def pytest_generate_tests(metafunc):
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = decorated(metafunc.function)
     if test and test.has_places and "place" in metafunc.fixturenames:
         metafunc.parametrize("place", places_of(test, metafunc.config.stash[MINE]))
 
 
-def contract_of_item(item):
+def contract_of_item(item: pytest.Item) -> Contract | None:
     """The contract of a decorated test. `item.function` would make an instance of its class."""
     if not issubclass(type(item), pytest.Function):
         return None
-    owner = getattr(item.parent, "obj", None)
-    test = decorated(inspect.getattr_static(owner, item.originalname, None))
-    return test and test.contract
+    function: typing.Any = item
+    owner = getattr(function.parent, "obj", None)
+    test = decorated(inspect.getattr_static(owner, function.originalname, None))
+    return test.contract if test else None
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config, items):
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mine = config.stash[MINE]
     if mine.case is None:
         return
-    kept, others = [], []
+    kept: list[pytest.Item] = []
+    others: list[pytest.Item] = []
     for item in items:
         contract = contract_of_item(item)
         (kept if contract and contract.id == mine.contract else others).append(item)
@@ -361,7 +380,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_protocol(item):
+def pytest_runtest_protocol(item: pytest.Item) -> typing.Iterator[None]:
     """Lets the fixtures of a test import what the test may."""
     contract = contract_of_item(item)
     modules = contract._settings.get("stub") if contract else None
@@ -375,23 +394,22 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item):
-    before, mine = _context.here, item.config.stash[MINE]
-    _context.here = mine.context(item)
+def pytest_runtest_call(item: pytest.Item) -> typing.Iterator[None]:
+    mine = item.config.stash[MINE]
     if contract_of_item(item):
         mine.begun.add(item.nodeid)
-    try:
+    with _context.within(mine.context(item)):
         yield
-    finally:
-        _context.here = before
 
 
-def pytest_enter_pdb():
-    _context.here.is_debugged = True
+def pytest_enter_pdb() -> None:
+    _context.here().is_debugged = True
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> typing.Generator[None, typing.Any, None]:
     outcome = yield
     report = outcome.get_result()
     is_decorated = report.when == "call" and bool(contract_of_item(item))
@@ -412,10 +430,10 @@ def pytest_runtest_makereport(item, call):
         show_error(item, call.excinfo.value, report)
 
 
-def show_error(item, error, report):
+def show_error(item: pytest.Item, error: typing.Any, report: pytest.TestReport) -> None:
     """Says what is wrong in the words of shakedown, where it is shakedown that says it."""
-    if type(error).__name__ == "FixtureLookupError" and contract_of_item(item):
-        report.sections.append(("shakedown", wrong_name(item, error)))
+    if type(error).__name__ == "FixtureLookupError" and (contract := contract_of_item(item)):
+        report.sections.append(("shakedown", wrong_name(contract, error)))
     if "shakedown._errors" not in sys.modules:
         return
     from ._errors import Broken, EngineError, UsageError
@@ -433,16 +451,15 @@ def show_error(item, error, report):
         report.longrepr = f"{type(error).__name__}: {error}"  # no line of the test has called us
 
 
-def is_ours(item):
+def is_ours(item: pytest.Item) -> bool:
     """Whether the item calls nothing but a check."""
     return bool(contract_of_item(item)) or isinstance(item, Component)
 
 
-def wrong_name(item, error):
+def wrong_name(contract: Contract, error: typing.Any) -> str:
     """Which inputs there are, for a parameter that is neither one nor a fixture."""
     import difflib
 
-    contract = contract_of_item(item)
     text = f"the inputs of {contract.id} are {', '.join(contract.inputs)}"
     near = difflib.get_close_matches(str(error.argname), contract._given(), 1)
     return text + (f"; did you mean `{near[0]}`?" if near else "")

@@ -81,7 +81,7 @@ def test_the_findings_are_those_of_the_command(contract, tmp_path, monkeypatch):
     command = [os.environ["SHAKEDOWN_BIN"], "check", "--json", "report.json"]
     assert subprocess.run(command, capture_output=True).returncode == 1
     theirs = json.loads((tmp_path / "report.json").read_text())["components"][0]
-    monkeypatch.setattr(shakedown._context.here, "folder", str(tmp_path))
+    monkeypatch.setattr(shakedown._context.here(), "folder", str(tmp_path))
     ours = contract.report(swallowing).json["components"][0]
     for report in (theirs, ours):
         for finding in report["findings"]:
@@ -273,8 +273,8 @@ def test_unknown_names_are_errors_with_the_nearest_one(contract, tmp_path):
 PIECES = {0: "<pad>", 1: "<eos>", 2: "a"}
 
 
-def decoded(tokens):
-    return ["".join(PIECES[token] for token in row if token > 1) for row in tokens]
+def decoded(tokens, vocabulary):
+    return ["".join(vocabulary[token] for token in row if token > 1) for row in tokens]
 
 
 @pytest.mark.parametrize("kind", ["int", "int64", "uint8", "mapping"])

@@ -30,7 +30,8 @@ def advantages(rewards, groups, epsilon):
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("shakedown._context.here", shakedown._context.Context())
+    with shakedown._context.within(shakedown._context.Context()):
+        yield
 
 
 @pytest.fixture

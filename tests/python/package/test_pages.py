@@ -98,7 +98,7 @@ def keys(page):
 
 
 def test_the_page_of_settings_has_all_of_them():
-    from shakedown._contract import SETTINGS
+    from shakedown._settings import SETTINGS
     from shakedown.pytest_plugin import pytest_addoption
 
     class Parser:

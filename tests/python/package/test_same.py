@@ -86,7 +86,7 @@ def test_findings_are_the_same(component, isolate, by_the_command, tmp_path, mon
     if not isolate and name in IN_A_CHILD:
         pytest.skip("it would end this process")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shakedown._context.here, "folder", str(tmp_path))
+    monkeypatch.setattr(shakedown._context.here(), "folder", str(tmp_path))
     chosen = shakedown.contract(contract, **options)
     settings = {**SETTINGS, "timeout": timeout_s(name)}
     chosen = chosen.settings(isolate=isolate, signature=signature, **settings)

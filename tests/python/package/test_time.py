@@ -160,8 +160,8 @@ def test_a_slow_function_has_a_time_by_default_and_the_report_says_what_it_suffi
     tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    assert shakedown._contract.SETTINGS["time"] == 30
-    monkeypatch.setitem(shakedown._contract.SETTINGS, "time", 1.0)
+    assert shakedown._settings.SETTINGS["time"] == 30
+    monkeypatch.setitem(shakedown._settings.SETTINGS, "time", 1.0)
     contract = shakedown.GroupAdvantage(scale="none").settings(arrays="list", cases=10_000)
     began = time.monotonic()
     report = contract.check(slow)
