@@ -67,7 +67,7 @@ impl Doc {
             .partition(|line| !line.starts_with(['-', '+', ' ']));
         let indent = |line: &&str| line[1..].len() - line[1..].trim_start().len();
         let indent = diff.iter().map(indent).min().unwrap_or(0);
-        let diff = diff.iter().map(|line| format!("{}{}", &line[..1], &line[1 + indent..]));
+        let diff = diff.iter().map(|line| format!("{} {}", &line[..1], &line[1 + indent..]));
         Some(Example { of: before.join(" "), diff: diff.collect() })
     }
 
@@ -119,8 +119,9 @@ mod tests {
         let doc = Doc("//! One.\n//!\n//! ### Example\n//! Under `ddof=0`:\n//! ```diff\n\
              //! -    a = 1\n//! +    if b:\n//! +        a = 2\n//! ```\n\nuse x;\n");
         let example = doc.example().expect("it has one");
-        assert_eq!(example.diff, ["-a = 1", "+if b:", "+    a = 2"]);
-        let shown = "example (- wrong, + right), under `ddof=0`\n  -a = 1\n  +if b:\n  +    a = 2";
+        assert_eq!(example.diff, ["- a = 1", "+ if b:", "+     a = 2"]);
+        let shown =
+            "example (- wrong, + right), under `ddof=0`\n  - a = 1\n  + if b:\n  +     a = 2";
         assert_eq!(example.shown(), shown);
         assert_eq!(doc.summary(), "One.");
         assert_eq!(Doc("//! One.\n").example(), None);

@@ -36,11 +36,15 @@ class Example:
         self.wrong = "\n".join(line[1:] for line in diff if line[0] in " -")
         self.source = source(self.contract)
 
-    def breaks(self, replaced):
-        """Whether the function breaks the invariant with these lines for the right ones."""
+    def function(self, lines):
+        """The function with these lines for the right ones."""
         text = f"\n{self.source}"
         assert text.count(f"\n{self.right}\n") == 1, "the right lines are in example.py, once"
-        function = function_in(text.replace(f"\n{self.right}\n", f"\n{replaced}\n"))
+        return function_in(text.replace(f"\n{self.right}\n", f"\n{lines}\n"))
+
+    def breaks(self, lines):
+        """Whether the function breaks the invariant with these lines for the right ones."""
+        function = self.function(lines)
         contract = shakedown.contract(self.contract, **self.options)
         report = contract.settings(only=[self.invariant], **QUICKLY).report(function)
         (invariant,) = report.invariants
@@ -68,11 +72,32 @@ def files():
     return [path for path, text in texts if "//! ### Example" in text]
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: f"{path.parents[1].name}-{path.stem}")
+def named(path):
+    return f"{path.parents[1].name}-{path.stem}"
+
+
+# By day one contract and the laws; all take some minutes.
+BY_DAY = ["core", "group_advantage"]
+
+
+@pytest.mark.parametrize("path", [p for p in files() if p.parents[1].name in BY_DAY], ids=named)
 def test_wrong_lines_break_the_invariant(path):
     example = Example(path)
     assert not example.breaks(example.right), f"{example.invariant}: the right lines break it"
     assert example.breaks(example.wrong), f"{example.invariant}: the wrong lines keep it"
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("path", [p for p in files() if p.parents[1].name not in BY_DAY], ids=named)
+def test_wrong_lines_break_the_other_invariants(path):
+    test_wrong_lines_break_the_invariant(path)
+
+
+def test_every_example_is_of_lines_of_a_function():
+    for path in files():
+        example = Example(path)
+        assert example.wrong != example.right, path
+        example.function(example.wrong)
 
 
 @pytest.mark.parametrize(
