@@ -117,7 +117,12 @@ fn every_finding_has_its_claim_its_numbers_its_case_and_its_diagnosis() {
         let explain = format!("shakedown explain {}/{id}", component.contract);
         assert!(commands.ends_with(&explain), "{commands}");
         let headings = texts(section, "details.more h5");
-        assert_eq!(headings, ["Why it matters", "Does not hold for", "Bugs it has caught"]);
+        let four = ["Why it matters", "Does not hold for", "Bugs it has caught", "Example"];
+        assert_eq!(headings, four);
+        for (kind, mark) in [(".diff del", '-'), (".diff ins", '+')] {
+            let lines = texts(section, kind);
+            assert!(!lines.is_empty() && lines.iter().all(|line| line.starts_with(mark)), "{id}");
+        }
         assert!(texts(section, "details.more p").iter().all(|paragraph| !paragraph.is_empty()));
 
         let diagnoses = within(section, "section > dl > dd.diagnosis");

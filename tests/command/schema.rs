@@ -173,8 +173,8 @@ fn what_only_some_components_may_have_is_so_to_the_schema_too() {
         ("returns", process, "setup: 'python:a.py:f'", false),
         ("returns", process, "stub: []", false),
         ("returns", "'builtin:returns/reference'", "env: {}", false),
-        ("returns", python, "skip: {total: why}", true),
-        ("returns", python, "skip: {totals: why}", false),
+        ("returns", python, "skip: {oracle: why}", true),
+        ("returns", python, "skip: {oracles: why}", false),
         ("returns", python, "places: ['cuda:1/bf16']", true),
         ("returns", python, "places: ['cuda:x/bf16']", false),
     ] {

@@ -115,12 +115,6 @@ fn all_of(contract: &dyn AnyContract) -> String {
         let _ =
             writeln!(text, "  {:<22} {} (default {})", option.name, option.meaning, option.default);
     }
-    if !contract.example().is_empty() {
-        text.push_str("\na right function\n");
-        for line in contract.example().lines() {
-            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
-        }
-    }
     text.push_str("\ninvariants\n");
     for invariant in contract.invariants() {
         let _ = writeln!(text, "  {:<32} {}", invariant.id, invariant.doc.claim());
@@ -132,6 +126,12 @@ fn all_of(contract: &dyn AnyContract) -> String {
     text.push_str("\ninput classes\n");
     for class in contract.classes() {
         let _ = writeln!(text, "  {:<32} {}", class.id, class.meaning);
+    }
+    if !contract.example().is_empty() {
+        text.push_str("\na right function\n");
+        for line in contract.example().lines() {
+            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+        }
     }
     text
 }
