@@ -124,7 +124,7 @@ fn look_behind(
         return Ok(());
     }
     if !blind.is_taken(|option| subject.component.reads(option)) {
-        report.warnings.extend(blind.warning(&subject.options));
+        report.warnings.extend(blind.warning());
         return Ok(());
     }
     let held = report.invariants.iter().filter(|one| one.status == InvariantStatus::Pass);
