@@ -85,7 +85,7 @@ impl Doc {
 /// What a mistake looks like in Python, and the right lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// Of which contract and under which options, where that has to be said: ``Under `ddof=0`:``.
+    /// The contract and the options that it needs, if not the defaults: ``Under `ddof=0`:``.
     pub of: String,
     /// The lines of a diff: those that begin with `-` are wrong, those with `+` right.
     pub diff: Vec<String>,

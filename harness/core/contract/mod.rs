@@ -53,7 +53,7 @@ pub trait Contract:
     const STAGE: Stage;
     /// The documentation, from which the catalogue and `explain` are made.
     const DOC: &'static str;
-    /// A right function in Python, of which the examples of the invariants are lines.
+    /// A right function in Python. The examples of the invariants change lines of it.
     const EXAMPLE: &'static str = "";
     /// What every contract has.
     const PARTS: Parts<Self>;

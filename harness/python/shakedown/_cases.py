@@ -9,9 +9,8 @@ import typing
 
 from . import _command, _drive
 from ._errors import UsageError
+from ._report import Json
 from ._settings import SETTINGS, Settings
-
-Json = dict[str, typing.Any]
 
 FLOATS = {"f64": "float64", "f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
