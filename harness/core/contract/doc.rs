@@ -1,7 +1,5 @@
 //! The documentation of contracts and invariants: the `//!` lines at the head of their files.
 
-use std::fmt::Write as _;
-
 /// The documentation of an invariant: the `//!` lines at the head of its file, whose headings are
 /// `### Claim`, `### Why it matters`, `### Does not hold for`, `### Bugs it has caught`, and
 /// `### Example` above a diff.
@@ -94,20 +92,10 @@ pub struct Example {
 impl Example {
     /// All of it, as `shakedown explain` shows it.
     pub fn shown(&self) -> String {
-        let of = self.of.trim_end_matches(':');
-        let of = if of.is_empty() { String::new() } else { format!(", {}", lower(of)) };
-        let mut text = format!("example (- wrong, + right){of}");
-        for line in &self.diff {
-            let _ = write!(text, "\n  {line}");
-        }
-        text
+        let of = Some(&self.of).filter(|of| !of.is_empty());
+        let lines = of.into_iter().chain(&self.diff).map(|line| format!("\n  {line}"));
+        format!("example (- wrong, + right){}", lines.collect::<String>())
     }
-}
-
-/// A text that begins in lower case.
-fn lower(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -121,7 +109,7 @@ mod tests {
         let example = doc.example().expect("it has one");
         assert_eq!(example.diff, ["- a = 1", "+ if b:", "+     a = 2"]);
         let shown =
-            "example (- wrong, + right), under `ddof=0`\n  - a = 1\n  + if b:\n  +     a = 2";
+            "example (- wrong, + right)\n  Under `ddof=0`:\n  - a = 1\n  + if b:\n  +     a = 2";
         assert_eq!(example.shown(), shown);
         assert_eq!(doc.summary(), "One.");
         assert_eq!(Doc("//! One.\n").example(), None);

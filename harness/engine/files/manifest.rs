@@ -341,27 +341,20 @@ impl Manifest {
     }
 
     /// Invariants of the contract, each with a reason.
-    fn reasons(
-        &self,
-        declared: &mut Declared,
-        key: &str,
-    ) -> Result<BTreeMap<String, String>, Error> {
+    fn reasons(&self, declared: &Declared, key: &str) -> Result<BTreeMap<String, String>, Error> {
         let reasons: BTreeMap<String, String> = self.part(declared, key)?;
-        let mut known = BTreeMap::new();
-        for (id, reason) in reasons {
+        for (id, reason) in &reasons {
             let wrong = |why: String| {
-                let steps = [Step::Key(key), Step::Name(&id)];
+                let steps = [Step::Key(key), Step::Name(id)];
                 self.wrong(declared, &steps, format!("{key}: {why}"))
             };
-            let invariant = declared.contract.invariant_called(&id).map_err(wrong)?;
+            declared.contract.invariant_called(id).map_err(wrong)?;
             if reason.trim().is_empty() {
                 let why = format!("expected the reason why `{id}` is listed, found nothing");
                 return Err(wrong(why));
             }
-            let invariant = invariant.id.to_owned();
-            known.insert(invariant, reason);
         }
-        Ok(known)
+        Ok(reasons)
     }
 
     /// What the contract reads of a component.

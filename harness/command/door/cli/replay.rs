@@ -97,7 +97,7 @@ fn is_journal(path: &Path) -> bool {
 
 pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) -> Done {
     let manifest = manifest.map(|path| Manifest::read(&REGISTRY, path)).transpose()?;
-    let file = read(path)?;
+    let file = CaseFile::read(&REGISTRY, path)?;
     let wrong = |why: &str| Error::new(why).at(path);
     let invariant =
         invariant_of(&file).ok_or_else(|| wrong("the case names no invariant to shrink for"))?;
@@ -136,10 +136,6 @@ pub(super) fn shrink(path: &Path, manifest: Option<&Path>, to: Option<&Path>) ->
     }
     writeln!(to, "written to {} after {} candidates", written.display(), shrunk.tried)?;
     Ok(ExitCode::AllHold)
-}
-
-fn read(path: &Path) -> Result<CaseFile, Error> {
-    CaseFile::read(&REGISTRY, path)
 }
 
 /// What became of a kept case.
@@ -285,7 +281,7 @@ fn verdicts(
     started: &mut Started,
     verbose: bool,
 ) -> Result<Vec<Told>, Stopped> {
-    let file = read(path)?;
+    let file = CaseFile::read(&REGISTRY, path)?;
     let (judges, elsewhere) = judges(&file, manifest, started)?;
     let mut verdicts = Vec::new();
     for judge in judges {
