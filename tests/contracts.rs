@@ -567,6 +567,12 @@ const BOUNDS: &[(&str, &str, &[&str])] = &[
         &["max_length: 1", "max_length: 3", "max_length: 8", "max_length: 16"],
     ),
     ("batch-partition", "{mode: capacity}", &["min_parts: 2", "min_parts: 3", "min_parts: 8"]),
+    ("grpo-step", "{temperature: 1}", &["temperature: 0.01", "temperature: 5"]),
+    (
+        "grpo-step",
+        "{mini_batches: 2, clip_low: 1, clip_high: 1e30}",
+        &["clip_high: 0.01", "clip_high: 0.28", "clip_low: 0.01", "clip_low: 0.2", "dual_clip: 3"],
+    ),
     ("turn-mask", "{}", &["max_length: 1", "max_length: 4", "max_length: 9", "max_length: 16"]),
 ];
 

@@ -78,5 +78,6 @@ contracts! {
     pair_objective::PairObjective,
     accumulated_loss::AccumulatedLoss,
     policy_update::PolicyUpdate,
+    grpo_step::GrpoStep,
     metric_reduction::MetricReduction,
 }

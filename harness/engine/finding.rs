@@ -238,6 +238,8 @@ fn expected_json(
     if contract.refuses(case, options) {
         return fields.into();
     }
+    let settled = output.and_then(|output| contract.settled(case, options, output));
+    let case = settled.as_deref().unwrap_or(case);
     let open = || Json::Object(serde_json::Map::new());
     let number = |number: &Number| match number.scale.is_infinite() {
         true => open(),

@@ -82,6 +82,13 @@ pub trait AnyDefinition: Send + Sync {
             }
         })
     }
+    /// The case as the component settled it, where its answer says what the case leaves to it.
+    fn settled(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        output: &dyn AnyRecord,
+    ) -> Option<Shared>;
     /// What an output lacks that is not of a shape known beforehand.
     fn check_form(
         &self,

@@ -285,6 +285,16 @@ impl<C: Contract> AnyDefinition for Typed<C> {
         C::check_form(case.typed(), options.typed(), output.typed())
     }
 
+    fn settled(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        output: &dyn AnyRecord,
+    ) -> Option<Shared> {
+        let settled = C::settled(case.typed(), options.typed(), output.typed());
+        settled.map(|case| Arc::new(case) as Shared)
+    }
+
     fn oracle(
         &self,
         case: &dyn AnyRecord,

@@ -127,6 +127,13 @@ pub trait Contract:
         Self::AXES.shapes(case, &Self::Output::fields())
     }
 
+    /// The case as the component settled it, where its answer says what the case leaves to it: in
+    /// which order a trainer takes its rows. The definition is asked about this case then; `None`
+    /// where nothing is left open, or what the answer says cannot be.
+    fn settled(_: &Self::Case, _: &Self::Options, _: &Self::Output) -> Option<Self::Case> {
+        None
+    }
+
     /// What an output lacks that the shapes of the case do not tell: outputs that must be of one
     /// shape, whatever it is.
     ///

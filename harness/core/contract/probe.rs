@@ -98,7 +98,13 @@ impl<'a> AnyProbe<'a> {
         self.not_refused()?;
         if self.memo.output.is_none() {
             self.in_time()?;
-            self.memo.output = Some(self.answer(self.case, self.options, false).map(Arc::new));
+            let answer = self.answer(self.case, self.options, false).map(Arc::new);
+            if let Ok(returned) = &answer
+                && let Some(case) = self.settled(&*returned.output)
+            {
+                self.memo.expected = Some(Arc::new(self.expected_of(&*case)));
+            }
+            self.memo.output = Some(answer);
         }
         let answer = self.memo.output.clone().expect("it was just filled");
         self.given.extend(answer.iter().cloned());
@@ -340,6 +346,11 @@ impl<'a> AnyProbe<'a> {
         }
         let beyond = |number: &Number| number.scale.is_nan();
         self.expected().iter().any(|expected| expected.numbers.iter().any(beyond))
+    }
+
+    /// The case as the component settled it, where this answer says so.
+    fn settled(&self, output: &dyn AnyRecord) -> Option<Shared> {
+        self.contract.settled(&**self.case, &**self.options, output)
     }
 
     /// What the oracle expects for another case.

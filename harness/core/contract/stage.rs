@@ -20,6 +20,8 @@ pub enum Stage {
     Loss,
     /// From losses to a better policy.
     Update,
+    /// From prompts to the gradient of an update: a whole trainer.
+    Step,
     /// From tensors to the numbers that somebody reads.
     Metrics,
 }
@@ -34,6 +36,7 @@ impl Stage {
         Stage::LogProbability,
         Stage::Loss,
         Stage::Update,
+        Stage::Step,
         Stage::Metrics,
     ];
 
@@ -57,6 +60,7 @@ impl Stage {
             Stage::LogProbability => "log-probability",
             Stage::Loss => "loss",
             Stage::Update => "update",
+            Stage::Step => "step",
             Stage::Metrics => "metrics",
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct Evidence {
 /// A case with what the component gave, cell by cell.
 pub(crate) struct Observed {
     pub(crate) case: Shared,
+    /// The same, as the component settled what the case leaves to it.
+    pub(crate) settled: Shared,
     pub(crate) expected: ExpectedCells,
     /// `None` where the call failed, or gave something of another shape.
     pub(crate) given: Option<Vec<Given>>,
@@ -119,7 +121,8 @@ impl Evidence {
             Ok(returned) => self.observed_of(&case, &returned, gradient),
             Err(failure) => {
                 let expected = self.expected(&case, gradient, None);
-                Observed { case, expected, given: None, failure: Some(failure) }
+                let settled = Shared::clone(&case);
+                Observed { case, settled, expected, given: None, failure: Some(failure) }
             }
         });
     }
@@ -131,13 +134,15 @@ impl Evidence {
             changed: Vec::new(),
             no_gradient: returned.no_gradient.clone(),
         };
-        let mut expected = self.expected(case, gradient, Some(&*returned.output));
+        let settled = self.contract.settled(&**case, &*self.options, &*returned.output);
+        let settled = settled.unwrap_or_else(|| Shared::clone(case));
+        let mut expected = self.expected(&settled, gradient, Some(&*returned.output));
         expected.numbers.retain(|one| is_given(self.contract, returned, one.field));
         if let Some(forms) = self.forms(&expected.numbers, returned) {
             expected = ExpectedCells { numbers: Vec::new(), texts: Vec::new(), forms };
         }
         let given = given(returned, &expected);
-        Observed { case: Shared::clone(case), expected, given, failure: None }
+        Observed { case: Shared::clone(case), settled, expected, given, failure: None }
     }
 
     /// What is expected of whole numbers, where some have another shape in what came back than they

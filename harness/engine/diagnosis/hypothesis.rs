@@ -389,7 +389,7 @@ impl Hypothesis {
 
     /// The same, cell by cell. Where it says nothing, everything is right.
     pub(crate) fn cells(&self, evidence: &Evidence, observed: &Observed) -> Vec<Given> {
-        self.cells_of(evidence, &observed.case, &observed.expected)
+        self.cells_of(evidence, &observed.settled, &observed.expected)
     }
 
     /// The same, of any case.

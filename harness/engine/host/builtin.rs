@@ -108,7 +108,7 @@ fn misbehave(
             let mut large = false;
             if let (true, Some(x)) = (first, floats.first_mut()) {
                 // Only where the number is large enough to be no constant of the contract.
-                large = x.abs() > 0.5;
+                large = x.abs() > LARGE;
                 *x = if large { spoiled } else { *x };
             }
             first &= any && !large;
@@ -155,10 +155,13 @@ fn misbehave(
 }
 
 /// Whether an output has a number that is no constant of a contract, or a text.
+/// A number above this is no constant of a contract.
+const LARGE: f64 = 0.05;
+
 fn is_large(output: &dyn AnyRecord) -> bool {
     let mut large = false;
     output.each(&mut |_, value| match &value {
-        Some(ValueRef::Float(numbers)) => large |= numbers.iter().any(|x| x.abs() > 0.5),
+        Some(ValueRef::Float(numbers)) => large |= numbers.iter().any(|x| x.abs() > LARGE),
         Some(value) => value.for_texts(|text| large |= text.is_some_and(|text| !text.is_empty())),
         None => {}
     });

@@ -41,6 +41,7 @@ __all__ = [
     "PairObjective",
     "AccumulatedLoss",
     "PolicyUpdate",
+    "GrpoStep",
     "MetricReduction",
     "BY_ID",
     "contract",
@@ -2274,6 +2275,163 @@ class PolicyUpdate(Contract):
     ) -> None: ...
 
 
+class GrpoStep(Contract):
+    """A whole GRPO trainer: the gradient by the logits at each update, from completions and rewards.
+
+    Most bugs of a trainer are in no function of its own: advantages that stay behind when their
+    rows are shuffled, old log-probabilities of the wrong policy, micro-batches that are averaged
+    twice, a temperature that one of two passes forgets. Each component is right, and the update is
+    wrong. So nothing is taken out of the trainer. It is handed a model whose logits are a table, one
+    row for each prefix, and what it does to that table is the answer.
+
+    A prefix that several completions share has one row: the logits where it comes first hold, the
+    others are not read, and its gradient stands there too.
+
+    Inputs. `P` prompts of `G` completions of `T` tokens, `K` reward functions, `U` updates, a
+    vocabulary of `V`: tokens `[P, G, T]`, rewards `[P, G, K]`, logits `[U, P, G, T, V]`, ref_logits
+    `[P, G, T, V]`. `U` is generations · iterations · mini_batches. Prompts come to the generations
+    in order, equally many to each. A row is a completion: the g-th of the p-th prompt is row p·G +
+    g.
+        tokens: int [P, G, T]
+            The ids of each completion up to the first of `eos`, and `pad` behind it.
+        rewards: float [P, G, K]
+            What each reward function gives; NaN where it does not score. Equal completions of a
+            prompt have equal rewards.
+        logits: float [U, P, G, T, V]
+            The policy's logits for each token, at each update. Those of a generation's first update
+            are those that its completions were sampled from.
+        ref_logits: float [P, G, T, V], optional
+            The reference's logits for each token, with `beta` > 0.
+        micro_batches: int, 3 dimensions, optional
+            The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
+            given them, they are read off its answer.
+
+    Outputs. grad_logits `[U, P, G, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has
+    fewer rows; unknown `[U]`; scored `[P, G, K]`; the others are single numbers.
+        grad_logits: float [U, P, G, T, V]
+            The gradient of the loss at each update, where each prefix comes first; 0 elsewhere.
+        micro_batches: float, 3 dimensions, optional
+            The rows of each micro-batch, in the order in which they were trained.
+        unknown: float, 1 dimensions, optional
+            The largest gradient at each update on logits that score no token of a completion.
+        ref_gradient: float, optional
+            The largest gradient on the reference.
+        ref_training: float, optional
+            1 where the reference was asked in training mode, else 0.
+        scored: float [P, G, K], optional
+            How often each reward function was asked about each completion.
+
+    Options.
+        eos:
+            The ids that end a completion, one at least.
+        pad:
+            The id that fills a completion up; may be one of `eos`.
+        unfinished:
+            `keep` or `drop`: whether a completion without an end is trained.
+        weights:
+            One weight per reward function; `None`: all are 1.
+        unscored:
+            `avoid` or `skip`: NaN rewards are never generated, or add nothing.
+        baseline:
+            `mean`, `leave-one-out` or `none`: what is taken off a reward.
+        scale:
+            `std`, `batch-std`, `loo-std` or `none`: divide by the deviation of the group's rewards,
+            of the generation's, of the other rows of the group, or not at all.
+        ddof:
+            `1` or `0`: unbiased or biased variance.
+        epsilon:
+            A number ≥ 0 that is added to the deviation.
+        temperature:
+            A number > 0 that divides the logits, of the reference too.
+        objective:
+            `ppo-clip`, `reinforce` or `cispo`, as in `policy-loss`.
+        ratio:
+            `token`, `sequence` or `sequence-token`: what a ratio is taken of, as in `policy-loss`.
+        clip_low:
+            The lower bound of the ratio is 1 - clip_low; 0 to 1.
+        clip_high:
+            The upper bound of the ratio is 1 + clip_high; a number ≥ 0.
+        clip_bounds:
+            `relative` or, with `cispo`, `absolute` (at most clip_high itself).
+        dual_clip:
+            `None`, or c > 1: with A < 0 a token's loss is at most -c·A.
+        beta:
+            The weight of the divergence from the reference, ≥ 0; with 0 there is no reference.
+        kl_estimator:
+            `k3`, `k1`, `k2` or `abs`: the estimator of that divergence.
+        kl_weighted:
+            `True` or `False`: whether a token's divergence is multiplied by its ratio, through
+            which the gradient flows too (TRL's `use_bias_correction_kl`).
+        aggregate:
+            `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
+            `seq-mean-token-sum-norm` (divided by norm_length).
+        over:
+            `micro-batch`, `update` or, with `token-mean`, `generation`: over which rows the mean is
+            taken. `generation`: the sum over an update, divided by the number of tokens that an
+            update of its generation has in the mean.
+        norm_length:
+            An integer > 0: the constant of `seq-mean-token-sum-norm`.
+        empty_rows:
+            `count` or `skip`: whether a completion without a trained token counts in the number of
+            rows.
+        generations:
+            1 to 16: how many times completions are sampled.
+        iterations:
+            1 to 16: how many times the completions of a generation are passed.
+        mini_batches:
+            1 to 16: how many updates a pass has.
+        accumulation:
+            1 to 16: how many micro-batches an update has.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "grpo-step"
+    inputs = ("tokens", "rewards", "logits", "ref_logits", "micro_batches")
+
+    def __init__(
+        self,
+        *,
+        eos: Sequence[int] = (1,),
+        pad: int = 0,
+        unfinished: Literal["keep", "all", "drop"] = "keep",
+        weights: Sequence[float] | None = None,
+        unscored: Literal["avoid", "skip"] = "avoid",
+        baseline: Literal["mean", "leave-one-out", "none"] = "mean",
+        scale: Literal["std", "batch-std", "loo-std", "none"] = "std",
+        ddof: int = 1,
+        epsilon: float = 0.0001,
+        temperature: float = 1.0,
+        objective: Literal["ppo-clip", "reinforce", "cispo"] = "ppo-clip",
+        ratio: Literal["token", "sequence", "sequence-token"] = "token",
+        clip_low: float = 0.2,
+        clip_high: float = 0.2,
+        clip_bounds: Literal["relative", "absolute"] = "relative",
+        dual_clip: float | None = None,
+        beta: float = 0.0,
+        kl_estimator: Literal["k3", "k1", "k2", "abs"] = "k3",
+        kl_weighted: bool = False,
+        aggregate: Literal[
+            "token-mean",
+            "token-sum",
+            "seq-mean-token-mean",
+            "seq-mean-token-sum",
+            "seq-mean-token-sum-norm",
+        ] = "seq-mean-token-mean",
+        over: Literal["micro-batch", "update", "generation"] = "micro-batch",
+        norm_length: int | None = None,
+        empty_rows: Literal["skip", "count"] = "count",
+        generations: int = 1,
+        iterations: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class MetricReduction(Contract):
     """One number from all ranks: mean, extremes, deviation, sum and count of a batch in shards.
 
@@ -2381,6 +2539,7 @@ BY_ID: dict[str, type[Contract]] = {
     "pair-objective": PairObjective,
     "accumulated-loss": AccumulatedLoss,
     "policy-update": PolicyUpdate,
+    "grpo-step": GrpoStep,
     "metric-reduction": MetricReduction,
 }
 
@@ -2953,6 +3112,48 @@ def contract(
     rows: Literal["independent", "batch"] = ...,
     deterministic: bool = ...,
 ) -> PolicyUpdate: ...
+
+
+@overload
+def contract(
+    name: Literal["grpo-step"],
+    *,
+    eos: Sequence[int] = ...,
+    pad: int = ...,
+    unfinished: Literal["keep", "all", "drop"] = ...,
+    weights: Sequence[float] | None = ...,
+    unscored: Literal["avoid", "skip"] = ...,
+    baseline: Literal["mean", "leave-one-out", "none"] = ...,
+    scale: Literal["std", "batch-std", "loo-std", "none"] = ...,
+    ddof: int = ...,
+    epsilon: float = ...,
+    temperature: float = ...,
+    objective: Literal["ppo-clip", "reinforce", "cispo"] = ...,
+    ratio: Literal["token", "sequence", "sequence-token"] = ...,
+    clip_low: float = ...,
+    clip_high: float = ...,
+    clip_bounds: Literal["relative", "absolute"] = ...,
+    dual_clip: float | None = ...,
+    beta: float = ...,
+    kl_estimator: Literal["k3", "k1", "k2", "abs"] = ...,
+    kl_weighted: bool = ...,
+    aggregate: Literal[
+        "token-mean",
+        "token-sum",
+        "seq-mean-token-mean",
+        "seq-mean-token-sum",
+        "seq-mean-token-sum-norm",
+    ] = ...,
+    over: Literal["micro-batch", "update", "generation"] = ...,
+    norm_length: int | None = ...,
+    empty_rows: Literal["skip", "count"] = ...,
+    generations: int = ...,
+    iterations: int = ...,
+    mini_batches: int = ...,
+    accumulation: int = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> GrpoStep: ...
 
 
 @overload

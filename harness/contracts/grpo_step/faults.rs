@@ -1,0 +1,320 @@
+//! Known wrong behaviours of `grpo-step`: those of its components, as a whole trainer shows them,
+//! and those that no component has.
+
+use std::sync::Arc;
+
+use ndarray::{Array3, Axis};
+
+use super::reference::{Component, Components, right, step, wrong};
+use super::shape::Shape;
+use super::{GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over};
+use crate::completion_mask::CompletionMask;
+use crate::group_advantage::GroupAdvantage;
+use crate::policy_loss::PolicyLoss;
+use crate::reward_combination::RewardCombination;
+use crate::token_log_probs::TokenLogProbs;
+use shakedown_core::contract::{Contract, fault};
+use shakedown_core::value::place::Dtype;
+
+type Fault = fault::Fault<GrpoStep>;
+type Variant = fault::Variant<GrpoStep>;
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault> {
+    [masks(), rewards(), advantages(), temperatures(), losses(), divergences(), updates(), around()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// A step of which some components are wrong.
+fn made_of(change: impl FnOnce(&mut Components)) -> Variant {
+    let mut parts = right();
+    change(&mut parts);
+    Variant::gives(move |case, options, dtype| step(case, options, dtype, &parts))
+}
+
+/// A fault of a component, in a step under these options.
+fn of<C: Contract>(
+    id: &str,
+    options: &'static str,
+    put: fn(&mut Components, Component<C>),
+) -> Fault {
+    let fault = (C::PARTS.faults)().into_iter().find(|fault| fault.id == id);
+    let fault = fault.unwrap_or_else(|| panic!("{} has no fault {id}", C::ID));
+    let variants = fault.variants.into_iter().map(wrong::<C>);
+    let variants: Vec<Variant> = variants.map(|part| made_of(|parts| put(parts, part))).collect();
+    Fault::new(fault.id, fault.summary).seen(fault.source).under(options).made_of(variants)
+}
+
+fn masks() -> Vec<Fault> {
+    let of = |id, options| of::<CompletionMask>(id, options, |parts, mask| parts.mask = mask);
+    vec![
+        of("eos-left-out", "{}"),
+        of("only-one-eos-id", "{eos: [1, 2], unfinished: drop}"),
+        of("final-eos-dropped-when-pad-is-eos", "{pad: 1}"),
+        of("unfinished-rows-dropped", "{}"),
+        of("unfinished-rows-kept", "{unfinished: drop}"),
+        Fault::new("padding-trained", "the tokens behind the end are trained too")
+            .seen("a loss that is summed without the completion mask")
+            .made_of([made_of(|parts| {
+                parts.mask = Arc::new(|case, _, _| case.tokens.mapv(|_| 1.0).into());
+            })]),
+    ]
+}
+
+fn rewards() -> Vec<Fault> {
+    let of = |id, options| of::<RewardCombination>(id, options, |parts, part| parts.reward = part);
+    vec![
+        of("weights-lost", "{weights: [2.0, 0.5]}"),
+        of("mean-for-sum", "{scale: none}"),
+        of("first-function-only", "{}"),
+        Fault::new("rewards-of-the-next-prompt", "each group has the rewards of the next prompt")
+            .seen("verl #1943 (b4aa2dce8): rows left in another order than their companions")
+            .on(&[|case, _| {
+                let prompts = case.rewards.dim().0;
+                let order: Vec<usize> = (0..prompts).map(|at| (at + 1) % prompts).collect();
+                case.rewards = case.rewards.select(Axis(0), &order);
+            }]),
+    ]
+}
+
+fn advantages() -> Vec<Fault> {
+    let of = |id, options| of::<GroupAdvantage>(id, options, |parts, part| parts.advantage = part);
+    vec![
+        of("baseline-missing", "{}"),
+        of("sign-flipped", "{}"),
+        of("groups-strided", "{}"),
+        of("batch-mean-as-baseline", "{}"),
+        of("batch-deviation-for-the-group-s", "{}"),
+        of("group-deviation-for-the-batch-s", "{scale: batch-std}"),
+        of("not-divided", "{}"),
+        of("divided-although-not-declared", "{scale: none}"),
+        of("biased-for-unbiased-deviation", "{}"),
+        of("epsilon-of-another-size", "{}"),
+        of("own-reward-in-the-baseline", "{baseline: leave-one-out, scale: none}"),
+        of("own-reward-left-out-of-the-baseline", "{scale: none}"),
+        of("whitened-again-over-the-batch", "{scale: none}"),
+        of("negative-advantages-dropped", "{}"),
+        of("advantages-clipped", "{scale: none}"),
+        of("rewards-truncated-to-integers", "{}"),
+    ]
+}
+
+/// Log-probabilities that forget the temperature.
+fn untempered() -> Component<TokenLogProbs> {
+    Arc::new(|case, options, dtype| {
+        let options = crate::token_log_probs::Options { temperature: 1.0, ..options.clone() };
+        (TokenLogProbs::PARTS.reference)(case, &options, dtype)
+    })
+}
+
+fn temperatures() -> Vec<Fault> {
+    vec![
+        Fault::new("temperature-ignored", "no logits are divided by the temperature")
+            .seen("trl #3029 (04f659737)")
+            .under("{temperature: 0.7}")
+            .made_of([made_of(|parts| {
+                parts.log_probs = untempered();
+                parts.old_log_probs = untempered();
+                parts.ref_log_probs = untempered();
+            })]),
+        Fault::new(
+            "temperature-not-applied-to-the-policy",
+            "only the sampler's and the reference's logits are divided by the temperature",
+        )
+        .seen("unsloth-zoo #832")
+        .under("{temperature: 0.7, mini_batches: 2}")
+        .made_of([made_of(|parts| parts.log_probs = untempered())]),
+        Fault::new(
+            "temperature-not-applied-to-the-reference",
+            "the reference's logits are not divided by the temperature",
+        )
+        .seen("slime #2085 (1da1bb19e): one side at another temperature")
+        .under("{temperature: 0.7, beta: 0.5}")
+        .made_of([made_of(|parts| parts.ref_log_probs = untempered())]),
+        of::<TokenLogProbs>("gradient-without-temperature", "{temperature: 0.7}", |parts, part| {
+            parts.log_probs = part;
+        }),
+        of::<TokenLogProbs>("gradient-detached-from-the-normaliser", "{}", |parts, part| {
+            parts.log_probs = part;
+        }),
+        of::<TokenLogProbs>("tokens-of-another-row", "{}", |parts, part| {
+            parts.log_probs = part.clone();
+            parts.old_log_probs = part;
+        }),
+    ]
+}
+
+fn losses() -> Vec<Fault> {
+    let of = |id, options| of::<PolicyLoss>(id, options, |parts, part| parts.loss = part);
+    vec![
+        of("old-log-probs-are-current", "{mini_batches: 2}"),
+        of("ratio-inverted", "{mini_batches: 2}"),
+        of("gradient-without-the-ratio", "{mini_batches: 2}"),
+        of("clipping-ignored", "{mini_batches: 2}"),
+        of("lower-bound-ignored", "{mini_batches: 2}"),
+        of("upper-bound-ignored", "{mini_batches: 2}"),
+        of("clip-bounds-swapped", "{clip_high: 0.28, mini_batches: 2}"),
+        of("one-range-for-both-bounds", "{clip_high: 0.28, mini_batches: 2}"),
+        of("minimum-for-maximum", "{mini_batches: 2}"),
+        of("clipped-tokens-keep-their-gradient", "{mini_batches: 2}"),
+        of("dual-clip-ignored", "{dual_clip: 1.5, mini_batches: 2}"),
+        of("dual-clip-undeclared", "{mini_batches: 2}"),
+        of("sequence-ratio-for-token", "{mini_batches: 2}"),
+        of("token-ratio-for-sequence", "{ratio: sequence, mini_batches: 2}"),
+        of("sequence-mean-called-token-mean", "{aggregate: token-mean}"),
+        of("norm-by-padded-width", "{aggregate: seq-mean-token-sum-norm, norm_length: 7}"),
+        of("empty-rows-skipped", "{unfinished: drop}"),
+        of("mask-one-position-early", "{}"),
+        of("first-token-left-out", "{}"),
+        of("advantages-of-another-row", "{}"),
+        of("advantages-normalised-again", "{scale: none}"),
+    ]
+}
+
+fn divergences() -> Vec<Fault> {
+    let of = |id, options| of::<PolicyLoss>(id, options, |parts, part| parts.loss = part);
+    vec![
+        of("kl-term-subtracted", "{beta: 0.5}"),
+        of("kl-coefficient-forced-to-zero", "{beta: 0.5}"),
+        of("beta-applied-twice", "{beta: 0.5}"),
+        of("kl-direction-reversed", "{beta: 0.5}"),
+        of("kl-estimator-mistaken", "{beta: 0.5}"),
+        of("kl-of-the-old-policy", "{beta: 0.5, mini_batches: 2}"),
+        Fault::new("kl-not-weighted", "each token's divergence counts alike, whatever its ratio")
+            .seen("TRL's `use_bias_correction_kl` without effect")
+            .under("{beta: 0.5, kl_weighted: true, mini_batches: 2}")
+            .as_if(&[|options| Options { kl_weighted: false, ..options }]),
+        Fault::new("kl-weighted-undeclared", "each token's divergence is multiplied by its ratio")
+            .seen("TRL's `use_bias_correction_kl`, which 1.16 has on by default")
+            .under("{beta: 0.5}")
+            .as_if(&[|options| Options { kl_weighted: true, ..options }]),
+        Fault::new("reference-is-the-policy", "the reference has the policy's first weights")
+            .seen("`reference = policy`: PyTorch modules are shared by assignment")
+            .under("{beta: 0.5}")
+            .on(&[|case, _| {
+                let first = case.logits.index_axis(Axis(0), 0).to_owned();
+                case.ref_logits = case.ref_logits.as_ref().map(|_| first);
+            }]),
+    ]
+}
+
+/// The rows of every update, where `choose` says which update each takes its rows from.
+fn rows_of_another_update(
+    case: &mut GrpoStepCase,
+    options: &Options,
+    choose: fn(usize, &Options) -> usize,
+) {
+    let right = Shape::of(case, options).all_micro_batches();
+    let (updates, batches, size) = right.dim();
+    let chosen = Array3::from_shape_fn((updates, batches, size), |(update, batch, at)| {
+        right[[choose(update, options), batch, at]] as i64
+    });
+    case.micro_batches = Some(chosen);
+}
+
+fn updates() -> Vec<Fault> {
+    vec![
+        Fault::new(
+            "mean-of-micro-batch-means",
+            "each micro-batch has its own mean, however few its tokens are",
+        )
+        .seen("transformers #34191; trl #2175; verl #906")
+        .under("{aggregate: token-mean, over: update, accumulation: 2}")
+        .as_if(&[|options| Options { over: Over::MicroBatch, ..options }]),
+        Fault::new(
+            "mean-over-the-update",
+            "the mean of all tokens where micro-batches have theirs",
+        )
+        .seen("DAPO's mean where BNPO's is declared")
+        .under("{aggregate: token-mean, accumulation: 2}")
+        .as_if(&[|options| Options { over: Over::Update, ..options }]),
+        Fault::new(
+            "mean-over-the-generation",
+            "the tokens of the whole generation are counted, not those of the update",
+        )
+        .seen("TRL's `num_items_in_batch`, which spans the generation")
+        .under("{aggregate: token-mean, over: update, mini_batches: 2}")
+        .as_if(&[|options| Options { over: Over::Generation, ..options }]),
+        Fault::new("micro-batches-summed", "the losses of micro-batches are added, not averaged")
+            .seen("NeMo-RL #86 (d1f0609a2)")
+            .under("{accumulation: 2}")
+            .made_of([made_of(|parts| parts.factor = |options| f64::from(options.accumulation))]),
+        Fault::new(
+            "divided-again-by-micro-batches",
+            "the loss is divided by the number of micro-batches twice",
+        )
+        .seen("unsloth-zoo #1023 (011e1ea0); AReaL #1273 (5e9fb505c)")
+        .under("{accumulation: 2}")
+        .made_of([made_of(|parts| parts.factor = |options| 1.0 / f64::from(options.accumulation))]),
+        Fault::new("same-slice-again", "every update of a pass trains the first of its slices")
+            .seen("an index of the buffer that stands still; compare trl #3231")
+            .under("{mini_batches: 2}")
+            .on(&[|case, options| {
+                rows_of_another_update(case, options, |update, options| {
+                    update - update % usize::from(options.mini_batches)
+                });
+            }]),
+        Fault::new("generation-never-renewed", "all updates train the first generation")
+            .seen("a buffer that is filled once; compare trl #3231")
+            .under("{generations: 2}")
+            .on(&[|case, options| {
+                rows_of_another_update(case, options, |update, options| {
+                    update % options.updates_of_a_generation()
+                });
+            }]),
+    ]
+}
+
+/// What is beside the update: what the model was shown, the reference's state, the rewards.
+fn around() -> Vec<Fault> {
+    let right = |case: &GrpoStepCase, options: &Options, dtype: Dtype| -> GrpoStepOutput {
+        step(case, options, dtype, &right())
+    };
+    vec![
+        Fault::new(
+            "attention-mask-forgotten",
+            "the model sees the pads before a shorter prompt as tokens",
+        )
+        .seen("trlx #108 (8edcd9d): left padding, and positions that count it")
+        .made_of([Variant::gives(move |case, options, dtype| {
+            let mut output = right(case, options, dtype);
+            // The longest prompt is the last: it has no pads.
+            let last = case.tokens.dim().0 - 1;
+            let mut unknown = Vec::new();
+            for mut table in output.grad_logits.outer_iter_mut() {
+                let mut most = 0.0_f64;
+                for mut prompt in table.outer_iter_mut().take(last) {
+                    most = prompt.iter().fold(most, |most, x| most.max(x.abs()));
+                    prompt.fill(0.0);
+                }
+                unknown.push(most);
+            }
+            GrpoStepOutput { unknown: Some(unknown.into()), ..output }
+        })]),
+        Fault::new("reference-in-training-mode", "the reference is asked with dropout on")
+            .seen("TRL 1.16, `DPOTrainer`: a reference that is handed over keeps its mode")
+            .under("{beta: 0.5}")
+            .made_of([Variant::gives(move |case, options, dtype| {
+                let output = right(case, options, dtype);
+                let ref_training = output.ref_training.as_ref().map(|_| ndarray::arr0(1.0));
+                GrpoStepOutput { ref_training, ..output }
+            })]),
+        Fault::new("reference-trained", "the divergence has a gradient on the reference too")
+            .seen("the reference's forward pass outside of `torch.no_grad()`")
+            .under("{beta: 0.5}")
+            .made_of([Variant::gives(move |case, options, dtype| {
+                let output = right(case, options, dtype);
+                let most = output.grad_logits.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+                let ref_gradient = output.ref_gradient.as_ref().map(|_| ndarray::arr0(most));
+                GrpoStepOutput { ref_gradient, ..output }
+            })]),
+        Fault::new("scored-twice", "every completion is scored twice")
+            .seen("a reward function that is called for the metrics again")
+            .made_of([Variant::gives(move |case, options, dtype| {
+                let output = right(case, options, dtype);
+                GrpoStepOutput { scored: output.scored.map(|times| times * 2.0), ..output }
+            })]),
+    ]
+}

@@ -1,0 +1,82 @@
+//! The best completion becomes more likely, the worst one less.
+//!
+//! ### Claim
+//! At the first update, with `beta: 0`, the logit of a token rises where only the best completion of
+//! its group has it there, and falls where only the worst one does.
+//!
+//! ### Why it matters
+//! It is what reinforcement learning is. A sign lost anywhere between reward and optimizer trains
+//! the model to do the opposite.
+//!
+//! ### Does not hold for
+//! `baseline: none`, negative weights, and `beta` > 0.
+//!
+//! ### Bugs it has caught
+//! Planted: the operands of the baseline swapped, groups read the wrong way.
+//!
+//! ### Example
+//! ```diff
+//! -    centred = combined.mean(1, keepdim=True) - combined
+//! +    centred = combined - combined.mean(1, keepdim=True)
+//! ```
+
+use crate::group_advantage::Baseline;
+use crate::grpo_step::shape::Shape;
+use crate::grpo_step::{GrpoStep, Options, generate};
+use shakedown_core::contract::prelude::*;
+
+pub(super) const RULE: Rule<GrpoStep> = Rule::new(
+    Pitfall::LogSpaceSign,
+    &["sign-flipped", "groups-strided", "rewards-of-the-next-prompt"],
+    check,
+)
+.under(applies);
+
+fn applies(options: &Options) -> bool {
+    let rising = options.weights.iter().flatten().all(|weight| *weight > 0.0);
+    options.beta == 0.0 && options.baseline != Baseline::None && rising
+}
+
+fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
+    let (case, options) = (probe.case, probe.options);
+    let returned = probe.finite_output()?;
+    let bounds = probe.related("grad_logits");
+    let shape = Shape::of(case, options);
+    let first = shape.micro_batches(0).concat();
+    let trained = first.len() == shape.rows;
+    let mut judged = false;
+    for prompt in 0..case.tokens.dim().0 / usize::from(options.generations) {
+        // One function, or all of them agree on the order.
+        let rewards = case.rewards.index_axis(ndarray::Axis(0), prompt);
+        let row = |own: usize| rewards.row(own).to_vec();
+        let above = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| a > b);
+        let group = 0..shape.group;
+        for own in group.clone() {
+            let others = || group.clone().filter(move |other| *other != own);
+            let best = others().all(|other| above(&row(own), &row(other)));
+            let worst = others().all(|other| above(&row(other), &row(own)));
+            let token = |of: usize| case.tokens[[prompt, of, 0]];
+            let alone = others().all(|other| token(other) != token(own));
+            let kept = |of| generate::is_trained(case, options, prompt, of);
+            if !(best || worst) || !alone || !trained || !group.clone().all(kept) {
+                continue;
+            }
+            // The first token: its logits stand with the first completion of the prompt.
+            let at = [0, prompt, 0, 0, token(own) as usize];
+            let (slope, allowed) = (returned.output.grad_logits[&at[..]], bounds[&at[..]]);
+            let wrong = if best { slope > allowed } else { slope < -allowed };
+            judged = true;
+            if wrong {
+                let which = if best { "best" } else { "worst" };
+                let way = if best { "falls" } else { "rises" };
+                broken!(
+                    "the {which} completion of prompt {prompt} begins with {}, whose logit {way}: \
+                     its gradient is {}",
+                    token(own),
+                    number(slope)
+                );
+            }
+        }
+    }
+    if judged { Ok(()) } else { Err(Stop::Vacuous) }
+}

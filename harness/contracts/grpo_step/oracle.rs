@@ -1,0 +1,293 @@
+//! The definition of `grpo-step` in plain f64, with the scale of every number: the oracles of the
+//! components, one after the other.
+//!
+//! What a component gives is off by its rounding, and the next one makes more of it. How much more
+//! is seen by asking the next one twice again, with its input moved to either end of its error. At
+//! a bound of the clipping the two differ by all of the gradient, and so the bound is not judged.
+
+use ndarray::{Array1, Array2, Array3, ArrayD, Axis, IxDyn, Zip};
+
+use super::shape::Shape;
+use super::{GrpoStepCase, Options, Over};
+use crate::completion_mask::{CompletionMask, CompletionMaskCase};
+use crate::group_advantage::oracle::{self as advantage, Reward};
+use crate::policy_loss::{KlEstimator, PolicyLoss, PolicyLossCase, Ratio};
+use crate::reward_combination::{RewardCombination, RewardCombinationCase};
+use crate::token_log_probs::{TokenLogProbs, TokenLogProbsCase};
+use shakedown_core::contract::Contract;
+use shakedown_core::numeric::scaled::Scaled;
+use shakedown_core::numeric::tolerance::{Expected, Number};
+use shakedown_core::value::place::Dtype;
+
+/// How many times its error an input is moved.
+const MOVED: f64 = 8.0;
+
+/// Numbers and their scales.
+#[derive(Clone)]
+struct Known {
+    values: Array2<f64>,
+    scales: Array2<f64>,
+}
+
+impl Known {
+    /// What an oracle expects of a matrix.
+    fn of(expected: &Expected) -> Known {
+        let numbers = expected.numbers.view().into_dimensionality().expect("a matrix");
+        let numbers: Array2<Number> = numbers.to_owned();
+        Known { values: numbers.mapv(|n| n.value), scales: numbers.mapv(|n| n.scale) }
+    }
+
+    fn rows(&self, rows: &[usize]) -> Known {
+        Known {
+            values: self.values.select(Axis(0), rows),
+            scales: self.scales.select(Axis(0), rows),
+        }
+    }
+}
+
+/// The losses of some rows, as the oracle of the loss is asked.
+struct Batch<'a> {
+    options: &'a Options,
+    dtype: Dtype,
+    mask: Array2<bool>,
+    log_probs: Known,
+    old: Known,
+    reference: Option<Known>,
+    advantages: Array1<Number>,
+}
+
+/// Which input is moved, and which way.
+#[derive(Clone, Copy)]
+struct Move {
+    policy: f64,
+    reference: f64,
+    advantage: f64,
+}
+
+impl Batch<'_> {
+    /// The gradient by each token's log-probability.
+    fn gradient(&self) -> Known {
+        let still = Move { policy: 0.0, reference: 0.0, advantage: 0.0 };
+        let mut gradient = self.moved(still);
+        for sign in [-1.0, 1.0] {
+            for moved in [
+                Move { policy: sign, ..still },
+                Move { reference: sign, ..still },
+                Move { advantage: sign, ..still },
+            ] {
+                let other = self.moved(moved);
+                Zip::from(&mut gradient.scales).and(&gradient.values).and(&other.values).for_each(
+                    |scale, here, there| *scale += (there - here).abs() / self.error(1.0),
+                );
+            }
+        }
+        gradient
+    }
+
+    /// How far a number of this scale is moved.
+    fn error(&self, scale: f64) -> f64 {
+        MOVED * self.dtype.arithmetic().unit_roundoff() * scale
+    }
+
+    /// The gradient where an input is moved by its error.
+    fn moved(&self, by: Move) -> Known {
+        let apart = |known: &Known, sign: f64| -> Array2<f64> {
+            let error = known.scales.mapv(|scale| sign * self.error(scale));
+            &known.values + &error
+        };
+        // The log-ratio is what counts: the other policy moves against this one.
+        let case = PolicyLossCase {
+            log_probs: apart(&self.log_probs, by.policy),
+            old_log_probs: apart(&self.old, -by.policy),
+            advantages: self
+                .advantages
+                .mapv(|a| a.value + by.advantage * self.error(a.scale))
+                .into_dyn(),
+            mask: self.mask.clone(),
+            ref_log_probs: self.reference.as_ref().map(|reference| {
+                let moved = apart(reference, -by.reference);
+                moved - self.log_probs.scales.mapv(|scale| by.reference * self.error(scale))
+            }),
+        };
+        let Options { beta, kl_weighted, .. } = *self.options;
+        if !kl_weighted || beta == 0.0 {
+            return self.of_loss(&case, beta);
+        }
+        let mut gradient =
+            self.of_loss(&PolicyLossCase { ref_log_probs: None, ..case.clone() }, 0.0);
+        for (row, slopes) in self.weighted(&case).into_iter().enumerate() {
+            for (at, slope) in slopes.into_iter().enumerate() {
+                let sum =
+                    Scaled { value: gradient.values[[row, at]], scale: gradient.scales[[row, at]] }
+                        + slope * beta;
+                (gradient.values[[row, at]], gradient.scales[[row, at]]) = (sum.value, sum.scale);
+            }
+        }
+        gradient
+    }
+
+    fn of_loss(&self, case: &PolicyLossCase, beta: f64) -> Known {
+        let options = self.options.loss(beta);
+        Known::of(&PolicyLoss::oracle_gradient(case, &options, self.dtype)[0])
+    }
+
+    /// The gradient of Σ weight · ratio · k(d), d = log-probability − that of the reference.
+    fn weighted(&self, case: &PolicyLossCase) -> Vec<Vec<Scaled>> {
+        let Options { aggregate, empty_rows, norm_length, ratio, kl_estimator, .. } = *self.options;
+        let (rows, width) = case.mask.dim();
+        let mut gradient = vec![vec![Scaled::exact(0.0); width]; rows];
+        let Some(weights) = aggregate.weights(&case.mask, empty_rows, norm_length) else {
+            return gradient;
+        };
+        let reference = case.ref_log_probs.as_ref().expect("a divergence has a reference");
+        for (row, slopes) in gradient.iter_mut().enumerate() {
+            let kept: Vec<usize> = (0..width).filter(|at| case.mask[[row, *at]]).collect();
+            let log_ratio = |at: &usize| {
+                Scaled::exact(case.log_probs[[row, *at]]) - case.old_log_probs[[row, *at]]
+            };
+            let mean = Scaled::sum(kept.iter().map(log_ratio)) / kept.len().max(1) as f64;
+            let of_row: Vec<[Scaled; 2]> = kept
+                .iter()
+                .map(|at| {
+                    let x = if ratio == Ratio::Token { log_ratio(at) } else { mean };
+                    let weight = x.exp() * weights[[row, *at]];
+                    let d = Scaled::exact(case.log_probs[[row, *at]]) - reference[[row, *at]];
+                    let [value, slope] = divergence(d, kl_estimator);
+                    [weight * value, weight * slope]
+                })
+                .collect();
+            let all =
+                Scaled::sum(of_row.iter().map(|[value, _]| *value)) / kept.len().max(1) as f64;
+            for (at, [value, slope]) in kept.iter().zip(&of_row) {
+                slopes[*at] = *slope + if ratio == Ratio::Sequence { all } else { *value };
+            }
+        }
+        gradient
+    }
+}
+
+/// An estimate of the divergence, and its derivative.
+fn divergence(d: Scaled, estimator: KlEstimator) -> [Scaled; 2] {
+    match estimator {
+        KlEstimator::K1 => [d, Scaled::exact(1.0)],
+        KlEstimator::K2 => [d * d / 2.0, d],
+        KlEstimator::K3 => [(-d).exp_m1() + d, -(-d).exp_m1()],
+        KlEstimator::Abs if d.value == 0.0 => [Scaled::exact(0.0); 2],
+        KlEstimator::Abs => [d.abs(), Scaled::exact(d.value.signum())],
+    }
+}
+
+/// What is expected of every update.
+pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> Vec<Expected> {
+    let shape = Shape::of(case, options);
+    let tokens = shape.tokens();
+    let mask = CompletionMaskCase { tokens: tokens.clone() };
+    let mask = Known::of(&CompletionMask::oracle(&mask, &options.mask(), dtype)[0]);
+    let mask = mask.values.mapv(|flag| flag == 1.0);
+    let scored = |logits: Array3<f64>| TokenLogProbsCase { logits, tokens: tokens.clone() };
+    let log_probs = |logits: Array3<f64>| {
+        Known::of(&TokenLogProbs::oracle(&scored(logits), &options.log_probs(), dtype)[0])
+    };
+    let reference = shape.ref_logits().map(log_probs);
+    let mut sums = ArrayD::from_elem(IxDyn(case.logits.shape()), Scaled::exact(0.0));
+    let advantages: Vec<Array1<Number>> = (0..usize::from(options.generations))
+        .map(|generation| advantages(&shape, generation, options, dtype))
+        .collect();
+    for update in 0..options.updates() {
+        let generation = shape.generation(update);
+        let first = shape.rows_of(generation).start;
+        let old = log_probs(shape.logits(shape.first_update(generation)));
+        let current = log_probs(shape.logits(update));
+        let slopes = &TokenLogProbs::oracle_gradient(
+            &scored(shape.logits(update)),
+            &options.log_probs(),
+            dtype,
+        )[0]
+        .numbers;
+        let micro_batches = shape.micro_batches(update);
+        let share = 1.0 / micro_batches.len() as f64;
+        let sets = match options.over {
+            Over::MicroBatch => micro_batches,
+            Over::Update | Over::Generation => vec![micro_batches.concat()],
+        };
+        for rows in sets {
+            let batch = Batch {
+                options,
+                dtype,
+                mask: mask.select(Axis(0), &rows),
+                log_probs: current.rows(&rows),
+                old: old.rows(&rows),
+                reference: reference.as_ref().map(|reference| reference.rows(&rows)),
+                advantages: rows.iter().map(|row| advantages[generation][row - first]).collect(),
+            };
+            let factor = match options.over {
+                Over::MicroBatch => share,
+                Over::Update => 1.0,
+                Over::Generation => {
+                    let all: Vec<usize> = shape.rows_of(generation).collect();
+                    let tokens = |rows: &[usize]| {
+                        rows.iter().flat_map(|row| mask.row(*row)).filter(|m| **m).count() as f64
+                    };
+                    // Of no token nothing is trained, whatever it is multiplied by.
+                    tokens(&rows) * f64::from(options.mini_batches) / tokens(&all).max(1.0)
+                }
+            };
+            let gradient = batch.gradient();
+            for ((place, at), value) in gradient.values.indexed_iter() {
+                let row = rows[place];
+                if !mask[[row, at]] {
+                    continue;
+                }
+                let home = shape.home(row, at);
+                let by_token = Scaled { value: *value, scale: gradient.scales[[place, at]] };
+                for id in 0..slopes.shape()[2] {
+                    let slope: Number = slopes[[row, at, id]];
+                    let slope = Scaled { value: slope.value, scale: slope.scale };
+                    let sum = &mut sums[[update, home / shape.group, home % shape.group, at, id]];
+                    *sum = *sum + by_token * factor * slope;
+                }
+            }
+        }
+    }
+    let terms = tokens.len() / usize::from(options.generations);
+    let exactly = |field, shape: &[usize], value: f64| {
+        let numbers = ArrayD::from_elem(IxDyn(shape), Number::new(value, 0.0));
+        Expected { field, numbers, terms: 1 }
+    };
+    vec![
+        Expected { field: "grad_logits", numbers: sums.mapv(Number::from), terms },
+        exactly("unknown", &[options.updates()], 0.0),
+        exactly("ref_gradient", &[], 0.0),
+        exactly("ref_training", &[], 0.0),
+        exactly("scored", case.rewards.shape(), 1.0),
+    ]
+}
+
+/// The advantages of the rows of a generation.
+fn advantages(
+    shape: &Shape<'_>,
+    generation: usize,
+    options: &Options,
+    dtype: Dtype,
+) -> Array1<Number> {
+    let rows = shape.rows_of(generation);
+    let groups = shape.groups(rows.clone());
+    let rewards: RewardCombinationCase =
+        RewardCombinationCase { rewards: shape.rewards(rows.clone()), groups };
+    let functions = rewards.rewards.dim().1;
+    let combined = &RewardCombination::oracle(&rewards, &options.reward(), dtype)[0].numbers;
+    let rewards: Vec<Reward> = combined
+        .iter()
+        .map(|sum| Reward {
+            value: sum.value,
+            magnitude: sum.value.abs().max(sum.scale),
+            exact: functions == 1 && options.weights.is_none(),
+        })
+        .collect();
+    let count = rows.len();
+    let groups: Vec<Vec<usize>> = (0..count)
+        .step_by(shape.group)
+        .map(|first| (first..first + shape.group).collect())
+        .collect();
+    advantage::of(&rewards, &groups, &options.advantage()).into()
+}
