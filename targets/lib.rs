@@ -29,6 +29,7 @@
 //! | `pair-objective` | [`pair_objective`] | [`zoo`]: LLaMA-Factory 52d402e2a, mlx-lm-lora #65 | |
 //! | `accumulated-loss` | [`accumulate`] | [`zoo`]: four, from transformers #34191 | |
 //! | `policy-update` | [`bandit`], [`pairs`] | [`zoo`]: trl #6443 | |
+//! | `grpo-step` | [`grpo_step`] | | TRL, `python/` |
 //! | `metric-reduction` | [`metric_reduction`] | [`zoo`]: trl #6380, AReaL #990 | |
 //!
 //! Four algorithms are made of these: [`reinforce`], [`ppo`], [`grpo`] and [`dpo`]. Each learns in
@@ -48,6 +49,7 @@ pub mod gae;
 pub mod group_filter;
 pub mod group_sampling;
 pub mod grpo;
+pub mod grpo_step;
 pub mod importance_weights;
 pub mod kl;
 pub mod length_penalty;

@@ -10,7 +10,7 @@ use shakedown::engine::subject::Subject;
 
 use crate::{
     accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
-    group_filter, group_sampling, importance_weights, kl, length_penalty, log_probs,
+    group_filter, group_sampling, grpo_step, importance_weights, kl, length_penalty, log_probs,
     metric_reduction, outcome, pair_objective, policy, preference, returns, reward_combination,
     rollout_gae, sequence_packing, token_rewards, turn_mask, value, whiten,
 };
@@ -47,6 +47,7 @@ pub fn all() -> Vec<(&'static str, Reference)> {
         of(preference::component),
         of(pair_objective::component),
         of(accumulate::component),
+        of(grpo_step::component),
         of(metric_reduction::component),
     ]
 }

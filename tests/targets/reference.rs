@@ -101,5 +101,6 @@ references! {
     preference_loss
     pair_objective
     accumulated_loss
+    grpo_step
     metric_reduction
 }

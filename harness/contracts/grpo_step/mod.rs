@@ -3,8 +3,8 @@
 //! Most bugs of a trainer are in no function of its own: advantages that stay behind when their
 //! rows are shuffled, old log-probabilities of the wrong policy, micro-batches that are averaged
 //! twice, a temperature that one of two passes forgets. Each component is right, and the update is
-//! wrong. So nothing is taken out of the trainer. It is handed a model whose logits are a table, one
-//! row for each prefix, and what it does to that table is the answer.
+//! wrong. So nothing is taken out of the trainer. It is handed a model whose logits are a table,
+//! one row for each prefix, and what it does to that table is the answer.
 //!
 //! A prefix that several completions share has one row: the logits where it comes first hold, the
 //! others are not read, and its gradient stands there too.
@@ -47,10 +47,10 @@ record! {
     /// The inputs of `grpo-step`.
     ///
     /// # Shapes
-    /// `P` prompts of `G` completions of `T` tokens, `K` reward functions, `U` updates, a vocabulary
-    /// of `V`: tokens `[P, G, T]`, rewards `[P, G, K]`, logits `[U, P, G, T, V]`, ref_logits
-    /// `[P, G, T, V]`. `U` is generations · iterations · mini_batches. Prompts come to the
-    /// generations in order, equally many to each. A row is a completion: the g-th of the p-th
+    /// `P` prompts of `G` completions of `T` tokens, `K` reward functions, `U` updates, a
+    /// vocabulary of `V`: tokens `[P, G, T]`, rewards `[P, G, K]`, logits `[U, P, G, T, V]`,
+    /// ref_logits `[P, G, T, V]`. `U` is generations · iterations · mini_batches. Prompts come to
+    /// the generations in order, equally many to each. A row is a completion: the g-th of the p-th
     /// prompt is row p·G + g.
     pub struct GrpoStepCase {
         /// The ids of each completion up to the first of `eos`, and `pad` behind it.
@@ -146,8 +146,8 @@ options! {
         pub beta: f64 = 0.0, in 0.0.., draw [0.0, 0.04, 0.5];
         /// `k3`, `k1`, `k2` or `abs`: the estimator of that divergence.
         pub kl_estimator: KlEstimator = KlEstimator::K3, draw [KlEstimator::K3, KlEstimator::K1];
-        /// `true` or `false`: whether a token's divergence is multiplied by its ratio, through which
-        /// the gradient flows too (TRL's `use_bias_correction_kl`).
+        /// `true` or `false`: whether a token's divergence is multiplied by its ratio, through
+        /// which the gradient flows too (TRL's `use_bias_correction_kl`).
         pub kl_weighted: bool = false, chance 96;
         /// `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
         /// `seq-mean-token-sum-norm` (divided by norm_length).
@@ -186,7 +186,8 @@ fn go_together(options: &Options) -> Result<(), (&'static str, String)> {
 
 /// The options of the components of which a step is made.
 impl Options {
-    fn mask(&self) -> completion_mask::Options {
+    /// Those of the completion mask.
+    pub fn mask(&self) -> completion_mask::Options {
         completion_mask::Options {
             eos: self.eos.clone(),
             pad: self.pad,
@@ -195,7 +196,8 @@ impl Options {
         }
     }
 
-    fn reward(&self) -> reward_combination::Options {
+    /// Those of the sum of rewards.
+    pub fn reward(&self) -> reward_combination::Options {
         reward_combination::Options {
             weights: self.weights.clone(),
             unscored: self.unscored,
@@ -205,7 +207,8 @@ impl Options {
         }
     }
 
-    fn advantage(&self) -> group_advantage::Options {
+    /// Those of the advantage.
+    pub fn advantage(&self) -> group_advantage::Options {
         group_advantage::Options {
             baseline: self.baseline,
             scale: self.scale,
@@ -216,7 +219,8 @@ impl Options {
         }
     }
 
-    fn log_probs(&self) -> crate::token_log_probs::Options {
+    /// Those of every log-probability.
+    pub fn log_probs(&self) -> crate::token_log_probs::Options {
         crate::token_log_probs::Options {
             temperature: self.temperature,
             ..crate::token_log_probs::Options::default()
@@ -224,7 +228,7 @@ impl Options {
     }
 
     /// Those of the loss, with the divergence weighed by `beta`.
-    fn loss(&self, beta: f64) -> policy_loss::Options {
+    pub fn loss(&self, beta: f64) -> policy_loss::Options {
         policy_loss::Options {
             objective: self.objective,
             ratio: self.ratio,

@@ -5,6 +5,7 @@ mod cases;
 mod catalogue;
 mod check;
 mod check_batch;
+mod check_trainer;
 mod drive;
 mod explain;
 mod files;
@@ -68,6 +69,8 @@ enum Verb {
     Check(CheckArguments),
     /// Check a recorded batch of a training step
     CheckBatch(CheckBatchArguments),
+    /// Check a whole trainer as it is: trl.GRPOTrainer, or a class made of it
+    CheckTrainer(CheckTrainerArguments),
     /// Say what is wrong with a run, by the metrics that it logged
     #[command(visible_alias = "diagnose")]
     CheckRun(surroundings::RunArguments),
@@ -187,7 +190,7 @@ struct CheckArguments {
     #[arg(long, value_name = "NAME")]
     component: Vec<String>,
     /// Only components of this stage of the pipeline: reward, decoding, advantage,
-    /// log-probability, loss, update
+    /// log-probability, loss, update, step
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     stage: Option<Stage>,
     /// Only components and places that failed when they were checked last
@@ -246,6 +249,40 @@ struct CheckBatchArguments {
     /// Check at this place: cpu/f32. For recorded outputs, their own format is the default
     #[arg(long, value_name = "PLACE")]
     place: Option<Place>,
+    #[command(flatten)]
+    files: ReportFiles,
+}
+
+#[derive(Args)]
+struct CheckTrainerArguments {
+    /// The trainer: trl.GRPOTrainer, or MODULE:CLASS or FILE.py:CLASS of one made of it
+    trainer: String,
+    /// Its configuration: YAML, JSON, or Python with a `GRPOConfig` called config, args or
+    /// training_args. Without one the library's defaults are declared
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where to write the manifest by which the check can be repeated and its findings replayed
+    /// [default: shakedown-TRAINER.yaml]
+    #[arg(long, short, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Random cases, after the corners
+    #[arg(long, value_name = "N", default_value_t = 48)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
+    cases: u64,
+    /// Stop loading after this time, checking as well, and shrinking and diagnosing after as long
+    /// again: 500ms, 30s, 5m. Regressions always run
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    time: Option<Duration>,
+    /// The seed of the random cases
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole::<u64>, allow_negative_numbers = true)]
+    seed: u64,
+    /// Check at these places instead: cpu/f32,cuda/f32
+    #[arg(long, value_name = "PLACES", value_parser = places)]
+    places: Option<Places>,
+    /// Show what the trainer prints, on standard error
+    #[arg(long)]
+    show_output: bool,
     #[command(flatten)]
     files: ReportFiles,
 }
@@ -379,6 +416,7 @@ pub fn main() -> ExitCode {
         Verb::Help { topic } => help::run(topic.as_deref()),
         Verb::Drive => drive::run(),
         Verb::CheckBatch(arguments) => check_batch::run(&arguments),
+        Verb::CheckTrainer(arguments) => check_trainer::run(arguments),
         Verb::List { manifest: Some(manifest), json, .. } => catalogue::components(&manifest, json),
         Verb::List { contract, json, .. } => explain::list(contract.as_deref(), json),
         Verb::Cases(arguments) => cases::run(&arguments),

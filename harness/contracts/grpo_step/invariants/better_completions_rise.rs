@@ -1,15 +1,15 @@
 //! The best completion becomes more likely, the worst one less.
 //!
 //! ### Claim
-//! At the first update, with `beta: 0`, the logit of a token rises where only the best completion of
-//! its group has it there, and falls where only the worst one does.
+//! The first token of the best completion rises at the first update, that of the worst one falls.
 //!
 //! ### Why it matters
 //! It is what reinforcement learning is. A sign lost anywhere between reward and optimizer trains
 //! the model to do the opposite.
 //!
 //! ### Does not hold for
-//! `baseline: none`, negative weights, and `beta` > 0.
+//! `baseline: none`, negative weights, and `beta` > 0; tokens with which another completion of the
+//! group begins too.
 //!
 //! ### Bugs it has caught
 //! Planted: the operands of the baseline swapped, groups read the wrong way.

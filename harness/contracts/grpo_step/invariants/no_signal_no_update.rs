@@ -4,7 +4,7 @@
 //! With `beta: 0`, groups of equal rewards have no gradient.
 //!
 //! ### Why it matters
-//! Late in training most groups are all right or all wrong. What they still push is noise, and it is
+//! Late in training most groups are all right or all wrong. A push from them is noise, and it is
 //! most of the batch.
 //!
 //! ### Does not hold for
