@@ -71,11 +71,11 @@ pub fn grpo_step(case: &GrpoStepCase<Tensors>, options: &Options) -> GrpoStepOut
         gradients.push(Tensor::run_backward(&[loss], &[&table], false, false).remove(0));
         chosen.push(Tensor::stack(&batches, 0));
     }
-    let grad_logits = Tensor::stack(&gradients, 0);
+    let gradient = Tensor::stack(&gradients, 0);
     let reference = || case.ref_logits.as_ref().map(|_| Tensor::zeros([], (Kind::Float, device)));
     GrpoStepOutput {
-        unknown: Some(Tensor::zeros([gradients.len() as i64], (grad_logits.kind(), device))),
-        grad_logits,
+        unknown: Some(Tensor::zeros([gradients.len() as i64], (gradient.kind(), device))),
+        gradient,
         micro_batches: Some(Tensor::stack(&chosen, 0)),
         ref_gradient: reference(),
         ref_training: reference(),

@@ -38,7 +38,7 @@ def grpo_step(tokens, rewards, logits, ref_logits, eos, beta, mini_batches):
         (gradient,) = torch.autograd.grad(means[rows].mean(), table)
         gradients.append(gradient)
         batches.append(rows[None])
-    outputs = {"grad_logits": torch.stack(gradients), "micro_batches": torch.stack(batches)}
+    outputs = {"gradient": torch.stack(gradients), "micro_batches": torch.stack(batches)}
     outputs["scored"] = torch.ones_like(rewards)
     outputs["unknown"] = torch.zeros(len(logits))
     outputs["ref_training"] = torch.tensor(False)

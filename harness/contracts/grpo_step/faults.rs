@@ -283,7 +283,7 @@ fn around() -> Vec<Fault> {
             // The longest prompt is the last: it has no pads.
             let last = case.tokens.dim().0 - 1;
             let mut unknown = Vec::new();
-            for mut table in output.grad_logits.outer_iter_mut() {
+            for mut table in output.gradient.outer_iter_mut() {
                 let mut most = 0.0_f64;
                 for mut prompt in table.outer_iter_mut().take(last) {
                     most = prompt.iter().fold(most, |most, x| most.max(x.abs()));
@@ -306,7 +306,7 @@ fn around() -> Vec<Fault> {
             .under("{beta: 0.5}")
             .made_of([Variant::gives(move |case, options, dtype| {
                 let output = right(case, options, dtype);
-                let most = output.grad_logits.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+                let most = output.gradient.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
                 let ref_gradient = output.ref_gradient.as_ref().map(|_| ndarray::arr0(most));
                 GrpoStepOutput { ref_gradient, ..output }
             })]),

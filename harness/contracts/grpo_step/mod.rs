@@ -73,11 +73,11 @@ record! {
     /// The outputs of `grpo-step`.
     ///
     /// # Shapes
-    /// grad_logits `[U, P, G, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer
+    /// gradient `[U, P, G, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer
     /// rows; unknown `[U]`; scored `[P, G, K]`; the others are single numbers.
     pub struct GrpoStepOutput {
         /// The gradient of the loss at each update, where each prefix comes first; 0 elsewhere.
-        pub grad_logits: A::Float<IxDyn>,
+        pub gradient: A::Float<IxDyn>,
         /// The rows of each micro-batch, in the order in which they were trained.
         pub micro_batches: Option<A::Float<Ix3>>,
         /// The largest gradient at each update on logits that score no token of a completion.
@@ -278,7 +278,7 @@ impl Contract for GrpoStep {
         ("rewards", "PGK"),
         ("logits", "UPGTV"),
         ("ref_logits", "PGTV"),
-        ("grad_logits", "UPGTV"),
+        ("gradient", "UPGTV"),
         ("scored", "PGK"),
     ])
     .rows('P');

@@ -255,7 +255,7 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
         Expected { field, numbers, terms: 1 }
     };
     vec![
-        Expected { field: "grad_logits", numbers: sums.mapv(Number::from), terms },
+        Expected { field: "gradient", numbers: sums.mapv(Number::from), terms },
         exactly("unknown", &[options.updates()], 0.0),
         exactly("ref_gradient", &[], 0.0),
         exactly("ref_training", &[], 0.0),

@@ -135,7 +135,7 @@ pub(super) fn step(
         }
     }
     GrpoStepOutput {
-        grad_logits: gradient,
+        gradient,
         micro_batches: Some(shape.all_micro_batches()),
         unknown: Some(Array1::zeros(options.updates())),
         ref_gradient: ref_log_probs.as_ref().map(|_| arr0(0.0)),

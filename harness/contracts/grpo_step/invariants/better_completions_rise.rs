@@ -40,7 +40,7 @@ fn applies(options: &Options) -> bool {
 fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     let returned = probe.finite_output()?;
-    let bounds = probe.related("grad_logits");
+    let bounds = probe.related("gradient");
     let shape = Shape::of(case, options);
     let first = shape.micro_batches(0).concat();
     let trained = first.len() == shape.rows;
@@ -63,7 +63,7 @@ fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
             }
             // The first token: its logits stand with the first completion of the prompt.
             let at = [0, prompt, 0, 0, token(own) as usize];
-            let (slope, allowed) = (returned.output.grad_logits[&at[..]], bounds[&at[..]]);
+            let (slope, allowed) = (returned.output.gradient[&at[..]], bounds[&at[..]]);
             let wrong = if best { slope > allowed } else { slope < -allowed };
             judged = true;
             if wrong {

@@ -30,14 +30,14 @@ pub(super) const RULE: Rule<GrpoStep> =
 
 fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
     let returned = probe.finite_output()?;
-    let bounds = probe.bounds("grad_logits");
-    let gradient = &returned.output.grad_logits;
+    let bounds = probe.bounds("gradient");
+    let gradient = &returned.output.gradient;
     let vocabulary = Axis(gradient.ndim() - 1);
     let sums = gradient.sum_axis(vocabulary);
     let allowed = bounds.sum_axis(vocabulary);
     for ((at, sum), allowed) in sums.indexed_iter().zip(&allowed) {
         if apart(*sum, 0.0, *allowed) {
-            broken!("grad_logits{} sum to {}, expected 0", index(&at), number(*sum));
+            broken!("gradient{} sum to {}, expected 0", index(&at), number(*sum));
         }
     }
     Ok(())

@@ -32,12 +32,12 @@ fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
     if hidden.is_empty() {
         return Err(Stop::Vacuous);
     }
-    for (update, table) in returned.output.grad_logits.outer_iter().enumerate() {
+    for (update, table) in returned.output.gradient.outer_iter().enumerate() {
         for (prompt, own, at) in hidden.iter().copied() {
             for (id, x) in table.slice(ndarray::s![prompt, own, at, ..]).iter().enumerate() {
                 if *x != 0.0 {
                     let place = format!("[{update}, {prompt}, {own}, {at}, {id}]");
-                    broken!("grad_logits{place} is {}, and no token there is trained", number(*x));
+                    broken!("gradient{place} is {}, and no token there is trained", number(*x));
                 }
             }
         }

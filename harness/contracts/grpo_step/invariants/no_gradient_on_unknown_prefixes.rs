@@ -16,7 +16,7 @@
 //!
 //! ### Example
 //! ```diff
-//! -    outputs["unknown"] = outputs["grad_logits"].abs().amax((1, 2, 3, 4))
+//! -    outputs["unknown"] = outputs["gradient"].abs().amax((1, 2, 3, 4))
 //! +    outputs["unknown"] = torch.zeros(len(logits))
 //! ```
 

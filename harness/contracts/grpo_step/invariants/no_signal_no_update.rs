@@ -34,10 +34,10 @@ fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
         return Err(Stop::Vacuous);
     }
     let returned = probe.finite_output()?;
-    let bounds = probe.bounds("grad_logits");
-    for ((at, x), allowed) in returned.output.grad_logits.indexed_iter().zip(&bounds) {
+    let bounds = probe.bounds("gradient");
+    for ((at, x), allowed) in returned.output.gradient.indexed_iter().zip(&bounds) {
         if apart(*x, 0.0, *allowed) {
-            broken!("grad_logits{} is {}, and all rewards are equal", index(&at), number(*x));
+            broken!("gradient{} is {}, and all rewards are equal", index(&at), number(*x));
         }
     }
     Ok(())
