@@ -168,7 +168,6 @@ fn losses() -> Vec<Fault> {
         of("empty-rows-skipped", "{unfinished: drop}"),
         of("mask-one-position-early", "{}"),
         of("first-token-left-out", "{}"),
-        of("advantages-of-another-row", "{}"),
         of("advantages-normalised-again", "{scale: none}"),
     ]
 }
@@ -214,8 +213,45 @@ fn rows_of_another_update(
     case.micro_batches = Some(chosen);
 }
 
+/// Each row of a micro-batch has what is of the one before it, or of the one behind it.
+fn beside<const STEP: usize>(shape: &Shape<'_>, update: usize) -> Vec<usize> {
+    let mut from: Vec<usize> = (0..shape.all_rows).collect();
+    for batch in shape.micro_batches(update) {
+        for (at, row) in batch.iter().enumerate() {
+            let step = if STEP == 0 { batch.len() - 1 } else { 1 };
+            from[*row] = batch[(at + step) % batch.len()];
+        }
+    }
+    from
+}
+
+/// Each row has what is of the row that was in its place before the rows were shuffled.
+fn unshuffled(shape: &Shape<'_>, update: usize) -> Vec<usize> {
+    let mut from: Vec<usize> = (0..shape.all_rows).collect();
+    let (chosen, in_order) = (shape.micro_batches(update), shape.in_order(update));
+    for (row, other) in chosen.iter().flatten().zip(in_order.iter().flatten()) {
+        from[*row] = *other;
+    }
+    from
+}
+
 fn updates() -> Vec<Fault> {
+    let advantage = |companion| made_of(|parts| parts.advantage_of = companion);
+    let old = |companion| made_of(|parts| parts.old_of = companion);
     vec![
+        Fault::new(
+            "advantages-stay-behind",
+            "rows are shuffled or split, and their advantages are left in another order",
+        )
+        .seen("verl #1943 (b4aa2dce8): rows left in another order than their companions")
+        .made_of([advantage(unshuffled), advantage(beside::<0>), advantage(beside::<1>)]),
+        Fault::new(
+            "old-log-probs-stay-behind",
+            "rows are shuffled or split, and their old log-probabilities are left behind",
+        )
+        .seen("verl #1943 (b4aa2dce8): rows left in another order than their companions")
+        .under("{mini_batches: 2}")
+        .made_of([old(unshuffled), old(beside::<0>), old(beside::<1>)]),
         Fault::new(
             "mean-of-micro-batch-means",
             "each micro-batch has its own mean, however few its tokens are",

@@ -41,9 +41,16 @@ pub(super) struct Components {
     /// Those of the reference.
     pub(super) ref_log_probs: Component<TokenLogProbs>,
     pub(super) loss: Component<PolicyLoss>,
+    /// Which row each row of an update has its advantage from.
+    pub(super) advantage_of: Companion,
+    /// Which row each row of an update has its old log-probabilities from.
+    pub(super) old_of: Companion,
     /// What the gradient of an update is multiplied by.
     pub(super) factor: fn(&Options) -> f64,
 }
+
+/// Which row something of a row is taken from, at an update: itself where all is right.
+pub(super) type Companion = fn(&Shape<'_>, usize) -> Vec<usize>;
 
 /// The reference of a component.
 fn reference<C: Contract>() -> Component<C> {
@@ -75,6 +82,8 @@ pub(super) fn right() -> Components {
         old_log_probs: reference::<TokenLogProbs>(),
         ref_log_probs: reference::<TokenLogProbs>(),
         loss: reference::<PolicyLoss>(),
+        advantage_of: |shape, _| (0..shape.all_rows).collect(),
+        old_of: |shape, _| (0..shape.all_rows).collect(),
         factor: |_| 1.0,
     }
 }
@@ -109,12 +118,15 @@ pub(super) fn step(
     for update in 0..options.updates() {
         let current = log_probs(&parts.log_probs, shape.logits(update));
         let slopes = current.grad_logits.expect("the reference gives its gradient");
+        let advantage_of = (parts.advantage_of)(&shape, update);
+        let old_of = (parts.old_of)(&shape, update);
         for (rows, factor) in batches(&shape, update, &mask, options) {
             let row_of = |array: &Array2<f64>| array.select(Axis(0), &rows);
+            let of = |from: &[usize]| -> Vec<usize> { rows.iter().map(|row| from[*row]).collect() };
             let policy = PolicyLossCase {
                 log_probs: row_of(&current.log_probs),
-                old_log_probs: row_of(&old_log_probs),
-                advantages: advantages.select(Axis(0), &rows).into_dyn(),
+                old_log_probs: old_log_probs.select(Axis(0), &of(&old_of)),
+                advantages: advantages.select(Axis(0), &of(&advantage_of)).into_dyn(),
                 mask: mask.select(Axis(0), &rows),
                 ref_log_probs: ref_log_probs.as_ref().map(row_of),
             };

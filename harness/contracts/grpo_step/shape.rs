@@ -91,18 +91,20 @@ impl<'a> Shape<'a> {
 
     /// The rows of each micro-batch of an update: as the trainer chose them, or in order.
     pub(super) fn micro_batches(&self, update: usize) -> Vec<Vec<usize>> {
-        if let Some(chosen) = &self.case.micro_batches {
-            let rows = chosen.index_axis(Axis(0), update);
-            return rows.rows().into_iter().map(|batch| chosen_rows(batch.iter())).collect();
-        }
+        let Some(chosen) = &self.case.micro_batches else { return self.in_order(update) };
+        let rows = chosen.index_axis(Axis(0), update);
+        rows.rows().into_iter().map(|batch| chosen_rows(batch.iter())).collect()
+    }
+
+    /// The rows of each micro-batch of an update, where they are taken in order.
+    pub(super) fn in_order(&self, update: usize) -> Vec<Vec<usize>> {
         let Options { mini_batches, accumulation, .. } = *self.options;
         let (parts, each) = (usize::from(mini_batches), usize::from(accumulation));
         let size = self.rows / (parts * each);
         let part = update % parts;
         let first = self.rows_of(self.generation(update)).start + part * each * size;
         (0..each)
-            .map(|batch| first + batch * size..first + (batch + 1) * size)
-            .map(Iterator::collect)
+            .map(|batch| (first + batch * size..first + (batch + 1) * size).collect())
             .collect()
     }
 

@@ -9,6 +9,8 @@ pub(super) fn all() -> Vec<Invariant<GrpoStep>> {
     let mut all = laws::universal();
     all.extend(own());
     all.push(laws::oracle::law().catching(&[
+        "advantages-stay-behind",
+        "old-log-probs-stay-behind",
         "eos-left-out",
         "only-one-eos-id",
         "final-eos-dropped-when-pad-is-eos",
@@ -53,7 +55,6 @@ pub(super) fn all() -> Vec<Invariant<GrpoStep>> {
         "empty-rows-skipped",
         "mask-one-position-early",
         "first-token-left-out",
-        "advantages-of-another-row",
         "advantages-normalised-again",
         "kl-term-subtracted",
         "kl-coefficient-forced-to-zero",
