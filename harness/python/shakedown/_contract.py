@@ -26,7 +26,8 @@ class Contract:
 
     As a decorator it makes a test of a function that gets the inputs and options that it names and
     returns the outputs: a value, a tuple in their order, or a dict. Its other parameters are
-    fixtures, set up once for the whole check.
+    fixtures, set up once for the whole check. A test of a whole trainer takes a `puppet` instead of
+    inputs, and returns nothing.
     """
 
     id: typing.ClassVar[str]
@@ -140,6 +141,11 @@ class Contract:
         """Checks a function and gives the report, whatever it says."""
         from . import _drive
 
+        if self._is_of_trainers():
+            from . import _puppet
+
+            if _puppet.is_led(function):
+                function = _puppet.component(function, self)
         return _drive.check(self.id, self.options, self._settings, function)
 
     @brief
@@ -161,9 +167,15 @@ class Contract:
         how = self.id, self.options, self._settings, n, seed, place
         return strategies.sampled_from(_cases.cases(*how, simplest_first=True))
 
+    def _is_of_trainers(self) -> bool:
+        """Whether whole trainers are checked, which may ask for a `puppet`."""
+        return self.id.endswith("-step")
+
     def _given(self) -> list[str]:
         """The names by which a function may ask for something of the contract."""
         own = [*self.inputs, *self.option_names()]
+        if self._is_of_trainers():
+            own.append("puppet")
         signature = self._settings.get("signature", "by-name")
         if signature == "by-name":
             return own

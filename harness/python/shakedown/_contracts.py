@@ -2281,8 +2281,8 @@ class GrpoStep(Contract):
     Most bugs of a trainer are in no function of its own: advantages that stay behind when their
     rows are shuffled, old log-probabilities of the wrong policy, micro-batches that are averaged
     twice, a temperature that one of two passes forgets. Each component is right, and the update is
-    wrong. So nothing is taken out of the trainer. It is handed a model whose logits are a table, one
-    row for each prefix, and what it does to that table is the answer.
+    wrong. So nothing is taken out of the trainer. It is handed a model whose logits are a table,
+    one row for each prefix, and what it does to that table is the answer.
 
     A prefix that several completions share has one row: the logits where it comes first hold, the
     others are not read, and its gradient stands there too.
@@ -2306,9 +2306,9 @@ class GrpoStep(Contract):
             The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
             given them, they are read off its answer.
 
-    Outputs. grad_logits `[U, P, G, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has
-    fewer rows; unknown `[U]`; scored `[P, G, K]`; the others are single numbers.
-        grad_logits: float [U, P, G, T, V]
+    Outputs. gradient `[U, P, G, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer
+    rows; unknown `[U]`; scored `[P, G, K]`; the others are single numbers.
+        gradient: float [U, P, G, T, V]
             The gradient of the loss at each update, where each prefix comes first; 0 elsewhere.
         micro_batches: float, 3 dimensions, optional
             The rows of each micro-batch, in the order in which they were trained.

@@ -1,0 +1,106 @@
+"""`python -m shakedown.trainers trl.GRPOTrainer --config grpo.yaml`: prints a manifest."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import runpy
+import sys
+import typing
+
+import yaml  # type: ignore[import-untyped]
+
+from .._errors import UsageError
+
+SUPPORTED = ["trl.GRPOTrainer"]
+IN_A_SCRIPT = ("config", "args", "training_args")
+"""What a configuration is called in a file of Python."""
+OF_SCRIPTS = {"datasets", "env", "reward_funcs", "reward_model_name_or_path"}
+"""Keys of TRL's configuration files that belong to its scripts, beside those of its dataclasses."""
+
+
+def main(words: list[str]) -> str | None:
+    parser = argparse.ArgumentParser(
+        prog="python -m shakedown.trainers",
+        description="Print a manifest that checks a whole trainer: `shakedown check FILE` runs it.",
+        epilog="Settings that the check does not judge are listed on standard error.",
+    )
+    what = f"{', '.join(SUPPORTED)}, or a subclass: MODULE:CLASS or FILE.py:CLASS"
+    parser.add_argument("trainer", help=what)
+    what = "its arguments: .yaml, .json, or .py with a `config`, `args` or `training_args`"
+    parser.add_argument("--config", metavar="FILE", help=f"{what} [default: those of TRL]")
+    given = parser.parse_args(words)
+    try:
+        manifest, notes = manifest_of(given.trainer, given.config)
+    except (OSError, UsageError) as error:
+        return f"error: {error}"
+    print(yaml.safe_dump(manifest, sort_keys=False, default_flow_style=None, width=100), end="")
+    for note in notes:
+        print(note, file=sys.stderr)
+    return None
+
+
+def manifest_of(trainer: str, file: str | None) -> tuple[dict[str, object], list[str]]:
+    """A manifest of one component, and a note on each setting that is not judged."""
+    if trainer not in SUPPORTED and ":" not in trainer:
+        near = difflib.get_close_matches(trainer, SUPPORTED, 1)
+        hint = f"; did you mean `{near[0]}`?" if near else ""
+        supported = f"supported: {', '.join(SUPPORTED)}, and subclasses as MODULE:CLASS"
+        raise UsageError(f"trainer `{trainer}` is not supported{hint} ({supported})")
+    config = {} if file is None else read(file)
+    from trl.trainer.grpo_config import GRPOConfig  # takes seconds
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    from . import trl
+
+    init: dict[str, typing.Any] = {}
+    if trainer not in SUPPORTED:
+        kind = trl.found(trainer)
+        if not (isinstance(kind, type) and issubclass(kind, GRPOTrainer)):
+            raise UsageError(f"`{trainer}` is not a subclass of trl.GRPOTrainer")
+        init["trainer"] = trainer
+    others: list[str] = []
+    if isinstance(config, dict):
+        others = sorted({*config} & {*trl.of_scripts(), *OF_SCRIPTS})
+        config = trl.as_typed({name: it for name, it in config.items() if name not in others})
+    config_class = type(config) if isinstance(config, GRPOConfig) else GRPOConfig
+    if config_class is not GRPOConfig:
+        script = config_class.__module__ in ("__main__", "<run_path>")
+        where = file if script else config_class.__module__
+        init["config_class"] = f"{where}:{config_class.__qualname__}"
+    options, not_judged = trl.options_of(config, config_class)
+    init["config"] = trl.to_write(trl.settings_of(config, config_class))
+    component = {
+        "name": trainer.rpartition(":")[2],
+        "contract": "grpo-step",
+        "target": "python:shakedown.trainers.trl:GRPO",
+        "init": init,
+        "options": options,
+    }
+    notes = [f"not judged: {name}" for name in (*not_judged, *others)]
+    return {"version": 1, "components": [component]}, notes
+
+
+def read(file: str) -> typing.Any:
+    """A configuration as its file has it: settings by name, or an object."""
+    ending = file.rpartition(".")[2]
+    if ending == "py":
+        names = runpy.run_path(file)
+        config = next((names[name] for name in IN_A_SCRIPT if name in names), None)
+        if config is None:
+            raise UsageError(f"{file} defines none of {', '.join(IN_A_SCRIPT)}")
+        return config
+    if ending not in ("yaml", "yml", "json"):
+        raise UsageError(f"{file}: expected a file that ends in .yaml, .json or .py")
+    with open(file, encoding="utf-8") as text:
+        try:
+            config = yaml.safe_load(text) or {}
+        except yaml.YAMLError as error:
+            raise UsageError(f"{file}: {error}") from None
+    if not isinstance(config, dict):
+        raise UsageError(f"{file}: expected settings by name")
+    return config
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

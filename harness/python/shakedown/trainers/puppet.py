@@ -1,0 +1,619 @@
+"""A puppet: the stand-ins that a trainer is handed, which lead it through one case.
+
+The model is a table of logits, one row for each prefix, and that table is its only parameter. So
+the gradient of every logit is read off `table.grad`, whatever the trainer does inside. The
+optimizer keeps these gradients, and sets the table to what the case wants at the next update.
+Completions and rewards are those of the case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import random
+import typing
+import weakref
+
+import numpy
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GenerationMixin,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
+
+from .._errors import UsageError
+
+Ids = tuple[int, ...]
+Written = typing.Union[str, typing.Sequence[int], Tensor]
+"""A prompt or a completion, as words or as ids."""
+
+MOST_IDS = 100
+"""The largest vocabulary; that of the tokenizer."""
+UNKNOWN_LOGIT = 20.0
+"""Row 0 of a table goes from minus this to this: nobody mistakes it for the row of a case."""
+
+
+class Strayed(RuntimeError):
+    """The trainer did what no right run of the case does, so there is nothing to observe."""
+
+
+class Puppet:
+    """The stand-ins for one case, or by `load` for one after the other of the same shapes.
+
+    A case has `P` prompts and `G` completions of each, of `T` tokens over a vocabulary of `V`.
+        tokens: int [P, G, T]
+            A completion ends with the first id of `eos`, and `pad` follows it.
+        rewards: float [P, G, K]
+            One column for each reward function; NaN where it does not score. Equal completions of
+            a prompt have equal rewards.
+        logits: float [U, P, G, T, V]
+            Those of the policy before each token, while update `u` is computed. Where several
+            rows have the same prefix, those of the first one hold.
+        ref_logits: float [P, G, T, V], optional
+            The same for the reference.
+
+    `U` is generations · iterations · mini_batches: the prompts are split evenly over the
+    generations, the rows of each are passed `iterations` times, and each pass makes `mini_batches`
+    updates of `accumulation` backward passes.
+
+    A trainer gets `model`, `reference`, `tokenizer`, `rewards` (or `reward`, where there is one
+    function) and `optimizer`, samples `group` completions of each prompt, and trains on one of
+    `batches` after the other.
+    """
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        rewards: Tensor,
+        logits: Tensor,
+        ref_logits: Tensor | None = None,
+        *,
+        eos: typing.Sequence[int],
+        pad: int,
+        generations: int = 1,
+        iterations: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+        prompts: typing.Sequence[typing.Sequence[int]] | None = None,
+    ) -> None:
+        number, self.group, _, size = logits.shape[1:]
+        self.eos, self.pad = tuple(eos), pad
+        self.generations, self.iterations = generations, iterations
+        self.mini_batches, self.accumulation = mini_batches, accumulation
+        self.prompts = [tuple(it) for it in prompts or default_prompts(number, size, eos, pad)]
+        self._shapes = _shapes(tokens, rewards, logits, ref_logits)
+        self._must_fit()
+
+        self.tokenizer = _tokenizer(self.eos, pad)
+        self._word_ids: dict[str, int] = self.tokenizer.get_vocab()
+        self._words = sorted(self._word_ids, key=lambda word: self._word_ids[word])
+        config = PuppetConfig(
+            puppet=f"{next(_NUMBERS)}",
+            rows=1 + math.prod(logits.shape[1:4]),
+            vocab_size=size,
+            eos_token_id=list(eos),
+            pad_token_id=pad,
+        )
+        _PUPPETS[config.puppet] = self
+        self.model = _model(config, logits)
+        self.reference = None if ref_logits is None else _model(config, logits)
+        self.table = self.model.model.table
+        self.optimizer = PuppetOptimizer(self)
+        self.rewards = [Reward(self, k) for k in range(rewards.shape[2])]
+        self.load(tokens, rewards, logits, ref_logits)
+
+    @property
+    def reward(self) -> Reward:
+        """The reward function, where there is one."""
+        if len(self.rewards) != 1:
+            raise UsageError(f"the case has {len(self.rewards)} reward functions: `puppet.rewards`")
+        return self.rewards[0]
+
+    @property
+    def batches(self) -> list[list[list[int]]]:
+        """The prompts of each generation, as ids."""
+        size = len(self.prompts) // self.generations
+        prompts = [list(prompt) for prompt in self.prompts]
+        return [prompts[i : i + size] for i in range(0, len(prompts), size)]
+
+    def words(self, ids: typing.Iterable[int]) -> str:
+        """What the tokenizer reads as these ids."""
+        return " ".join(self._words[i] for i in ids)
+
+    def logits(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The logits of the policy `[N, L, V]` behind each token, for models of another form."""
+        return self._logits(self.model.model, ids, mask)
+
+    def load(
+        self, tokens: Tensor, rewards: Tensor, logits: Tensor, ref_logits: Tensor | None = None
+    ) -> None:
+        """Begins anew with another case, of as many prompts, completions and reward functions; its
+        tokens and its vocabulary may be more or fewer. All that was handed out stays.
+        """
+        shapes = _shapes(tokens, rewards, logits, ref_logits)
+        if _fixed(shapes) != _fixed(self._shapes):
+            raise UsageError(f"the case has the shapes {shapes}, expected {self._shapes}")
+        self._shapes = shapes
+        self._must_fit()
+        completions = [self._until_eos(ids) for group in tokens.tolist() for ids in group]
+        prompts = [prompt for prompt in self.prompts for _ in range(tokens.shape[1])]
+        self._prefixes = Prefixes(prompts, completions, tokens.shape[2])
+        self._rewards = rewards.flatten(0, 1).tolist()
+        self._tables = _tables(logits)
+        self._ref_table = None if ref_logits is None else _tables(ref_logits[None])[0]
+
+        self._completions: dict[Ids, list[Ids]] = {}  # of a prompt, in order
+        self._pairs: dict[tuple[Ids, Ids], list[int]] = {}  # rows, by prompt and completion
+        for row, (prompt, completion) in enumerate(zip(prompts, completions)):
+            self._completions.setdefault(prompt, []).append(completion)
+            self._pairs.setdefault((prompt, completion), []).append(row)
+        self._texts: dict[tuple[Ids, Ids], list[int]] = {}  # the same without special tokens
+        for (prompt, completion), rows in self._pairs.items():
+            self._texts.setdefault((prompt, self._unmarked(completion)), []).extend(rows)
+
+        self._generated = dict.fromkeys(self._completions, 0)
+        self._scored = [[0] * len(self.rewards) for _ in completions]
+        self._trained = [0] * len(completions)
+        self._forwards = 0
+        self._backwards: list[tuple[int, list[int]]] = []  # since the last update
+        self._micro_batches: list[list[list[int]]] = []
+        self._grads: list[Tensor] = []
+        self._updates = 0
+        self._references: weakref.WeakSet[Backbone] = weakref.WeakSet()
+        self._ref_training = False
+        self._ref_gradient = torch.zeros((), dtype=logits.dtype, device=logits.device)
+        self.table.grad = None
+        self.model.model.put(self._tables[0])
+
+    def outputs(self) -> dict[str, Tensor]:
+        """What was observed in a run that has ended; `B` rows at most are in a micro-batch, of
+        which an update has `M` at most.
+
+        gradient: float [U, P, G, T, V]
+            The gradient of what each update minimises; 0 where another row has the same prefix.
+        micro_batches: int [U, M, B]
+            The rows p·G + g of each, filled up with -1.
+        unknown: float [U]
+            The largest gradient on what follows an unknown prefix, a part of a prompt, or the end
+            of a completion.
+        ref_gradient: float, ref_training: bool, optional
+            The largest gradient that reached the reference, and whether it was called in training
+            mode; only where there is one.
+        scored: int [P, G, K]
+            How often each function scored each completion.
+        """
+        if self._updates != len(self._tables):
+            declared = f"{len(self._tables)} are declared"
+            raise Strayed(f"the trainer made {self._updates} updates, {declared}")
+        shapes = self._shapes
+        grads = torch.stack(self._grads)
+        outputs = {
+            "gradient": grads[:, 1:].reshape(shapes["logits"]),
+            "micro_batches": _filled_up(self._micro_batches),
+            "unknown": grads[:, 0].abs().amax(dim=-1),
+            "scored": torch.tensor(self._scored).reshape(shapes["rewards"]),
+        }
+        if self._ref_table is not None:
+            outputs["ref_gradient"] = self._ref_gradient
+            outputs["ref_training"] = torch.tensor(self._ref_training)
+        return outputs
+
+    def _must_fit(self) -> None:
+        """What is declared fits the arrays, and a row of tokens has one reading only."""
+        updates, number, group, *_ = self._shapes["logits"]
+        expected = {
+            "tokens": self._shapes["logits"][1:4],
+            "rewards": (number, group, *self._shapes["rewards"][2:]),
+            "ref_logits": self._shapes["logits"][1:],
+        }
+        for name, shape in expected.items():
+            found = self._shapes.get(name, shape)
+            if found != shape:
+                raise UsageError(f"{name} are {list(found)}, expected {list(shape)}")
+        if self._shapes["logits"][4] > MOST_IDS:
+            raise UsageError(f"a vocabulary of {self._shapes['logits'][4]}, at most {MOST_IDS}")
+        if number != len(self.prompts):
+            raise UsageError(f"there are {len(self.prompts)} prompts, and logits of {number}")
+        if number % self.generations:
+            into = f"{self.generations} generations"
+            raise UsageError(f"{number} prompts cannot be split evenly into {into}")
+        declared = self.generations * self.iterations * self.mini_batches
+        if updates != declared:
+            raise UsageError(f"{declared} updates are declared, and there are logits of {updates}")
+        rows = number // self.generations * group
+        if rows % (self.mini_batches * self.accumulation):
+            parts = f"{self.mini_batches} mini-batches of {self.accumulation} micro-batches"
+            raise UsageError(f"{rows} rows of a generation cannot be split evenly into {parts}")
+        if any(not prompt or prompt[0] == self.pad for prompt in self.prompts):
+            raise UsageError(f"a prompt begins with the pad, {self.pad}, or is empty")
+        for one, other in itertools.permutations(set(self.prompts), 2):
+            if other[: len(one)] == one:
+                raise UsageError(f"prompt {list(one)} is the beginning of prompt {list(other)}")
+
+    def _until_eos(self, ids: typing.Sequence[int]) -> Ids:
+        end = next((t for t, token in enumerate(ids) if token in self.eos), len(ids))
+        return tuple(ids[: end + 1])
+
+    def _unmarked(self, ids: typing.Iterable[int]) -> Ids:
+        """What is left of the ids where special tokens are skipped."""
+        return tuple(i for i in ids if i not in (self.eos[0], self.pad))
+
+    def _read(self, written: Written) -> Ids:
+        if isinstance(written, str):
+            return tuple(self._word_ids.get(word, -1) for word in written.split())
+        return tuple(written.tolist() if isinstance(written, Tensor) else written)
+
+    def _generate(self, ids: Tensor, mask: Tensor | None, copies: int) -> Tensor:
+        """The ids, each row followed by the next completion of its prompt."""
+        if mask is None:  # as transformers infers it
+            mask = torch.ones_like(ids) if self.pad in self.eos else ids != self.pad
+        completions = []
+        for row, seen in zip(ids.tolist(), mask.tolist()):
+            prompt = tuple(token for token, is_seen in zip(row, seen) if is_seen)
+            if prompt not in self._completions:
+                raise Strayed(f"completions were asked for {list(prompt)}, no prompt of the case")
+            first = self._generated[prompt]
+            self._generated[prompt] += copies
+            if self._generated[prompt] > len(self._completions[prompt]):
+                asked = f"{self._generated[prompt]} completions were asked for {list(prompt)}"
+                raise Strayed(f"{asked}, {len(self._completions[prompt])} are declared")
+            completions += self._completions[prompt][first : first + copies]
+        length = max(len(it) for it in completions)
+        filled = [[*it, *[self.pad] * (length - len(it))] for it in completions]
+        repeated = ids.repeat_interleave(copies, dim=0)
+        return torch.cat([repeated, torch.tensor(filled, device=ids.device)], dim=1)
+
+    def _score(self, k: int, prompt: Written, completion: Written) -> float | None:
+        pair = self._read(prompt), self._until_eos(self._read(completion))
+        rows = self._pairs.get(pair) or self._told_by_text(k, *pair)
+        row = min(rows, key=lambda row: self._scored[row][k])
+        self._scored[row][k] += 1
+        reward = self._rewards[row][k]
+        return None if math.isnan(reward) else reward
+
+    def _told_by_text(self, k: int, prompt: Ids, completion: Ids) -> list[int]:
+        """The rows of a pair of which some special tokens are missing."""
+        rows = self._texts.get((prompt, self._unmarked(completion)))
+        asked = f"prompt {list(prompt)} with completion {list(completion)}"
+        if rows is None:
+            raise Strayed(f"a reward was asked for {asked}, which was never generated")
+        if len({str(self._rewards[row][k]) for row in rows}) > 1:
+            raise Strayed(
+                f"a reward was asked for {asked}, which without eos and pad is not unique"
+            )
+        return rows
+
+    def _logits(
+        self, backbone: Backbone, ids: Tensor, mask: Tensor | None, positions: Tensor | None = None
+    ) -> Tensor:
+        """The rows of the model's table for each token, and an eye on what happens to them."""
+        seen = torch.ones_like(ids) if mask is None else mask
+        if seen.shape != ids.shape:
+            raise UsageError(f"the mask is {list(seen.shape)}, and the ids are {list(ids.shape)}")
+        # Where positions restart, a packed row begins anew.
+        starts = torch.zeros_like(ids) if positions is None else (positions == 0).expand_as(ids)
+        index, ends = self._prefixes.read(ids.tolist(), seen.tolist(), starts.tolist())
+        is_policy = backbone is self.model.model
+        if not is_policy:
+            self._meet(backbone)
+        logits = nn.functional.embedding(torch.tensor(index, device=ids.device), backbone.table)
+        if logits.requires_grad:
+            self._forwards += 1
+            forward = self._forwards, ends
+            seen_by = (lambda _: self._backwards.append(forward)) if is_policy else self._reached
+            logits.register_hook(seen_by)  # type: ignore[no-untyped-call]
+        return logits
+
+    def _meet(self, reference: Backbone) -> None:
+        """Whatever is a copy of the model, or loaded from its folder, is the reference."""
+        if self._ref_table is None:
+            raise Strayed("a second model was asked, and the case has no reference")
+        if reference not in self._references:
+            self._references.add(reference)
+            reference.put(self._ref_table)
+        self._ref_training |= reference.training
+
+    def _reached(self, grad: Tensor) -> None:
+        self._ref_gradient = torch.maximum(self._ref_gradient, grad.abs().max())
+
+    def _update(self) -> None:
+        """Keeps the gradient, and goes on to the table of the next update."""
+        self._updates += 1
+        if self._updates > len(self._tables):
+            return  # told at the end, with the number of all
+        grad = self.table.grad
+        self._grads.append(torch.zeros_like(self.table) if grad is None else grad.detach().clone())
+        ends = [found for _, found in sorted(self._backwards, key=lambda it: it[0])]
+        self._micro_batches.append([[self._next_of(end) for end in found] for found in ends])
+        self._backwards.clear()
+        if self._updates < len(self._tables):
+            self.model.model.put(self._tables[self._updates])
+
+    def _next_of(self, end: int) -> int:
+        """Of completions that are equal, the one that was trained least."""
+        row = min(self._prefixes.ends[end], key=lambda row: self._trained[row])
+        self._trained[row] += 1
+        return row
+
+
+class Prefixes:
+    """All prompts and their completions as a tree, and where the tokens of a row lead in it."""
+
+    ROOT, LOST = 0, 1
+
+    def __init__(self, prompts: list[Ids], completions: list[Ids], width: int) -> None:
+        self._next: list[dict[int, int]] = [{}, {}]
+        self._rows = [0, 0]  # of the table: 0 where no token of a completion follows
+        self.ends: dict[int, list[int]] = {}
+        """The completions that end at a node."""
+        for row, (prompt, completion) in enumerate(zip(prompts, completions)):
+            node = self.ROOT
+            for token in prompt:
+                node = self._after(node, token)
+            for t, token in enumerate(completion):
+                self._rows[node] = self._rows[node] or 1 + row * width + t
+                node = self._after(node, token)
+            self.ends.setdefault(node, []).append(row)
+
+    def _after(self, node: int, token: int) -> int:
+        if token not in self._next[node]:
+            self._next[node][token] = len(self._next)
+            self._next.append({})
+            self._rows.append(0)
+        return self._next[node][token]
+
+    def read(
+        self, ids: list[list[int]], seen: list[list[int]], starts: list[list[int]]
+    ) -> tuple[list[list[int]], list[int]]:
+        """For each token the row of the table for what is seen up to it; and where completions end,
+        which hidden tokens tell too."""
+        index, ends = [], []
+        for row in zip(ids, seen, starts):
+            node = reading = self.ROOT
+            rows = []
+            for token, is_seen, is_start in zip(*row):
+                if is_seen:
+                    if is_start:
+                        node = reading = self.ROOT
+                    node = self._next[node].get(token, self.LOST)
+                rows.append(self._rows[node])
+                skipped = self.ROOT if reading == self.ROOT else self.LOST
+                reading = self._next[reading].get(token, skipped)
+                if reading in self.ends:
+                    ends.append(reading)
+                    reading = self.ROOT
+            index.append(rows)
+        return index, ends
+
+
+class PuppetConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
+    """The configuration of a `PuppetModel`: which puppet leads it, and the size of its table."""
+
+    model_type = "shakedown-puppet"
+
+    def __init__(
+        self, puppet: str = "", rows: int = 1, vocab_size: int = 1, **others: typing.Any
+    ) -> None:
+        self.puppet, self.rows, self.vocab_size = puppet, rows, vocab_size
+        self.hidden_size = vocab_size
+        super().__init__(**{"tie_word_embeddings": False, **others})
+
+
+class Backbone(nn.Module):
+    """What stands for the layers of a model: the hidden state of a token is its logits already."""
+
+    gradient_checkpointing = False
+
+    def __init__(self, config: PuppetConfig) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(config.rows, config.vocab_size))
+        self.heads: tuple[nn.Linear, ...] = ()  # a tuple is no part of the module
+        self._config = config
+
+    def put(self, table: Tensor) -> None:
+        """Has these logits from now on, of whatever size."""
+        if self.table.shape == table.shape:
+            self.table.data.copy_(table)
+            return
+        self.table.data = table.clone()
+        for head in self.heads:
+            head.weight.data = torch.eye(table.shape[1]).to(head.weight)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        **_: typing.Any,
+    ) -> BaseModelOutputWithPast:
+        puppet = _PUPPETS[self._config.puppet]
+        hidden = puppet._logits(self, input_ids, attention_mask, position_ids)
+        return BaseModelOutputWithPast(last_hidden_state=hidden)
+
+
+class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-call]
+    """A causal language model whose logits stand in a table, by what is visible of each prefix."""
+
+    config_class = PuppetConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config: PuppetConfig) -> None:
+        super().__init__(config)
+        self.model = Backbone(config)
+        # Frozen, and the identity: trainers multiply the hidden state with its weight themselves.
+        self.lm_head: nn.Linear = nn.Linear(config.vocab_size, config.vocab_size, bias=False)
+        self.lm_head.weight.requires_grad_(False)
+        nn.init.eye_(self.lm_head.weight)
+        self.model.heads = (self.lm_head,)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        pass
+
+    def get_output_embeddings(self) -> nn.Linear:
+        return self.lm_head
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        logits_to_keep: int | Tensor = 0,
+        **_: typing.Any,
+    ) -> CausalLMOutputWithPast:
+        hidden = self.model(input_ids, attention_mask, position_ids).last_hidden_state
+        kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
+        return CausalLMOutputWithPast(logits=self.lm_head(hidden[:, kept]))
+
+    def generate(  # type: ignore[override]
+        self,
+        inputs: Tensor | None = None,
+        generation_config: typing.Any = None,
+        *,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        num_return_sequences: int | None = None,
+        **_: typing.Any,
+    ) -> Tensor:
+        """The prompts, each with the next of its completions."""
+        ids = inputs if input_ids is None else input_ids
+        assert ids is not None
+        copies = num_return_sequences or getattr(generation_config, "num_return_sequences", None)
+        return _PUPPETS[self.config.puppet]._generate(ids, attention_mask, copies or 1)
+
+
+class PuppetOptimizer(torch.optim.Optimizer):
+    """Keeps the gradients, and leads the table to where the case wants it next."""
+
+    def __init__(self, puppet: Puppet) -> None:
+        super().__init__([puppet.table], {"lr": 1.0})
+        self._puppet = weakref.proxy(puppet)
+
+    def step(self, closure: typing.Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        loss = None if closure is None else closure()
+        self._puppet._update()
+        return loss
+
+
+class Reward:
+    """A reward function in TRL's form: prompts and completions are words, or ids."""
+
+    def __init__(self, puppet: Puppet, k: int) -> None:
+        self.__name__ = f"reward_{k}"
+        self._puppet, self._k = weakref.proxy(puppet), k
+
+    def __call__(
+        self,
+        prompts: typing.Iterable[Written],
+        completions: typing.Iterable[Written],
+        completion_ids: typing.Iterable[Written] | None = None,
+        **_: object,
+    ) -> list[float | None]:
+        written = [*(completions if completion_ids is None else completion_ids)]
+        asked = [*prompts]
+        if len(asked) != len(written):
+            what = f"{len(asked)} prompts with {len(written)} completions"
+            raise Strayed(f"rewards were asked for {what}, expected one prompt for each")
+        return [self._puppet._score(self._k, *pair) for pair in zip(asked, written)]
+
+
+def default_prompts(number: int, size: int, eos: typing.Sequence[int], pad: int) -> list[Ids]:
+    """Prompts of different lengths, none of which is the beginning of another."""
+    plain = [i for i in range(size) if i != pad and i not in eos]
+    if len(plain) < 2:
+        raise UsageError(f"of {size} ids, two at least must be neither pad nor eos")
+    return [(*[plain[0]] * (p + 1), plain[1]) for p in range(number)]
+
+
+def _model(config: PuppetConfig, like: Tensor) -> PuppetModel:
+    """In evaluation mode, as `from_pretrained` gives it."""
+    model = PuppetModel(config)
+    model.eval()  # type: ignore[no-untyped-call]
+    model.to(like.device, like.dtype)  # type: ignore[arg-type]
+    return model
+
+
+def _tokenizer(eos: Ids, pad: int) -> PreTrainedTokenizerFast:
+    """One word for each id, all of the same length: `t1` would be found in `t10`."""
+    words = {f"t{i:02}": i for i in range(MOST_IDS)}
+    core = Tokenizer(WordLevel(words))
+    core.pre_tokenizer = WhitespaceSplit()
+    names = [*words]
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=core,
+        eos_token=names[eos[0]],
+        pad_token=names[pad],
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _tables(logits: Tensor) -> Tensor:
+    """A table for each update, with the row of unknown prefixes first."""
+    updates, size = logits.shape[0], logits.shape[-1]
+    unknown = torch.linspace(-UNKNOWN_LOGIT, UNKNOWN_LOGIT, size).to(logits)
+    rows = logits.detach().reshape(updates, -1, size)
+    return torch.cat([unknown.expand(updates, 1, size), rows], dim=1)
+
+
+def _filled_up(lists: list[list[list[int]]]) -> Tensor:
+    most = max(len(update) for update in lists)
+    largest = max((len(rows) for update in lists for rows in update), default=0)
+    filled = torch.full((len(lists), most, largest), -1)
+    for u, update in enumerate(lists):
+        for m, rows in enumerate(update):
+            filled[u, m, : len(rows)] = torch.tensor(rows, dtype=torch.long)
+    return filled
+
+
+def _shapes(
+    tokens: Tensor, rewards: Tensor, logits: Tensor, ref_logits: Tensor | None
+) -> dict[str, tuple[int, ...]]:
+    arrays = {"tokens": tokens, "rewards": rewards, "logits": logits}
+    if ref_logits is not None:
+        arrays["ref_logits"] = ref_logits
+    return {name: tuple(array.shape) for name, array in arrays.items()}
+
+
+def _fixed(shapes: dict[str, tuple[int, ...]]) -> tuple[object, ...]:
+    """What two cases of one puppet have in common."""
+    return shapes["logits"][:3], shapes["rewards"][2:], "ref_logits" in shapes
+
+
+def seed_all(seed: int) -> None:
+    """Without `torch.manual_seed`, which queues a call and a traceback for CUDA every time."""
+    random.seed(seed)
+    numpy.random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> typing.Iterator[None]:
+    """With the global generators seeded; afterwards they are as before."""
+    states = random.getstate(), numpy.random.get_state()
+    with torch.random.fork_rng():
+        seed_all(seed)
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            numpy.random.set_state(states[1])
+
+
+_NUMBERS = itertools.count()
+_PUPPETS: weakref.WeakValueDictionary[str, Puppet] = weakref.WeakValueDictionary()
+AutoConfig.register(PuppetConfig.model_type, PuppetConfig)
+AutoModelForCausalLM.register(PuppetConfig, PuppetModel)
