@@ -192,8 +192,8 @@ impl Sizes {
     /// Those nearest to the wanted ones that the options allow.
     fn fitting(options: &Options, prompts: usize, group: usize, width: usize) -> Sizes {
         let parts = divisor(options);
-        let group = if (prompts * group) % parts == 0 { group } else { parts.max(2) };
-        let group = if (prompts * group) % parts == 0 { group } else { 2 * parts };
+        let fits = |group: &usize| (prompts * group).is_multiple_of(parts);
+        let group = [group, parts.max(2)].into_iter().find(fits).unwrap_or(2 * parts);
         Sizes {
             prompts: prompts * usize::from(options.generations),
             group,
