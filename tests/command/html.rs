@@ -2,6 +2,7 @@
 
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
+use shakedown::contract::stage::Stage;
 
 use crate::browser::{Browser, Measured, Scheme};
 use crate::folder::Folder;
@@ -251,8 +252,7 @@ fn the_stages_stand_in_order_and_every_link_has_its_target() {
     let (_folder, report, page) = planted();
     let html = parsed(&page);
     let stages: Vec<String> = all(&html, ".pipeline > li").into_iter().map(text).collect();
-    let names =
-        ["data", "reward", "decoding", "advantage", "log-probability", "loss", "update", "metrics"];
+    let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
     assert_eq!(stages.len(), names.len());
     for (stage, name) in stages.iter().zip(names) {
         let covered = report.components.iter().any(|component| component.stage == name);

@@ -170,8 +170,7 @@ enum Verb {
         #[command(flatten)]
         files: ReportFiles,
     },
-    /// Say what a verb takes, or print a page: manifest, settings, cookbook, trainers,
-    /// batches, runs
+    /// Show a verb, or a page: manifest, settings, cookbook, trainers, batches, runs
     Help {
         /// A verb, or a page
         topic: Option<String>,
