@@ -288,6 +288,7 @@ UNNAMED = {
     ("trl", "padding-trained"),  # what stands behind an end falls on `unknown`
     ("trl", "rewards-of-the-next-prompt"),  # the next of its generation
     ("trl", "epsilon-of-another-size"),  # epsilon: 0.1
+    ("trl", "old-log-probs-stay-behind"),  # those behind an end are 0
     ("trl", "reference-is-the-policy"),  # as it is when it samples
     ("trl", "same-slice-again"),
     ("trl", "attention-mask-forgotten"),
