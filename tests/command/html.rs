@@ -2,7 +2,6 @@
 
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
-use shakedown::contract::stage::Stage;
 
 use crate::browser::{Browser, Measured, Scheme};
 use crate::folder::Folder;
@@ -252,7 +251,17 @@ fn the_stages_stand_in_order_and_every_link_has_its_target() {
     let (_folder, report, page) = planted();
     let html = parsed(&page);
     let stages: Vec<String> = all(&html, ".pipeline > li").into_iter().map(text).collect();
-    let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+    let names = [
+        "data",
+        "reward",
+        "decoding",
+        "advantage",
+        "log-probability",
+        "loss",
+        "update",
+        "step",
+        "metrics",
+    ];
     assert_eq!(stages.len(), names.len());
     for (stage, name) in stages.iter().zip(names) {
         let covered = report.components.iter().any(|component| component.stage == name);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array3, Axis};
+use ndarray::{Array3, Axis, arr0};
 
 use super::reference::{Component, Components, right, step, wrong};
 use super::shape::Shape;
@@ -27,7 +27,7 @@ pub(super) fn all() -> Vec<Fault> {
         .collect()
 }
 
-/// A step of which some components are wrong.
+/// A step with some wrong components.
 fn made_of(change: impl FnOnce(&mut Components)) -> Variant {
     let mut parts = right();
     change(&mut parts);
@@ -71,9 +71,11 @@ fn rewards() -> Vec<Fault> {
         of("first-function-only", "{}"),
         Fault::new("rewards-of-the-next-prompt", "each group has the rewards of the next prompt")
             .seen("verl #1943 (b4aa2dce8): rows left in another order than their companions")
-            .on(&[|case, _| {
-                let prompts = case.rewards.dim().0;
-                let order: Vec<usize> = (0..prompts).map(|at| (at + 1) % prompts).collect();
+            .on(&[|case, options| {
+                let all = case.rewards.dim().0;
+                let size = all / usize::from(options.generations);
+                let next = |prompt: usize| prompt / size * size + (prompt + 1) % size;
+                let order: Vec<usize> = (0..all).map(next).collect();
                 case.rewards = case.rewards.select(Axis(0), &order);
             }]),
     ]
@@ -187,7 +189,7 @@ fn divergences() -> Vec<Fault> {
             .as_if(&[|options| Options { kl_weighted: false, ..options }]),
         Fault::new("kl-weighted-undeclared", "each token's divergence is multiplied by its ratio")
             .seen("TRL's `use_bias_correction_kl`, which 1.16 has on by default")
-            .under("{beta: 0.5}")
+            .under("{beta: 0.5, mini_batches: 2}")
             .as_if(&[|options| Options { kl_weighted: true, ..options }]),
         Fault::new("reference-is-the-policy", "the reference has the policy's first weights")
             .seen("`reference = policy`: PyTorch modules are shared by assignment")
@@ -334,8 +336,7 @@ fn around() -> Vec<Fault> {
             .under("{beta: 0.5}")
             .made_of([Variant::gives(move |case, options, dtype| {
                 let output = right(case, options, dtype);
-                let ref_training = output.ref_training.as_ref().map(|_| ndarray::arr0(1.0));
-                GrpoStepOutput { ref_training, ..output }
+                GrpoStepOutput { ref_training: Some(arr0(1.0)), ..output }
             })]),
         Fault::new("reference-trained", "the divergence has a gradient on the reference too")
             .seen("the reference's forward pass outside of `torch.no_grad()`")
@@ -343,8 +344,7 @@ fn around() -> Vec<Fault> {
             .made_of([Variant::gives(move |case, options, dtype| {
                 let output = right(case, options, dtype);
                 let most = output.gradient.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
-                let ref_gradient = output.ref_gradient.as_ref().map(|_| ndarray::arr0(most));
-                GrpoStepOutput { ref_gradient, ..output }
+                GrpoStepOutput { ref_gradient: Some(arr0(most)), ..output }
             })]),
         Fault::new("scored-twice", "every completion is scored twice")
             .seen("a reward function that is called for the metrics again")

@@ -503,7 +503,7 @@ pub(super) fn simpler(case: &GrpoStepCase, options: &Options) -> Vec<GrpoStepCas
         let (prompts, group, _) = case.tokens.dim();
         simpler.push(regrouped(case, [generations, prompts * group / generations]));
     }
-    // Simpler tokens: a word that stands for another, two completions exchanged.
+    // Simpler tokens: a smaller word in place of a larger one, two completions exchanged.
     let vocabulary = case.logits.shape()[case.logits.ndim() - 1];
     let words = words(options, vocabulary);
     for (from, to) in words.iter().skip(1).flat_map(|from| words.iter().map(move |to| (from, to))) {

@@ -184,7 +184,7 @@ fn go_together(options: &Options) -> Result<(), (&'static str, String)> {
     Ok(())
 }
 
-/// The options of the components of which a step is made.
+/// The options of a step's components.
 impl Options {
     /// Those of the completion mask.
     pub fn mask(&self) -> completion_mask::Options {

@@ -291,3 +291,72 @@ fn advantages(
         .collect();
     advantage::of(&rewards, &groups, &options.advantage()).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{ArrayD, IxDyn, array};
+
+    use super::*;
+
+    /// Two completions of one token, `1` and `2`, with rewards 1 and 0.
+    fn case(updates: usize) -> GrpoStepCase {
+        GrpoStepCase {
+            tokens: array![[[1], [2]]],
+            rewards: array![[[1.0], [0.0]]],
+            logits: ArrayD::zeros(IxDyn(&[updates, 1, 2, 1, 4])),
+            ref_logits: None,
+            micro_batches: None,
+        }
+    }
+
+    fn gradient(case: &GrpoStepCase, options: &Options) -> Vec<f64> {
+        expected(case, options, Dtype::F64)[0].numbers.iter().map(|n| n.value).collect()
+    }
+
+    fn near(found: &[f64], wanted: &[f64]) {
+        assert_eq!(found.len(), wanted.len());
+        let apart = found.iter().zip(wanted).any(|(a, b)| (a - b).abs() > 1e-12);
+        assert!(!apart, "{found:?} is not {wanted:?}");
+    }
+
+    /// Half the advantage of the better one: rewards 1 and 0 have the deviation √½.
+    fn half() -> f64 {
+        0.5 * 0.5 / (0.5_f64.sqrt() + 1e-4)
+    }
+
+    #[test]
+    fn at_even_odds_only_the_sampled_tokens_move() {
+        let a = half();
+        let found = gradient(&case(1), &Options::default());
+        near(&found, &[0.0, -a, a, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn each_update_has_the_rows_of_its_slice() {
+        let a = half();
+        let options = Options { mini_batches: 2, ..Options::default() };
+        // A row alone: 2a · (p − onehot) of the better one, and its opposite of the other.
+        let [better, worse] = [1, 2].map(|token| {
+            let sign = if token == 1 { 1.0 } else { -1.0 };
+            let slope = |id| sign * 2.0 * a * (0.25 - f64::from(u8::from(id == token)));
+            [0, 1, 2, 3].map(slope)
+        });
+        let zero = [0.0; 4];
+        near(&gradient(&case(2), &options), &[better, zero, worse, zero].concat());
+        let shuffled = GrpoStepCase { micro_batches: Some(array![[[1]], [[0]]]), ..case(2) };
+        near(&gradient(&shuffled, &options), &[worse, zero, better, zero].concat());
+    }
+
+    #[test]
+    fn at_a_clip_bound_the_gradient_is_open() {
+        let options = Options { mini_batches: 2, ..Options::default() };
+        let bound = |ratio: f64| {
+            let mut moved = case(2);
+            // p = ¼ becomes ratio/4 in the second update, in which the worse one is trained.
+            moved.logits[[1, 0, 0, 0, 2]] = (ratio * 3.0 / (4.0 - ratio)).ln();
+            let numbers = &expected(&moved, &options, Dtype::F32)[0].numbers;
+            numbers[[1, 0, 0, 0, 2]].scale
+        };
+        assert!(bound(0.8) > 1e4 * bound(0.9));
+    }
+}

@@ -1,5 +1,5 @@
 //! The reference implementation of `grpo-step`: the references of its components, one after the
-//! other, each of which a fault may replace.
+//! other. A fault replaces one of them.
 
 use std::sync::Arc;
 
@@ -150,8 +150,8 @@ pub(super) fn step(
         gradient,
         micro_batches: Some(shape.all_micro_batches()),
         unknown: Some(Array1::zeros(options.updates())),
-        ref_gradient: ref_log_probs.as_ref().map(|_| arr0(0.0)),
-        ref_training: ref_log_probs.as_ref().map(|_| arr0(0.0)),
+        ref_gradient: Some(arr0(0.0)),
+        ref_training: Some(arr0(0.0)),
         scored: Some(Array3::ones(case.rewards.raw_dim())),
     }
 }

@@ -197,11 +197,67 @@ pub(super) fn partition(
     Ok(())
 }
 
-/// `once`, `3 times`.
+/// `once`, `3 times`, `0 times`.
 fn times_of(count: usize) -> String {
     match count {
-        0 => "never".to_owned(),
         1 => "once".to_owned(),
         count => format!("{count} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{ArrayD, array};
+
+    use super::*;
+
+    /// Two completions that begin alike, in two updates.
+    fn case() -> GrpoStepCase {
+        GrpoStepCase {
+            tokens: array![[[2, 1], [2, 3]]],
+            rewards: array![[[1.0], [0.0]]],
+            logits: ArrayD::zeros(IxDyn(&[2, 1, 2, 2, 4])),
+            ref_logits: None,
+            micro_batches: None,
+        }
+    }
+
+    fn settled_as(rows: Array3<f64>) -> Result<(), String> {
+        let options = Options { mini_batches: 2, ..Options::default() };
+        let output = GrpoStepOutput {
+            gradient: case().logits,
+            micro_batches: Some(rows),
+            unknown: None,
+            ref_gradient: None,
+            ref_training: None,
+            scored: None,
+        };
+        let is_settled = settled(&case(), &options, &output).is_some();
+        let found = partition(&case(), &options, &output);
+        assert_eq!(is_settled, found.is_ok());
+        found
+    }
+
+    #[test]
+    fn a_case_is_settled_by_rows_that_are_trained_once() {
+        assert_eq!(settled_as(array![[[1.0]], [[0.0]]]), Ok(()));
+        let again = settled_as(array![[[0.0]], [[0.0]]]).unwrap_err();
+        assert_eq!(
+            again,
+            "completion 0 of prompt 0 is trained 2 times in updates 0 to 1, expected once"
+        );
+        let other = settled_as(array![[[0.0]], [[7.0]]]).unwrap_err();
+        assert!(other.contains("completion 1 of prompt 0 is trained 0 times"), "{other}");
+        assert!(settled_as(array![[[0.0, 1.0]]]).unwrap_err().contains("expected 2 of 1"));
+    }
+
+    #[test]
+    fn equal_prefixes_have_the_logits_of_the_first() {
+        let (case, options) = (case(), Options { mini_batches: 2, ..Options::default() });
+        let shape = Shape::of(&case, &options);
+        assert_eq!([shape.home(1, 0), shape.home(1, 1)], [0, 0]);
+        let apart = GrpoStepCase { tokens: array![[[2, 1], [3, 1]]], ..case.clone() };
+        let shape = Shape::of(&apart, &options);
+        assert_eq!([shape.home(1, 0), shape.home(1, 1)], [0, 1]);
     }
 }

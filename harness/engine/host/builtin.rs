@@ -154,10 +154,10 @@ fn misbehave(
     }
 }
 
-/// Whether an output has a number that is no constant of a contract, or a text.
-/// A number above this is no constant of a contract.
+/// A larger number is no constant of a contract. The gradient of a step is seldom above 0.1.
 const LARGE: f64 = 0.05;
 
+/// Whether an output has a number that is no constant of a contract, or a text.
 fn is_large(output: &dyn AnyRecord) -> bool {
     let mut large = false;
     output.each(&mut |_, value| match &value {

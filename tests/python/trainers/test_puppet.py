@@ -361,7 +361,7 @@ class Golden:
         return self.number[c, i] * self.group + g
 
     def shuffles(self):
-        """The order of the rows of each generation, of which the first pass tells."""
+        """The order of the rows of each generation, read off its first pass."""
         size = len(self.prompts) // self.generations * self.group
         per = len(self.steps) // self.generations
         for generation in range(self.generations):

@@ -1,4 +1,4 @@
-//! What nobody sampled is not trained.
+//! Only sampled tokens are trained.
 //!
 //! ### Claim
 //! The gradient is 0 behind the end of every completion, and where `unfinished: drop` is declared

@@ -40,7 +40,7 @@ Written = typing.Union[str, typing.Sequence[int], Tensor]
 MOST_IDS = 100
 """The largest vocabulary; that of the tokenizer."""
 UNKNOWN_LOGIT = 20.0
-"""Row 0 of a table goes from minus this to this: nobody mistakes it for the row of a case."""
+"""Row 0 of a table goes from minus this to this. No row of a case looks like it."""
 
 
 class Strayed(RuntimeError):
@@ -282,7 +282,7 @@ class Puppet:
         return None if math.isnan(reward) else reward
 
     def _told_by_text(self, k: int, prompt: Ids, completion: Ids) -> list[int]:
-        """The rows of a pair of which some special tokens are missing."""
+        """The rows of a pair that was written without some special tokens."""
         rows = self._texts.get((prompt, self._unmarked(completion)))
         asked = f"prompt {list(prompt)} with completion {list(completion)}"
         if rows is None:
@@ -410,7 +410,7 @@ class PuppetConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
 
 
 class Backbone(nn.Module):
-    """What stands for the layers of a model: the hidden state of a token is its logits already."""
+    """The layers of the model: the hidden state of a token is its logits."""
 
     gradient_checkpointing = False
 
@@ -529,7 +529,7 @@ class Reward:
 
 
 def default_prompts(number: int, size: int, eos: typing.Sequence[int], pad: int) -> list[Ids]:
-    """Prompts of different lengths, none of which is the beginning of another."""
+    """Prompts of different lengths. None is the beginning of another."""
     plain = [i for i in range(size) if i != pad and i not in eos]
     if len(plain) < 2:
         raise UsageError(f"of {size} ids, two at least must be neither pad nor eos")

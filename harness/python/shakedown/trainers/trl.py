@@ -298,7 +298,7 @@ def must_be_judged(settings: Settings) -> None:
         if name in REFUSED or value == "normalize_then_sum":
             what = f"{name} {value!r} is not judged yet"
             raise UsageError(f"{what}: take it out of the configuration to check the rest")
-    loss = settings.get("loss_type", "grpo")
+    loss = {**_defaults(GRPOConfig), **settings}["loss_type"]
     if loss not in LOSSES:
         raise UsageError(f"loss_type {loss!r} is not judged yet; supported: {', '.join(LOSSES)}")
     options = _options(settings)
@@ -445,7 +445,7 @@ def _without_garbage() -> typing.Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> typing.Iterator[None]:
-    """Without the hub, telemetry, progress bars, and warnings, of which a case may cause many."""
+    """Without the hub, telemetry, progress bars and warnings."""
     level, offline = logging.root.manager.disable, hub.HF_HUB_OFFLINE
     had_bars = bars.is_progress_bar_enabled()
     logging.disable(logging.WARNING)
