@@ -84,7 +84,7 @@ pub fn grpo_step(case: &GrpoStepCase<Tensors>, options: &Options) -> GrpoStepOut
 }
 
 /// For each place of each completion, the row with its prefix that comes first: `[P·G, T]`.
-fn homes(tokens: &Tensor) -> Tensor {
+pub(crate) fn homes(tokens: &Tensor) -> Tensor {
     let (prompts, group, width) = tokens.size3().expect("tokens are [P, G, T]");
     let options = (Kind::Int64, tokens.device());
     let (own, none) = (Tensor::arange(group, options), Tensor::full([], group, options));
@@ -214,7 +214,7 @@ impl<'a> Completions<'a> {
 }
 
 /// The logits that hold at each place, of a table `[P, G, T, V]`: `[P·G, T, V]`.
-fn held(table: &Tensor, homes: &Tensor) -> Tensor {
+pub(crate) fn held(table: &Tensor, homes: &Tensor) -> Tensor {
     let table = table.flatten(0, 1);
     table.gather(0, &homes.unsqueeze(2).expand_as(&table), false)
 }

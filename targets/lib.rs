@@ -29,6 +29,8 @@
 //! | `pair-objective` | [`pair_objective`] | [`zoo`]: LLaMA-Factory 52d402e2a, mlx-lm-lora #65 | |
 //! | `accumulated-loss` | [`accumulate`] | [`zoo`]: four, from transformers #34191 | |
 //! | `policy-update` | [`bandit`], [`pairs`] | [`zoo`]: trl #6443 | |
+//! | `sft-step` | [`sft_step`] | | TRL, `python/` |
+//! | `preference-step` | [`preference_step`] | | TRL, `python/` |
 //! | `grpo-step` | [`grpo_step`] | | TRL, `python/` |
 //! | `metric-reduction` | [`metric_reduction`] | [`zoo`]: trl #6380, AReaL #990 | |
 //!
@@ -63,12 +65,14 @@ pub mod pairs;
 pub mod policy;
 pub mod ppo;
 pub mod preference;
+pub mod preference_step;
 pub mod references;
 pub mod reinforce;
 pub mod returns;
 pub mod reward_combination;
 pub mod rollout_gae;
 pub mod sequence_packing;
+pub mod sft_step;
 pub mod token_rewards;
 pub mod turn_mask;
 pub mod tutorial;

@@ -11,8 +11,9 @@ use shakedown::engine::subject::Subject;
 use crate::{
     accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
     group_filter, group_sampling, grpo_step, importance_weights, kl, length_penalty, log_probs,
-    metric_reduction, outcome, pair_objective, policy, preference, returns, reward_combination,
-    rollout_gae, sequence_packing, token_rewards, turn_mask, value, whiten,
+    metric_reduction, outcome, pair_objective, policy, preference, preference_step, returns,
+    reward_combination, rollout_gae, sequence_packing, sft_step, token_rewards, turn_mask, value,
+    whiten,
 };
 
 /// Makes the subject of a check of one reference, with one set of options: the default ones are set
@@ -47,6 +48,8 @@ pub fn all() -> Vec<(&'static str, Reference)> {
         of(preference::component),
         of(pair_objective::component),
         of(accumulate::component),
+        of(sft_step::component),
+        of(preference_step::component),
         of(grpo_step::component),
         of(metric_reduction::component),
     ]

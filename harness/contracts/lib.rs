@@ -39,6 +39,7 @@ pub fn all() -> impl Iterator<Item = &'static dyn AnyContract> {
 
 #[cfg(test)]
 mod laws_tests;
+mod step;
 
 /// The regressions in `corpora/`, a constant for each contract.
 mod regressions {
@@ -78,6 +79,8 @@ contracts! {
     pair_objective::PairObjective,
     accumulated_loss::AccumulatedLoss,
     policy_update::PolicyUpdate,
+    sft_step::SftStep,
+    preference_step::PreferenceStep,
     grpo_step::GrpoStep,
     metric_reduction::MetricReduction,
 }

@@ -101,6 +101,8 @@ references! {
     preference_loss
     pair_objective
     accumulated_loss
+    sft_step
+    preference_step
     grpo_step
     metric_reduction
 }

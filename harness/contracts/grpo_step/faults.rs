@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use ndarray::{Array3, Axis, arr0};
 
-use super::reference::{Component, Components, right, step, wrong};
-use super::shape::Shape;
+use super::reference::{Parts, right, step};
 use super::{GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over};
 use crate::completion_mask::CompletionMask;
 use crate::group_advantage::GroupAdvantage;
 use crate::policy_loss::PolicyLoss;
 use crate::reward_combination::RewardCombination;
 use crate::token_log_probs::TokenLogProbs;
-use shakedown_core::contract::{Contract, fault};
+use shakedown_core::contract::Contract;
+use shakedown_core::contract::fault;
+use shakedown_core::contract::step::{Part, Shape, Stepped, lifted};
 use shakedown_core::value::place::Dtype;
 
 type Fault = fault::Fault<GrpoStep>;
@@ -28,23 +29,15 @@ pub(super) fn all() -> Vec<Fault> {
 }
 
 /// A step with some wrong components.
-fn made_of(change: impl FnOnce(&mut Components)) -> Variant {
+fn made_of(change: impl FnOnce(&mut Parts)) -> Variant {
     let mut parts = right();
     change(&mut parts);
     Variant::gives(move |case, options, dtype| step(case, options, dtype, &parts))
 }
 
 /// A fault of a component, in a step under these options.
-fn of<C: Contract>(
-    id: &str,
-    options: &'static str,
-    put: fn(&mut Components, Component<C>),
-) -> Fault {
-    let fault = (C::PARTS.faults)().into_iter().find(|fault| fault.id == id);
-    let fault = fault.unwrap_or_else(|| panic!("{} has no fault {id}", C::ID));
-    let variants = fault.variants.into_iter().map(wrong::<C>);
-    let variants: Vec<Variant> = variants.map(|part| made_of(|parts| put(parts, part))).collect();
-    Fault::new(fault.id, fault.summary).seen(fault.source).under(options).made_of(variants)
+fn of<C: Contract>(id: &str, options: &'static str, put: fn(&mut Parts, Part<C>)) -> Fault {
+    lifted::<C, _>(id, options, |part| made_of(|parts| put(parts, part)))
 }
 
 fn masks() -> Vec<Fault> {
@@ -104,7 +97,7 @@ fn advantages() -> Vec<Fault> {
 }
 
 /// Log-probabilities that forget the temperature.
-fn untempered() -> Component<TokenLogProbs> {
+fn untempered() -> Part<TokenLogProbs> {
     Arc::new(|case, options, dtype| {
         let options = crate::token_log_probs::Options { temperature: 1.0, ..options.clone() };
         (TokenLogProbs::PARTS.reference)(case, &options, dtype)
@@ -207,7 +200,7 @@ fn rows_of_another_update(
     options: &Options,
     choose: fn(usize, &Options) -> usize,
 ) {
-    let right = Shape::of(case, options).all_micro_batches();
+    let right = GrpoStep::shape(case, options).all_micro_batches();
     let (updates, batches, size) = right.dim();
     let chosen = Array3::from_shape_fn((updates, batches, size), |(update, batch, at)| {
         right[[choose(update, options), batch, at]] as i64
@@ -216,8 +209,8 @@ fn rows_of_another_update(
 }
 
 /// Each row of a micro-batch has what is of the one before it, or of the one behind it.
-fn beside<const STEP: usize>(shape: &Shape<'_>, update: usize) -> Vec<usize> {
-    let mut from: Vec<usize> = (0..shape.all_rows).collect();
+fn beside<const STEP: usize>(shape: &Shape, update: usize) -> Vec<usize> {
+    let mut from: Vec<usize> = (0..shape.all_rows()).collect();
     for batch in shape.micro_batches(update) {
         for (at, row) in batch.iter().enumerate() {
             let step = if STEP == 0 { batch.len() - 1 } else { 1 };
@@ -228,8 +221,8 @@ fn beside<const STEP: usize>(shape: &Shape<'_>, update: usize) -> Vec<usize> {
 }
 
 /// Each row has what is of the row that was in its place before the rows were shuffled.
-fn unshuffled(shape: &Shape<'_>, update: usize) -> Vec<usize> {
-    let mut from: Vec<usize> = (0..shape.all_rows).collect();
+fn unshuffled(shape: &Shape, update: usize) -> Vec<usize> {
+    let mut from: Vec<usize> = (0..shape.all_rows()).collect();
     let (chosen, in_order) = (shape.micro_batches(update), shape.in_order(update));
     for (row, other) in chosen.iter().flatten().zip(in_order.iter().flatten()) {
         from[*row] = *other;
@@ -299,7 +292,7 @@ fn updates() -> Vec<Fault> {
             .under("{generations: 2}")
             .on(&[|case, options| {
                 rows_of_another_update(case, options, |update, options| {
-                    update % options.updates_of_a_generation()
+                    update % options.plan().updates_of_a_generation()
                 });
             }]),
     ]

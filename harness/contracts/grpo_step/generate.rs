@@ -3,12 +3,13 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array3, ArrayD, Axis, IxDyn};
 
-use super::shape::Shape;
 use super::{GrpoStep, GrpoStepCase, Options, Over, oracle};
 use crate::completion_mask::Unfinished;
 use crate::reward_combination::Unscored;
+use crate::step;
 use shakedown_core::contract::class::Class;
 use shakedown_core::contract::rows;
+use shakedown_core::contract::step::Stepped as _;
 use shakedown_core::generate::draw::{chance, one, uniform};
 use shakedown_core::generate::measure::Measure;
 use shakedown_core::generate::pick::Pick;
@@ -57,21 +58,19 @@ pub(super) fn check_ids(options: &Options) -> std::result::Result<(), (&'static 
     if wrong(&options.pad) { Err(("pad", expected(options.pad))) } else { Ok(()) }
 }
 
+/// The ends and the pad.
+fn special(options: &Options) -> Vec<i64> {
+    [&options.eos[..], &[options.pad]].concat()
+}
+
 /// The ids below this one that are neither an end nor a pad.
 fn words(options: &Options, vocabulary: usize) -> Vec<i64> {
-    let ids = 0..vocabulary as i64;
-    ids.filter(|id| *id != options.pad && !options.eos.contains(id)).collect()
+    step::words(&special(options), vocabulary)
 }
 
 /// The smallest vocabulary that has every end, the pad and two words.
 fn smallest_vocabulary(options: &Options) -> usize {
-    let special = options.eos.iter().chain([&options.pad]).max().map_or(0, |id| *id as usize + 1);
-    (special..).find(|size| words(options, *size).len() >= 2).expect("ids are endless")
-}
-
-/// So many rows must a generation have a multiple of.
-fn divisor(options: &Options) -> usize {
-    usize::from(options.mini_batches) * usize::from(options.accumulation)
+    step::smallest_vocabulary(&special(options))
 }
 
 pub(super) fn valid(
@@ -83,8 +82,8 @@ pub(super) fn valid(
     let (prompts, group, _) = case.tokens.dim();
     let (updates, vocabulary) = (case.logits.shape()[0], case.logits.shape()[4]);
     let generations = usize::from(options.generations);
-    if updates != options.updates() {
-        return Err(format!("logits of {updates} updates, expected {}", options.updates()));
+    if updates != options.plan().updates() {
+        return Err(format!("logits of {updates} updates, expected {}", options.plan().updates()));
     }
     if group < 2 {
         return Err("a prompt has one completion, expected 2 or more".to_owned());
@@ -92,7 +91,7 @@ pub(super) fn valid(
     if prompts % generations != 0 {
         return Err(format!("{prompts} prompts do not make {generations} equal generations"));
     }
-    let (size, parts) = (prompts / generations * group, divisor(options));
+    let (size, parts) = (prompts / generations * group, options.plan().parts());
     if size % parts != 0 {
         return Err(format!("{size} rows of a generation do not make {parts} micro-batches"));
     }
@@ -109,7 +108,7 @@ pub(super) fn valid(
     if let Some(z) = tables.copied().find(|z| z.is_nan() || z.abs() > LARGEST_LOGIT) {
         return Err(format!("logit {z} is not within ±{LARGEST_LOGIT}"));
     }
-    let first = |update: usize| update - update % options.updates_of_a_generation();
+    let first = |update: usize| update - update % options.plan().updates_of_a_generation();
     for (update, table) in case.logits.outer_iter().enumerate() {
         let old = case.logits.index_axis(Axis(0), first(update));
         let others = [Some(old), case.ref_logits.as_ref().map(|table| table.view())];
@@ -191,7 +190,7 @@ struct Sizes {
 impl Sizes {
     /// Those nearest to the wanted ones that the options allow.
     fn fitting(options: &Options, prompts: usize, group: usize, width: usize) -> Sizes {
-        let parts = divisor(options);
+        let parts = options.plan().parts();
         let fits = |group: &usize| (prompts * group).is_multiple_of(parts);
         let group = [group, parts.max(2)].into_iter().find(fits).unwrap_or(2 * parts);
         Sizes {
@@ -229,7 +228,7 @@ pub(super) fn draw(
     round(&mut case, dtype);
     // Rounding can leave two policies a little too far apart: then the policy stays.
     if valid(&case, options, dtype).is_err() {
-        for update in 1..options.updates() {
+        for update in 1..options.plan().updates() {
             let first = case.logits.index_axis(Axis(0), 0).to_owned();
             case.logits.index_axis_mut(Axis(0), update).assign(&first);
         }
@@ -273,8 +272,8 @@ impl Maker<'_> {
         let rewards = self.rewards(style, &tokens, u)?;
         let options = self.options;
         let mut tables: Vec<ArrayD<f64>> = Vec::new();
-        for update in 0..options.updates() {
-            let first = update - update % options.updates_of_a_generation();
+        for update in 0..options.plan().updates() {
+            let first = update - update % options.plan().updates_of_a_generation();
             let table = match tables.get(first) {
                 None => self.table(style.spread),
                 Some(old) => {
@@ -460,8 +459,8 @@ fn corner(options: &Options, sizes: &Sizes, ends: bool, moved: f64) -> GrpoStepC
             }
         }
     }
-    let shape = IxDyn(&[options.updates(), prompts, group, width, vocabulary]);
-    let pass = options.updates_of_a_generation();
+    let shape = IxDyn(&[options.plan().updates(), prompts, group, width, vocabulary]);
+    let pass = options.plan().updates_of_a_generation();
     let logits = ArrayD::from_shape_fn(shape, |at| {
         let sampled = tokens[[at[1], at[2], at[3]]] as usize == at[4];
         let base = (at[4] % 3) as f64 * 0.5;
@@ -581,10 +580,11 @@ pub(super) fn small(options: &Options, dtype: Dtype) -> Vec<GrpoStepCase> {
                 }
             };
             let table = ArrayD::zeros(IxDyn(&[prompts, group, width, vocabulary]));
-            let tables: Vec<ArrayD<f64>> = (0..options.updates())
+            let tables: Vec<ArrayD<f64>> = (0..options.plan().updates())
                 .map(|update| {
                     let mut table = table.clone();
-                    liked(&mut table, usize::from(update % options.updates_of_a_generation() > 0));
+                    let is_moved = update % options.plan().updates_of_a_generation() > 0;
+                    liked(&mut table, usize::from(is_moved));
                     table
                 })
                 .collect();
@@ -663,8 +663,9 @@ pub(super) fn classes() -> Vec<Class<GrpoStep>> {
             "shared-prefix",
             "two completions of a prompt begin with the same token",
             |case, options| {
-                let shape = Shape::of(case, options);
-                shape.width > 1 && (0..shape.all_rows).any(|row| shape.home(row, 1) != row)
+                let shape = GrpoStep::shape(case, options);
+                let shares = |row: usize| shape.home(row, 1) != [row, 1];
+                shape.width() > 1 && (0..shape.all_rows()).any(shares)
             },
             |_, _| true,
         ),
@@ -691,11 +692,11 @@ pub(super) fn classes() -> Vec<Class<GrpoStep>> {
             "a policy that is not the one that sampled",
             |case, options| {
                 case.logits.outer_iter().enumerate().any(|(update, table)| {
-                    let first = update - update % options.updates_of_a_generation();
+                    let first = update - update % options.plan().updates_of_a_generation();
                     table != case.logits.index_axis(Axis(0), first)
                 })
             },
-            |options, _| options.updates_of_a_generation() > 1,
+            |options, _| options.plan().updates_of_a_generation() > 1,
         ),
         class(
             "unscored",

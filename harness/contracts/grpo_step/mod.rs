@@ -19,14 +19,14 @@ mod generate;
 mod invariants;
 mod oracle;
 mod reference;
-mod shape;
 
-use ndarray::{Array3, Ix0, Ix1, Ix3, IxDyn, s};
+use ndarray::{Array1, Array2, Array3, Ix0, Ix1, Ix3, IxDyn, s};
 
 use shakedown_core::contract::blind::Blind;
 use shakedown_core::contract::definition::Definition;
 use shakedown_core::contract::options::{Options as _, above, options};
 use shakedown_core::contract::stage::Stage;
+use shakedown_core::contract::step::{Plan, Shape, Stepped};
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::measure::Measure;
@@ -37,7 +37,6 @@ use shakedown_core::value::choice::choice;
 use shakedown_core::value::place::Dtype;
 use shakedown_core::value::record::record;
 
-use self::shape::Shape;
 use crate::completion_mask::{self, Unfinished};
 use crate::group_advantage::{self, Baseline, Scale};
 use crate::policy_loss::{self, ClipBounds, KlEstimator, Objective, Ratio};
@@ -246,14 +245,14 @@ impl Options {
         }
     }
 
-    /// The number of updates of a generation.
-    fn updates_of_a_generation(&self) -> usize {
-        usize::from(self.iterations) * usize::from(self.mini_batches)
-    }
-
-    /// The number of updates of a case.
-    fn updates(&self) -> usize {
-        usize::from(self.generations) * self.updates_of_a_generation()
+    /// How many updates there are.
+    fn plan(&self) -> Plan {
+        Plan {
+            generations: usize::from(self.generations),
+            passes: usize::from(self.iterations),
+            mini_batches: usize::from(self.mini_batches),
+            accumulation: usize::from(self.accumulation),
+        }
     }
 }
 
@@ -314,7 +313,10 @@ impl Contract for GrpoStep {
         options: &Options,
         output: &GrpoStepOutput,
     ) -> Option<GrpoStepCase> {
-        shape::settled(case, options, output)
+        let chosen = output.micro_batches.as_ref()?;
+        Self::partition(case, options, chosen.view()).ok()?;
+        let micro_batches = Some(chosen.mapv(|row| row as i64));
+        Some(GrpoStepCase { micro_batches, ..case.clone() })
     }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<GrpoStepCase> {
@@ -330,23 +332,39 @@ impl Contract for GrpoStep {
     }
 }
 
-/// The places whose logits score no trained token: prompt, completion, token.
-fn hidden(case: &GrpoStepCase, options: &Options) -> Vec<(usize, usize, usize)> {
-    let shape = Shape::of(case, options);
-    let mut hidden = Array3::from_elem(case.tokens.raw_dim(), true);
-    for row in 0..shape.all_rows {
-        let (prompt, own) = (row / shape.group, row % shape.group);
-        let completion = case.tokens.slice(s![prompt, own, ..]);
-        let end = completion.iter().position(|id| options.eos.contains(id));
-        let trained = match end {
-            Some(end) => end + 1,
-            None if options.unfinished == Unfinished::Drop => 0,
-            None => shape.width,
-        };
-        for at in 0..trained {
-            let home = shape.home(row, at);
-            hidden[[home / shape.group, home % shape.group, at]] = false;
-        }
+impl Stepped for GrpoStep {
+    fn shape(case: &GrpoStepCase, options: &Options) -> Shape {
+        let (tokens, group) = (rows(&case.tokens), case.tokens.dim().1);
+        Shape::new(options.plan(), tokens, group, &options.eos, case.micro_batches.as_ref())
     }
-    hidden.indexed_iter().filter(|(_, hidden)| **hidden).map(|(place, _)| place).collect()
+
+    fn trained(case: &GrpoStepCase, options: &Options) -> Array2<bool> {
+        let mut trained = Array2::from_elem(rows(&case.tokens).raw_dim(), false);
+        for (completion, mut trained) in case.tokens.rows().into_iter().zip(trained.rows_mut()) {
+            let kept = match completion.iter().position(|id| options.eos.contains(id)) {
+                Some(end) => end + 1,
+                None if options.unfinished == Unfinished::Drop => 0,
+                None => completion.len(),
+            };
+            trained.slice_mut(s![..kept]).fill(true);
+        }
+        trained
+    }
+
+    fn row(case: &GrpoStepCase, row: usize) -> String {
+        let group = case.tokens.dim().1;
+        format!("completion {} of prompt {}", row % group, row / group)
+    }
+}
+
+/// What each prompt has of each completion, a row for each completion.
+fn rows<N: Clone>(by_prompt: &Array3<N>) -> Array2<N> {
+    let (prompts, group, width) = by_prompt.dim();
+    let rows = by_prompt.to_shape((prompts * group, width));
+    rows.expect("a row is a completion").into_owned()
+}
+
+/// The prompt of each of some rows.
+fn groups(shape: &Shape, generation: usize) -> Array1<i64> {
+    shape.rows_of(generation).map(|row| (row / shape.group) as i64).collect()
 }

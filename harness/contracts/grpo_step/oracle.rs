@@ -5,45 +5,19 @@
 //! is seen by asking the next one twice again, with its input moved to either end of its error. At
 //! a bound of the clipping the two differ by all of the gradient, and so the bound is not judged.
 
-use ndarray::{Array1, Array2, Array3, ArrayD, Axis, IxDyn, Zip};
+use ndarray::{Array1, Array2, Array4, Axis, Zip, s};
 
-use super::shape::Shape;
-use super::{GrpoStepCase, Options, Over};
+use super::{GrpoStep, GrpoStepCase, Options, Over, groups, rows};
 use crate::completion_mask::{CompletionMask, CompletionMaskCase};
 use crate::group_advantage::oracle::{self as advantage, Reward};
 use crate::policy_loss::{KlEstimator, PolicyLoss, PolicyLossCase, Ratio};
 use crate::reward_combination::{RewardCombination, RewardCombinationCase};
-use crate::token_log_probs::{TokenLogProbs, TokenLogProbsCase};
+use crate::step::{self, Known, Scores};
 use shakedown_core::contract::Contract;
+use shakedown_core::contract::step::{Shape, Stepped};
 use shakedown_core::numeric::scaled::Scaled;
 use shakedown_core::numeric::tolerance::{Expected, Number};
 use shakedown_core::value::place::Dtype;
-
-/// How many times its error an input is moved.
-const MOVED: f64 = 8.0;
-
-/// Numbers and their scales.
-#[derive(Clone)]
-struct Known {
-    values: Array2<f64>,
-    scales: Array2<f64>,
-}
-
-impl Known {
-    /// What an oracle expects of a matrix.
-    fn of(expected: &Expected) -> Known {
-        let numbers = expected.numbers.view().into_dimensionality().expect("a matrix");
-        let numbers: Array2<Number> = numbers.to_owned();
-        Known { values: numbers.mapv(|n| n.value), scales: numbers.mapv(|n| n.scale) }
-    }
-
-    fn rows(&self, rows: &[usize]) -> Known {
-        Known {
-            values: self.values.select(Axis(0), rows),
-            scales: self.scales.select(Axis(0), rows),
-        }
-    }
-}
 
 /// The losses of some rows, as the oracle of the loss is asked.
 struct Batch<'a> {
@@ -86,7 +60,7 @@ impl Batch<'_> {
 
     /// How far a number of this scale is moved.
     fn error(&self, scale: f64) -> f64 {
-        MOVED * self.dtype.arithmetic().unit_roundoff() * scale
+        step::error(self.dtype, scale)
     }
 
     /// The gradient where an input is moved by its error.
@@ -179,31 +153,27 @@ fn divergence(d: Scaled, estimator: KlEstimator) -> [Scaled; 2] {
 
 /// What is expected of every update.
 pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> Vec<Expected> {
-    let shape = Shape::of(case, options);
-    let tokens = shape.tokens();
-    let mask = CompletionMaskCase { tokens: tokens.clone() };
+    let (shape, plan) = (GrpoStep::shape(case, options), options.plan());
+    let mask = CompletionMaskCase { tokens: shape.tokens.clone() };
     let mask = Known::of(&CompletionMask::oracle(&mask, &options.mask(), dtype)[0]);
     let mask = mask.values.mapv(|flag| flag == 1.0);
-    let scored = |logits: Array3<f64>| TokenLogProbsCase { logits, tokens: tokens.clone() };
-    let log_probs = |logits: Array3<f64>| {
-        Known::of(&TokenLogProbs::oracle(&scored(logits), &options.log_probs(), dtype)[0])
-    };
-    let reference = shape.ref_logits().map(log_probs);
-    let mut sums = ArrayD::from_elem(IxDyn(case.logits.shape()), Scaled::exact(0.0));
-    let advantages: Vec<Array1<Number>> = (0..usize::from(options.generations))
-        .map(|generation| advantages(&shape, generation, options, dtype))
+    let scores = |logits| Scores::of(logits, &shape.tokens, &options.log_probs(), dtype);
+    let reference =
+        case.ref_logits.as_ref().map(|logits| scores(shape.held(logits.view())).log_probs);
+    let vocabulary = case.logits.shape()[4];
+    let mut gradients = Array4::from_elem(
+        (plan.updates(), shape.all_rows(), shape.width(), vocabulary),
+        Scaled::exact(0.0),
+    );
+    let advantages: Vec<Array1<Number>> = (0..plan.generations)
+        .map(|generation| advantages(case, &shape, generation, options, dtype))
         .collect();
-    for update in 0..options.updates() {
+    for update in 0..plan.updates() {
         let generation = shape.generation(update);
         let first = shape.rows_of(generation).start;
-        let old = log_probs(shape.logits(shape.first_update(generation)));
-        let current = log_probs(shape.logits(update));
-        let slopes = &TokenLogProbs::oracle_gradient(
-            &scored(shape.logits(update)),
-            &options.log_probs(),
-            dtype,
-        )[0]
-        .numbers;
+        let sampled = shape.first_update(generation);
+        let old = scores(shape.logits(&case.logits, sampled)).log_probs;
+        let current = scores(shape.logits(&case.logits, update));
         let micro_batches = shape.micro_batches(update);
         let share = 1.0 / micro_batches.len() as f64;
         let sets = match options.over {
@@ -215,7 +185,7 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
                 options,
                 dtype,
                 mask: mask.select(Axis(0), &rows),
-                log_probs: current.rows(&rows),
+                log_probs: current.log_probs.rows(&rows),
                 old: old.rows(&rows),
                 reference: reference.as_ref().map(|reference| reference.rows(&rows)),
                 advantages: rows.iter().map(|row| advantages[generation][row - first]).collect(),
@@ -233,47 +203,31 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
                 }
             };
             let gradient = batch.gradient();
-            for ((place, at), value) in gradient.values.indexed_iter() {
-                let row = rows[place];
-                if !mask[[row, at]] {
-                    continue;
-                }
-                let home = shape.home(row, at);
-                let by_token = Scaled { value: *value, scale: gradient.scales[[place, at]] };
-                for id in 0..slopes.shape()[2] {
-                    let slope: Number = slopes[[row, at, id]];
-                    let slope = Scaled { value: slope.value, scale: slope.scale };
-                    let sum = &mut sums[[update, home / shape.group, home % shape.group, at, id]];
-                    *sum = *sum + by_token * factor * slope;
-                }
-            }
+            current.add(&mut gradients, &shape, update, &rows, |place| match batch.mask[place] {
+                true => gradient.at(place) * factor,
+                false => Scaled::exact(0.0),
+            });
         }
     }
-    let terms = tokens.len() / usize::from(options.generations);
-    let exactly = |field, shape: &[usize], value: f64| {
-        let numbers = ArrayD::from_elem(IxDyn(shape), Number::new(value, 0.0));
-        Expected { field, numbers, terms: 1 }
-    };
-    vec![
-        Expected { field: "gradient", numbers: sums.mapv(Number::from), terms },
-        exactly("unknown", &[options.updates()], 0.0),
-        exactly("ref_gradient", &[], 0.0),
-        exactly("ref_training", &[], 0.0),
-        exactly("scored", case.rewards.shape(), 1.0),
-    ]
+    let terms = case.tokens.len() / plan.generations;
+    let mut outputs =
+        step::outputs(gradients, case.logits.shape(), terms, true);
+    outputs.push(step::exactly("scored", case.rewards.shape(), 1.0));
+    outputs
 }
 
 /// The advantages of the rows of a generation.
 fn advantages(
-    shape: &Shape<'_>,
+    case: &GrpoStepCase,
+    shape: &Shape,
     generation: usize,
     options: &Options,
     dtype: Dtype,
 ) -> Array1<Number> {
-    let rows = shape.rows_of(generation);
-    let groups = shape.groups(rows.clone());
+    let count = shape.rows;
+    let rewards = rows(&case.rewards).slice(s![shape.rows_of(generation), ..]).to_owned();
     let rewards: RewardCombinationCase =
-        RewardCombinationCase { rewards: shape.rewards(rows.clone()), groups };
+        RewardCombinationCase { rewards, groups: groups(shape, generation) };
     let functions = rewards.rewards.dim().1;
     let combined = &RewardCombination::oracle(&rewards, &options.reward(), dtype)[0].numbers;
     let rewards: Vec<Reward> = combined
@@ -284,7 +238,6 @@ fn advantages(
             exact: functions == 1 && options.weights.is_none(),
         })
         .collect();
-    let count = rows.len();
     let groups: Vec<Vec<usize>> = (0..count)
         .step_by(shape.group)
         .map(|first| (first..first + shape.group).collect())

@@ -1,46 +1,30 @@
 //! The reference implementation of `grpo-step`: the references of its components, one after the
 //! other. A fault replaces one of them.
 
-use std::sync::Arc;
+use ndarray::{Array1, Array2, Array3, Array4, Axis, arr0, s};
 
-use ndarray::{Array1, Array2, Array3, ArrayD, Axis, IxDyn, arr0, s};
-
-use super::shape::Shape;
-use super::{GrpoStepCase, GrpoStepOutput, Options, Over};
+use super::{GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over, groups, rows};
 use crate::completion_mask::{CompletionMask, CompletionMaskCase};
 use crate::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 use crate::policy_loss::{KlEstimator, PolicyLoss, PolicyLossCase, Ratio};
 use crate::reward_combination::{RewardCombination, RewardCombinationCase};
 use crate::token_log_probs::{TokenLogProbs, TokenLogProbsCase};
-use shakedown_core::contract::Contract;
-use shakedown_core::contract::definition::Definition;
-use shakedown_core::contract::fault::Variant;
+use shakedown_core::contract::step::{Part, Shape, Stepped, reference};
 use shakedown_core::value::place::Dtype;
-
-/// A component of a step: the reference, or a wrong one.
-pub(super) type Component<C> = Arc<
-    dyn Fn(
-            &<C as Definition>::Case,
-            &<C as Definition>::Options,
-            Dtype,
-        ) -> <C as Definition>::Output
-        + Send
-        + Sync,
->;
 
 /// What a step is made of.
 #[derive(Clone)]
-pub(super) struct Components {
-    pub(super) mask: Component<CompletionMask>,
-    pub(super) reward: Component<RewardCombination>,
-    pub(super) advantage: Component<GroupAdvantage>,
+pub(super) struct Parts {
+    pub(super) mask: Part<CompletionMask>,
+    pub(super) reward: Part<RewardCombination>,
+    pub(super) advantage: Part<GroupAdvantage>,
     /// The log-probabilities of the policy at an update.
-    pub(super) log_probs: Component<TokenLogProbs>,
+    pub(super) log_probs: Part<TokenLogProbs>,
     /// Those of the policy that sampled.
-    pub(super) old_log_probs: Component<TokenLogProbs>,
+    pub(super) old_log_probs: Part<TokenLogProbs>,
     /// Those of the reference.
-    pub(super) ref_log_probs: Component<TokenLogProbs>,
-    pub(super) loss: Component<PolicyLoss>,
+    pub(super) ref_log_probs: Part<TokenLogProbs>,
+    pub(super) loss: Part<PolicyLoss>,
     /// Which row each row of an update has its advantage from.
     pub(super) advantage_of: Companion,
     /// Which row each row of an update has its old log-probabilities from.
@@ -50,31 +34,11 @@ pub(super) struct Components {
 }
 
 /// Which row something of a row is taken from, at an update: itself where all is right.
-pub(super) type Companion = fn(&Shape<'_>, usize) -> Vec<usize>;
-
-/// The reference of a component.
-fn reference<C: Contract>() -> Component<C> {
-    Arc::new(|case, options, dtype| (C::PARTS.reference)(case, options, dtype))
-}
-
-/// A component that does what a fault of it does.
-pub(super) fn wrong<C: Contract>(variant: Variant<C>) -> Component<C> {
-    match variant {
-        Variant::Gives(function) => Arc::new(function.0),
-        Variant::AsIf(others) => Arc::new(move |case, options, dtype| {
-            (C::PARTS.reference)(case, &others(options.clone()), dtype)
-        }),
-        Variant::On(change) => Arc::new(move |case, options, dtype| {
-            let mut case = case.clone();
-            change(&mut case, options);
-            (C::PARTS.reference)(&case, options, dtype)
-        }),
-    }
-}
+pub(super) type Companion = fn(&Shape, usize) -> Vec<usize>;
 
 /// All components right.
-pub(super) fn right() -> Components {
-    Components {
+pub(super) fn right() -> Parts {
+    Parts {
         mask: reference::<CompletionMask>(),
         reward: reference::<RewardCombination>(),
         advantage: reference::<GroupAdvantage>(),
@@ -82,8 +46,8 @@ pub(super) fn right() -> Components {
         old_log_probs: reference::<TokenLogProbs>(),
         ref_log_probs: reference::<TokenLogProbs>(),
         loss: reference::<PolicyLoss>(),
-        advantage_of: |shape, _| (0..shape.all_rows).collect(),
-        old_of: |shape, _| (0..shape.all_rows).collect(),
+        advantage_of: |shape, _| (0..shape.all_rows()).collect(),
+        old_of: |shape, _| (0..shape.all_rows()).collect(),
         factor: |_| 1.0,
     }
 }
@@ -93,30 +57,33 @@ pub(super) fn step(
     case: &GrpoStepCase,
     options: &Options,
     dtype: Dtype,
-    parts: &Components,
+    parts: &Parts,
 ) -> GrpoStepOutput {
-    let shape = Shape::of(case, options);
-    let tokens = shape.tokens();
-    let mask = CompletionMaskCase { tokens: tokens.clone() };
+    let (shape, plan) = (GrpoStep::shape(case, options), options.plan());
+    let mask = CompletionMaskCase { tokens: shape.tokens.clone() };
     let mask = (parts.mask)(&mask, &options.mask(), dtype).mask.mapv(|flag| flag != 0.0);
-    let log_probs = |component: &Component<TokenLogProbs>, logits: Array3<f64>| {
-        let case = TokenLogProbsCase { logits, tokens: tokens.clone() };
-        component(&case, &options.log_probs(), dtype)
+    let log_probs = |part: &Part<TokenLogProbs>, logits: Array3<f64>| {
+        let case = TokenLogProbsCase { logits, tokens: shape.tokens.clone() };
+        part(&case, &options.log_probs(), dtype)
     };
-    let ref_log_probs = shape.ref_logits().map(|z| log_probs(&parts.ref_log_probs, z).log_probs);
+    let reference = case.ref_logits.as_ref();
+    let reference = reference
+        .map(|logits| log_probs(&parts.ref_log_probs, shape.held(logits.view())).log_probs);
     // What a row got when it was sampled, it keeps.
-    let mut advantages = Array1::zeros(shape.all_rows);
-    let mut old_log_probs = Array2::zeros(tokens.raw_dim());
-    for generation in 0..usize::from(options.generations) {
+    let mut advantages = Array1::zeros(shape.all_rows());
+    let mut old_log_probs = Array2::zeros(shape.tokens.raw_dim());
+    for generation in 0..plan.generations {
         let rows = shape.rows_of(generation);
-        let own = self::advantages(&shape, generation, options, dtype, parts);
+        let own = self::advantages(case, &shape, generation, options, dtype, parts);
         advantages.slice_mut(s![rows.clone()]).assign(&own);
-        let old = log_probs(&parts.old_log_probs, shape.logits(shape.first_update(generation)));
-        old_log_probs.slice_mut(s![rows.clone(), ..]).assign(&old.log_probs.slice(s![rows, ..]));
+        let sampled = shape.logits(&case.logits, shape.first_update(generation));
+        let old = log_probs(&parts.old_log_probs, sampled).log_probs;
+        old_log_probs.slice_mut(s![rows.clone(), ..]).assign(&old.slice(s![rows, ..]));
     }
-    let mut gradient = ArrayD::zeros(IxDyn(case.logits.shape()));
-    for update in 0..options.updates() {
-        let current = log_probs(&parts.log_probs, shape.logits(update));
+    let (updates, vocabulary) = (plan.updates(), case.logits.shape()[4]);
+    let mut gradient = Array4::zeros((updates, shape.all_rows(), shape.width(), vocabulary));
+    for update in 0..updates {
+        let current = log_probs(&parts.log_probs, shape.logits(&case.logits, update));
         let slopes = current.grad_logits.expect("the reference gives its gradient");
         let advantage_of = (parts.advantage_of)(&shape, update);
         let old_of = (parts.old_of)(&shape, update);
@@ -128,28 +95,20 @@ pub(super) fn step(
                 old_log_probs: old_log_probs.select(Axis(0), &of(&old_of)),
                 advantages: advantages.select(Axis(0), &of(&advantage_of)).into_dyn(),
                 mask: mask.select(Axis(0), &rows),
-                ref_log_probs: ref_log_probs.as_ref().map(row_of),
+                ref_log_probs: reference.as_ref().map(row_of),
             };
             let by_token = loss_gradient(&policy, options, dtype, parts);
             let factor = factor * (parts.factor)(options);
-            for (place, row) in rows.iter().enumerate() {
-                for at in 0..shape.width {
-                    let home = shape.home(*row, at);
-                    let slope = by_token[[place, at]] * factor;
-                    for (id, by_logit) in
-                        slopes.index_axis(Axis(0), *row).row(at).iter().enumerate()
-                    {
-                        let (prompt, own) = (home / shape.group, home % shape.group);
-                        gradient[[update, prompt, own, at, id]] += slope * by_logit;
-                    }
-                }
-            }
+            shape.add(&mut gradient, update, &rows, |[of, at], [row, id]| {
+                by_token[[of, at]] * factor * slopes[[row, at, id]]
+            });
         }
     }
+    let gradient = gradient.into_dyn().to_shape(case.logits.shape()).expect("as many").into_owned();
     GrpoStepOutput {
         gradient,
         micro_batches: Some(shape.all_micro_batches()),
-        unknown: Some(Array1::zeros(options.updates())),
+        unknown: Some(Array1::zeros(updates)),
         ref_gradient: Some(arr0(0.0)),
         ref_training: Some(arr0(0.0)),
         scored: Some(Array3::ones(case.rewards.raw_dim())),
@@ -158,15 +117,16 @@ pub(super) fn step(
 
 /// The advantages of the rows of a generation.
 fn advantages(
-    shape: &Shape<'_>,
+    case: &GrpoStepCase,
+    shape: &Shape,
     generation: usize,
     options: &Options,
     dtype: Dtype,
-    parts: &Components,
+    parts: &Parts,
 ) -> Array1<f64> {
-    let rows = shape.rows_of(generation);
-    let groups = shape.groups(rows.clone());
-    let rewards = RewardCombinationCase { rewards: shape.rewards(rows), groups: groups.clone() };
+    let groups = groups(shape, generation);
+    let rewards = rows(&case.rewards).slice(s![shape.rows_of(generation), ..]).to_owned();
+    let rewards = RewardCombinationCase { rewards, groups: groups.clone() };
     let rewards = (parts.reward)(&rewards, &options.reward(), dtype).combined;
     let case = GroupAdvantageCase { rewards, groups };
     (parts.advantage)(&case, &options.advantage(), dtype).advantages
@@ -174,7 +134,7 @@ fn advantages(
 
 /// The sets of rows whose losses are added up at once, and what each set's loss is multiplied by.
 fn batches(
-    shape: &Shape<'_>,
+    shape: &Shape,
     update: usize,
     mask: &Array2<bool>,
     options: &Options,
@@ -203,7 +163,7 @@ fn loss_gradient(
     case: &PolicyLossCase,
     options: &Options,
     dtype: Dtype,
-    parts: &Components,
+    parts: &Parts,
 ) -> Array2<f64> {
     let gradient = |case: &PolicyLossCase, beta: f64| {
         let output = (parts.loss)(case, &options.loss(beta), dtype);

@@ -20,6 +20,7 @@ pub mod registry;
 pub mod rows;
 pub mod schema;
 pub mod stage;
+pub mod step;
 pub mod stream;
 
 use arbitrary::Unstructured;

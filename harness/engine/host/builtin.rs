@@ -105,13 +105,12 @@ fn misbehave(
         // Where any output will do, the first one may be small everywhere.
         let any = contract.outputs().iter().all(|field| field.optional);
         output.with_floats(&mut |_, floats| {
-            let mut large = false;
-            if let (true, Some(x)) = (first, floats.first_mut()) {
-                // Only where the number is large enough to be no constant of the contract.
-                large = x.abs() > LARGE;
-                *x = if large { spoiled } else { *x };
+            // Only a number that is large enough to be no constant of the contract.
+            let large = floats.iter_mut().find(|x| first && x.abs() > LARGE);
+            first &= any && large.is_none();
+            if let Some(x) = large {
+                *x = spoiled;
             }
-            first &= any && !large;
         })
     };
     match kind {
@@ -154,8 +153,8 @@ fn misbehave(
     }
 }
 
-/// A larger number is no constant of a contract. The gradient of a step is seldom above 0.1.
-const LARGE: f64 = 0.05;
+/// A larger number is no constant of a contract. The gradient of a step is seldom above 0.05.
+const LARGE: f64 = 0.02;
 
 /// Whether an output has a number that is no constant of a contract, or a text.
 fn is_large(output: &dyn AnyRecord) -> bool {

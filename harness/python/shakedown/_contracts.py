@@ -41,6 +41,8 @@ __all__ = [
     "PairObjective",
     "AccumulatedLoss",
     "PolicyUpdate",
+    "SftStep",
+    "PreferenceStep",
     "GrpoStep",
     "MetricReduction",
     "BY_ID",
@@ -2275,6 +2277,195 @@ class PolicyUpdate(Contract):
     ) -> None: ...
 
 
+class SftStep(Contract):
+    """A whole trainer of supervised fine-tuning: the gradient by the logits at each update.
+
+    The loss is one line, and the bugs are around it: labels that are shifted twice, prompts that
+    are trained, an end that is taken for a pad, a mean of the means of unequal micro-batches. The
+    loss falls all the same. So the trainer is handed a model whose logits are a table, one row for
+    each prefix, and what it does to that table is the answer.
+
+    Every sequence begins with the same token, which is not among `tokens`: it is the prefix of the
+    first one. A prefix that several sequences share has one row: the logits where it comes first
+    hold, the others are not read, and its gradient is there too.
+
+    Inputs. `N` sequences of `T` tokens behind the first, `U` updates, a vocabulary of `V`: tokens
+    and mask `[N, T]`, logits `[U, N, T, V]`. `U` is epochs · mini_batches.
+        tokens: int [N, T]
+            The ids of each sequence up to `eos`, and `pad` behind it.
+        mask: bool [N, T]
+            Which tokens are trained.
+        logits: float [U, N, T, V]
+            The model's logits for each token, at each update.
+        micro_batches: int, 3 dimensions, optional
+            The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
+            given them, they are read off its answer.
+
+    Outputs. gradient `[U, N, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer
+    rows; unknown `[U]`.
+        gradient: float [U, N, T, V]
+            The gradient of the loss at each update, where each prefix comes first; 0 elsewhere.
+        micro_batches: float, 3 dimensions, optional
+            The rows of each micro-batch, in the order in which they were trained.
+        unknown: float, 1 dimensions, optional
+            The largest gradient at each update on logits that score no token of a sequence.
+
+    Options.
+        eos:
+            The id that ends a sequence, from 0 to 15.
+        pad:
+            The id that fills a sequence up, from 0 to 15; may be `eos`.
+        trained:
+            `completion`, `text` or `turns`: which tokens the data wants trained, those behind a
+            prompt, all, or those of some turns. `mask` has them.
+        loss:
+            `nll` or `dft`: whether a token's loss is multiplied by its probability.
+        aggregate:
+            `token-mean`, `token-sum`, `seq-mean-token-mean` or `seq-mean-token-sum`.
+        over:
+            `update` or `micro-batch`: over which rows the mean is taken.
+        epochs:
+            1 to 16: how many times the sequences are passed.
+        mini_batches:
+            1 to 16: how many updates a pass has.
+        accumulation:
+            1 to 16: how many micro-batches an update has.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "sft-step"
+    inputs = ("tokens", "mask", "logits", "micro_batches")
+
+    def __init__(
+        self,
+        *,
+        eos: int = 1,
+        pad: int = 0,
+        trained: Literal["completion", "text", "turns"] = "completion",
+        loss: Literal["nll", "dft"] = "nll",
+        aggregate: Literal[
+            "token-mean",
+            "token-sum",
+            "seq-mean-token-mean",
+            "seq-mean-token-sum",
+            "seq-mean-token-sum-norm",
+        ] = "token-mean",
+        over: Literal["micro-batch", "update"] = "update",
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class PreferenceStep(Contract):
+    """A whole trainer of preference pairs: the gradient by the logits at each update.
+
+    The loss of a pair is a component of its own. The bugs of a trainer are in what it is given: the
+    rejected half of a batch without its mask, a reference that is the policy, a chosen completion
+    beside the rejected one of another prompt. So the trainer is handed a model whose logits are a
+    table, one row for each prefix, and what it does to that table is the answer.
+
+    A prefix that both completions of a pair share has one row: the logits where it comes first
+    hold, the others are not read, and its gradient is there too. Each micro-batch has its mean, and
+    the update the mean of those.
+
+    Inputs. `P` pairs of 2 completions, the chosen one first, of `T` tokens; `U` updates, a
+    vocabulary of `V`: tokens `[P, 2, T]`, logits `[U, P, 2, T, V]`, ref_logits `[P, 2, T, V]`. `U`
+    is epochs · mini_batches. A row is a completion: that of pair p is row 2·p, and 2·p + 1.
+        tokens: int [P, S, T]
+            The ids of each completion up to `eos`, and `pad` behind it.
+        logits: float [U, P, S, T, V]
+            The policy's logits for each token, at each update.
+        ref_logits: float [P, S, T, V], optional
+            The reference's logits for each token, but for `orpo` and `simpo`.
+        micro_batches: int, 3 dimensions, optional
+            The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
+            given them, they are read off its answer.
+
+    Outputs. gradient `[U, P, 2, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer
+    rows; unknown `[U]`; the others are single numbers.
+        gradient: float [U, P, S, T, V]
+            The gradient of the loss at each update, where each prefix comes first; 0 elsewhere.
+        micro_batches: float, 3 dimensions, optional
+            The rows of each micro-batch, in the order in which they were trained.
+        unknown: float, 1 dimensions, optional
+            The largest gradient at each update on logits that score no token of a completion.
+        ref_gradient: float, optional
+            The largest gradient on the reference.
+        ref_training: float, optional
+            1 where the reference was asked in training mode, else 0.
+
+    Options.
+        eos:
+            The id that ends a completion, from 0 to 15.
+        pad:
+            The id that fills a completion up, from 0 to 15; may be `eos`.
+        kind:
+            The loss of a pair, by the sums of its log-probabilities: `sigmoid` (DPO), `hinge`,
+            `ipo`, `robust` as in `preference-loss`; `orpo`, `simpo`, `sigmoid-norm`, `ipo-norm`
+            (averages), `nca`, `bco-pair`, `sppo-hard`, `apo-zero`, `apo-down`, `exo`, `aot`,
+            `aot-unpaired` (ranks in a micro-batch) as in `pair-objective`.
+        beta:
+            β > 0, the strength of the pull to the reference, or the scale of a reward.
+        label_smoothing:
+            ε from 0 to below 1, the share of exchanged pairs; `exo` needs more than 0, and `hinge`,
+            `ipo`, `orpo`, `ipo-norm`, `nca`, `bco-pair`, `sppo-hard` and the `apo` kinds have none.
+        gamma:
+            γ ≥ 0, what β times the difference has to exceed; `sigmoid` and `simpo` only.
+        epochs:
+            1 to 16: how many times the pairs are passed.
+        mini_batches:
+            1 to 16: how many updates a pass has.
+        accumulation:
+            1 to 16: how many micro-batches an update has.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "preference-step"
+    inputs = ("tokens", "logits", "ref_logits", "micro_batches")
+
+    def __init__(
+        self,
+        *,
+        eos: int = 1,
+        pad: int = 0,
+        kind: Literal[
+            "sigmoid",
+            "hinge",
+            "ipo",
+            "robust",
+            "orpo",
+            "simpo",
+            "sigmoid-norm",
+            "ipo-norm",
+            "nca",
+            "bco-pair",
+            "sppo-hard",
+            "apo-zero",
+            "apo-down",
+            "exo",
+            "aot",
+            "aot-unpaired",
+        ] = "sigmoid",
+        beta: float = 0.1,
+        label_smoothing: float = 0.0,
+        gamma: float = 0.0,
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class GrpoStep(Contract):
     """A whole GRPO trainer: the gradient by the logits at each update, from completions and rewards.
 
@@ -2539,6 +2730,8 @@ BY_ID: dict[str, type[Contract]] = {
     "pair-objective": PairObjective,
     "accumulated-loss": AccumulatedLoss,
     "policy-update": PolicyUpdate,
+    "sft-step": SftStep,
+    "preference-step": PreferenceStep,
     "grpo-step": GrpoStep,
     "metric-reduction": MetricReduction,
 }
@@ -3112,6 +3305,65 @@ def contract(
     rows: Literal["independent", "batch"] = ...,
     deterministic: bool = ...,
 ) -> PolicyUpdate: ...
+
+
+@overload
+def contract(
+    name: Literal["sft-step"],
+    *,
+    eos: int = ...,
+    pad: int = ...,
+    trained: Literal["completion", "text", "turns"] = ...,
+    loss: Literal["nll", "dft"] = ...,
+    aggregate: Literal[
+        "token-mean",
+        "token-sum",
+        "seq-mean-token-mean",
+        "seq-mean-token-sum",
+        "seq-mean-token-sum-norm",
+    ] = ...,
+    over: Literal["micro-batch", "update"] = ...,
+    epochs: int = ...,
+    mini_batches: int = ...,
+    accumulation: int = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> SftStep: ...
+
+
+@overload
+def contract(
+    name: Literal["preference-step"],
+    *,
+    eos: int = ...,
+    pad: int = ...,
+    kind: Literal[
+        "sigmoid",
+        "hinge",
+        "ipo",
+        "robust",
+        "orpo",
+        "simpo",
+        "sigmoid-norm",
+        "ipo-norm",
+        "nca",
+        "bco-pair",
+        "sppo-hard",
+        "apo-zero",
+        "apo-down",
+        "exo",
+        "aot",
+        "aot-unpaired",
+    ] = ...,
+    beta: float = ...,
+    label_smoothing: float = ...,
+    gamma: float = ...,
+    epochs: int = ...,
+    mini_batches: int = ...,
+    accumulation: int = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> PreferenceStep: ...
 
 
 @overload

@@ -69,7 +69,7 @@ enum Verb {
     Check(CheckArguments),
     /// Check a recorded batch of a training step
     CheckBatch(CheckBatchArguments),
-    /// Check a whole trainer as it is: trl.GRPOTrainer, or a class made of it
+    /// Check a whole trainer as it is: trl.GRPOTrainer, trl.DPOTrainer, trl.SFTTrainer
     CheckTrainer(CheckTrainerArguments),
     /// Say what is wrong with a run, by the metrics that it logged
     #[command(visible_alias = "diagnose")]
@@ -254,10 +254,11 @@ struct CheckBatchArguments {
 
 #[derive(Args)]
 struct CheckTrainerArguments {
-    /// The trainer: trl.GRPOTrainer, or MODULE:CLASS or FILE.py:CLASS of one made of it
+    /// The trainer: trl.GRPOTrainer, trl.DPOTrainer, trl.SFTTrainer, or MODULE:CLASS or
+    /// FILE.py:CLASS of one made of them
     trainer: String,
-    /// Its configuration: YAML, JSON, or Python with a `GRPOConfig` called config, args or
-    /// training_args. Without one the library's defaults are declared
+    /// Its configuration: YAML, JSON, or Python with one called config, args or training_args.
+    /// Without one the library's defaults are declared
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where to write the manifest by which the check can be repeated and its findings replayed

@@ -21,9 +21,9 @@
 //! ```
 
 use crate::group_advantage::Baseline;
-use crate::grpo_step::shape::Shape;
 use crate::grpo_step::{GrpoStep, Options, generate};
 use shakedown_core::contract::prelude::*;
+use shakedown_core::contract::step::Stepped as _;
 
 pub(super) const RULE: Rule<GrpoStep> = Rule::new(
     Pitfall::LogSpaceSign,
@@ -41,7 +41,7 @@ fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
     let (case, options) = (probe.case, probe.options);
     let returned = probe.finite_output()?;
     let bounds = probe.related("gradient");
-    let shape = Shape::of(case, options);
+    let shape = GrpoStep::shape(case, options);
     let first = shape.micro_batches(0).concat();
     let trained = first.len() == shape.rows;
     let mut judged = false;

@@ -1,12 +1,21 @@
 //! What must hold of `grpo-step`: the laws that apply, and one file for each of its own.
 
-use crate::grpo_step::GrpoStep;
+use crate::grpo_step::{GrpoStep, Options};
 use shakedown_core::contract::prelude::*;
 use shakedown_core::laws;
 
 /// Every invariant of the contract, in the order in which they are checked.
 pub(super) fn all() -> Vec<Invariant<GrpoStep>> {
     let mut all = laws::universal();
+    all.extend([
+        laws::rows_trained_once::law().catching(&["same-slice-again", "generation-never-renewed"]),
+        laws::no_gradient_outside_the_mask::law()
+            .catching(&["padding-trained", "unfinished-rows-kept"]),
+        laws::no_gradient_on_unknown_prefixes::law().catching(&["attention-mask-forgotten"]),
+        laws::gradient_sums_to_zero::law().catching(&["gradient-detached-from-the-normaliser"]),
+        laws::reference_unchanged::law(|options: &Options| options.beta > 0.0)
+            .catching(&["reference-in-training-mode", "reference-trained"]),
+    ]);
     all.extend(own());
     all.push(laws::oracle::law().catching(&[
         "advantages-stay-behind",
@@ -76,12 +85,7 @@ pub(super) fn all() -> Vec<Invariant<GrpoStep>> {
 
 invariants! {
     GrpoStep;
-    rows_trained_once,
-    no_gradient_behind_the_end,
-    no_gradient_on_unknown_prefixes,
-    gradient_sums_to_zero,
     no_signal_no_update,
     better_completions_rise,
-    reference_unchanged,
     scored_once,
 }

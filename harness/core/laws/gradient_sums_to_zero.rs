@@ -15,6 +15,7 @@
 //! Planted: a normaliser without a gradient.
 //!
 //! ### Example
+//! In `grpo-step`:
 //! ```diff
 //! -    log_probs = z - z.logsumexp(-1, keepdim=True).detach()
 //! +    log_probs = z - z.logsumexp(-1, keepdim=True)
@@ -22,16 +23,25 @@
 
 use ndarray::Axis;
 
-use crate::grpo_step::GrpoStep;
-use shakedown_core::contract::prelude::*;
+use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::outcome::{Outcome, broken};
+use crate::contract::probe::Probe;
+use crate::contract::stage::Pitfall;
+use crate::contract::step::Stepped;
+use crate::numeric::tolerance::apart;
+use crate::value::record::{float, index};
+use crate::value::text::number;
 
-pub(super) const RULE: Rule<GrpoStep> =
-    Rule::new(Pitfall::GradientFlow, &["gradient-detached-from-the-normaliser"], check);
+/// The law, for the contract `C`.
+pub fn law<C: Stepped>() -> Invariant<C> {
+    let rule = Rule::new(Pitfall::GradientFlow, &[], check::<C>);
+    Invariant::own("gradient-sums-to-zero", include_str!("gradient_sums_to_zero.rs"), rule)
+}
 
-fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
-    let returned = probe.finite_output()?;
+fn check<C: Stepped>(probe: &mut Probe<'_, C>) -> Outcome {
+    let returned = probe.any.finite_output()?;
     let bounds = probe.bounds("gradient");
-    let gradient = &returned.output.gradient;
+    let gradient = float(&*returned.output, "gradient").expect("a trainer gives its gradient");
     let vocabulary = Axis(gradient.ndim() - 1);
     let sums = gradient.sum_axis(vocabulary);
     let allowed = bounds.sum_axis(vocabulary);

@@ -15,20 +15,30 @@
 //! Planted: a forgotten attention mask.
 //!
 //! ### Example
+//! In `grpo-step`:
 //! ```diff
 //! -    outputs["unknown"] = outputs["gradient"].abs().amax((1, 2, 3, 4))
 //! +    outputs["unknown"] = torch.zeros(len(logits))
 //! ```
 
-use crate::grpo_step::GrpoStep;
-use shakedown_core::contract::prelude::*;
+use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::outcome::{Outcome, Stop, broken};
+use crate::contract::probe::Probe;
+use crate::contract::stage::Pitfall;
+use crate::contract::step::Stepped;
+use crate::value::record::float;
+use crate::value::text::number;
 
-pub(super) const RULE: Rule<GrpoStep> =
-    Rule::new(Pitfall::MaskingAlignment, &["attention-mask-forgotten"], check);
+/// The law, for the contract `C`.
+pub fn law<C: Stepped>() -> Invariant<C> {
+    let doc = include_str!("no_gradient_on_unknown_prefixes.rs");
+    let rule = Rule::new(Pitfall::MaskingAlignment, &[], check::<C>);
+    Invariant::own("no-gradient-on-unknown-prefixes", doc, rule)
+}
 
-fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
-    let returned = probe.output()?;
-    let Some(unknown) = &returned.output.unknown else { return Err(Stop::Vacuous) };
+fn check<C: Stepped>(probe: &mut Probe<'_, C>) -> Outcome {
+    let returned = probe.any.output()?;
+    let Some(unknown) = float(&*returned.output, "unknown") else { return Err(Stop::Vacuous) };
     for (update, x) in unknown.iter().enumerate() {
         if *x != 0.0 {
             broken!(

@@ -14,29 +14,37 @@
 //! TRL 1.16 `DPOTrainer`, which leaves a reference that is handed over in training mode.
 //!
 //! ### Example
-//! Under `beta=0.5`:
+//! In `grpo-step`, under `beta=0.5`:
 //! ```diff
 //! -    outputs["ref_training"] = torch.tensor(True)
 //! +    outputs["ref_training"] = torch.tensor(False)
 //! ```
 
-use crate::grpo_step::GrpoStep;
-use shakedown_core::contract::prelude::*;
+use crate::contract::invariant::{Invariant, Rule};
+use crate::contract::outcome::{Outcome, Stop, broken};
+use crate::contract::probe::Probe;
+use crate::contract::stage::Pitfall;
+use crate::contract::step::Stepped;
+use crate::value::record::float;
+use crate::value::text::number;
 
-pub(super) const RULE: Rule<GrpoStep> =
-    Rule::new(Pitfall::ReferenceDrift, &["reference-in-training-mode", "reference-trained"], check)
-        .under(|options| options.beta > 0.0);
+/// The law, for the contract `C`, under options with which there is a reference.
+pub fn law<C: Stepped>(has_reference: fn(&C::Options) -> bool) -> Invariant<C> {
+    let rule = Rule::new(Pitfall::ReferenceDrift, &[], check::<C>).under(has_reference);
+    Invariant::own("reference-unchanged", include_str!("reference_unchanged.rs"), rule)
+}
 
-fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
-    let returned = probe.output()?;
-    let (gradient, training) = (&returned.output.ref_gradient, &returned.output.ref_training);
+fn check<C: Stepped>(probe: &mut Probe<'_, C>) -> Outcome {
+    let returned = probe.any.output()?;
+    let [gradient, training] =
+        ["ref_gradient", "ref_training"].map(|field| float(&*returned.output, field));
     if gradient.is_none() && training.is_none() {
         return Err(Stop::Vacuous);
     }
-    if training.as_ref().is_some_and(|flag| flag[()] != 0.0) {
+    if training.is_some_and(|flag| flag.iter().any(|flag| *flag != 0.0)) {
         broken!("the reference is asked in training mode");
     }
-    match gradient.as_ref().map(|gradient| gradient[()]) {
+    match gradient.and_then(|gradient| gradient.first().copied()) {
         Some(x) if x != 0.0 => broken!("the reference has a gradient of {}", number(x)),
         _ => Ok(()),
     }

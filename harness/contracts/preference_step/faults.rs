@@ -1,0 +1,220 @@
+//! Known wrong behaviours of `preference-step`: those of its components, as a whole trainer shows
+//! them, and those that no component has.
+
+use std::sync::Arc;
+
+use ndarray::{Array3, Axis, arr0};
+
+use super::reference::{Parts, right, step};
+use super::{Options, PreferenceStep, PreferenceStepCase, PreferenceStepOutput};
+use crate::completion_mask::CompletionMask;
+use crate::pair_objective::PairObjective;
+use crate::preference_loss::PreferenceLoss;
+use crate::token_log_probs::TokenLogProbs;
+use shakedown_core::contract::fault;
+use shakedown_core::contract::step::{Stepped as _, lifted};
+use shakedown_core::value::place::Dtype;
+
+type Fault = fault::Fault<PreferenceStep>;
+type Variant = fault::Variant<PreferenceStep>;
+
+/// Every fault of the contract.
+pub(super) fn all() -> Vec<Fault> {
+    [masks(), margins(), objectives(), references(), updates()].into_iter().flatten().collect()
+}
+
+/// A step with a wrong part.
+fn made_of(change: impl FnOnce(&mut Parts)) -> Variant {
+    let mut parts = right();
+    change(&mut parts);
+    Variant::gives(move |case, options, dtype| step(case, options, dtype, &parts))
+}
+
+fn masks() -> Vec<Fault> {
+    let of = |id, options| {
+        lifted::<CompletionMask, _>(id, options, |part| made_of(|parts| parts.mask = part))
+    };
+    vec![
+        of("eos-left-out", "{}"),
+        of("final-eos-dropped-when-pad-is-eos", "{pad: 1}"),
+        Fault::new("padding-trained", "the tokens behind the end are trained too")
+            .seen("DeepSpeedExamples #457 (9a586b1b): labels are the input ids")
+            .made_of([made_of(|parts| {
+                parts.mask = Arc::new(|case, _, _| case.tokens.mapv(|_| 1.0).into());
+            })]),
+        Fault::new("rejected-half-unmasked", "the rejected completions have no mask: pads count")
+            .seen("OpenRLHF #294 (6106fb22): a zip of 2N masks with N lengths")
+            .made_of([made_of(|parts| {
+                let right = right().mask;
+                parts.mask = Arc::new(move |case, options, dtype| {
+                    let mut mask = right(case, options, dtype);
+                    for mut row in mask.mask.rows_mut().into_iter().skip(1).step_by(2) {
+                        row.fill(1.0);
+                    }
+                    mask
+                });
+            })]),
+    ]
+}
+
+/// Faults of losses that look at the margin.
+fn margins() -> Vec<Fault> {
+    let of = |id, options| {
+        lifted::<PreferenceLoss, _>(id, options, |part| made_of(|parts| parts.margin = part))
+    };
+    vec![
+        of("sign-flipped", "{}"),
+        of("reference-ignored", "{}"),
+        of("reference-added", "{}"),
+        of("beta-not-applied", "{}"),
+        of("beta-applied-twice", "{}"),
+        of("rejected-side-detached", "{}"),
+        of("sum-for-the-mean", "{}"),
+        of("label-smoothing-ignored", "{label_smoothing: 0.1}"),
+        of("label-smoothing-on-the-wrong-side", "{label_smoothing: 0.1}"),
+        of("robust-not-normalised", "{kind: robust, label_smoothing: 0.1}"),
+        of("margin-added", "{gamma: 0.5}"),
+        of("margin-ignored", "{gamma: 0.5}"),
+        of("margin-scaled-by-beta", "{gamma: 0.5}"),
+        of("hinge-not-clamped", "{kind: hinge, beta: 1.0}"),
+        of("ipo-target-doubled", "{kind: ipo}"),
+        of("ipo-of-the-scaled-margin", "{kind: ipo}"),
+    ]
+}
+
+/// Faults of the other losses.
+fn objectives() -> Vec<Fault> {
+    let of = |id, options| {
+        lifted::<PairObjective, _>(id, options, |part| made_of(|parts| parts.objective = part))
+    };
+    vec![
+        of("sums-for-averages", "{kind: sigmoid-norm}"),
+        of("lengths-swapped", "{kind: sigmoid-norm}"),
+        of("ipo-on-sums", "{kind: ipo-norm}"),
+        of("ipo-target", "{kind: ipo-norm}"),
+        of("sft-term-left-out", "{kind: orpo}"),
+        of("odds-without-the-complement", "{kind: orpo}"),
+        of("gamma-added", "{kind: simpo, gamma: 0.5}"),
+        of("nca-weights", "{kind: nca}"),
+        of("bco-rejected-side-left-out", "{kind: bco-pair}"),
+        of("sppo-target", "{kind: sppo-hard}"),
+        of("apo-zero-for-down", "{kind: apo-down}"),
+        of("apo-down-for-zero", "{kind: apo-zero}"),
+        of("exo-forward", "{kind: exo, label_smoothing: 0.1}"),
+        of("aot-not-sorted", "{kind: aot}"),
+    ]
+}
+
+/// The output of a right step, changed.
+fn changed(change: fn(&mut PreferenceStepOutput)) -> Variant {
+    Variant::gives(move |case: &PreferenceStepCase, options: &Options, dtype: Dtype| {
+        let mut output = step(case, options, dtype, &right());
+        change(&mut output);
+        output
+    })
+}
+
+fn references() -> Vec<Fault> {
+    vec![
+        Fault::new("reference-is-the-policy", "the reference has the policy's weights")
+            .seen("`reference = policy`: PyTorch modules are shared by assignment")
+            .made_of([
+                made_of_policy(|case, _| case.logits.index_axis(Axis(0), 0).to_owned()),
+                Variant::gives(|case: &PreferenceStepCase, options: &Options, dtype| {
+                    at_each_update(case, options, dtype)
+                }),
+            ]),
+        Fault::new("reference-in-training-mode", "the reference is asked with dropout on")
+            .seen("TRL 1.16, `DPOTrainer`: a reference that is handed over keeps its mode")
+            .made_of([changed(|output| output.ref_training = Some(arr0(1.0)))]),
+        Fault::new("reference-trained", "the loss has a gradient on the reference too")
+            .seen("the reference's forward pass outside of `torch.no_grad()`")
+            .made_of([changed(|output| {
+                let most = output.gradient.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+                output.ref_gradient = Some(arr0(most));
+            })]),
+        Fault::new(
+            "pairs-across",
+            "a chosen completion is compared with another pair's rejected one",
+        )
+        .seen("verl #1943 (b4aa2dce8): rows left in another order than their companions")
+        .made_of([
+            made_of(|parts| parts.rejected_of = |pair, pairs| (pair + 1) % pairs),
+            made_of(|parts| parts.rejected_of = |pair, pairs| (pair + pairs - 1) % pairs),
+            made_of(|parts| parts.rejected_of = |pair, pairs| pairs - 1 - pair),
+        ]),
+        lifted::<TokenLogProbs, _>("gradient-detached-from-the-normaliser", "{}", |part| {
+            made_of(|parts| parts.log_probs = part)
+        }),
+    ]
+}
+
+/// A step whose reference is a table that is made of the case.
+fn made_of_policy(table: fn(&PreferenceStepCase, &Options) -> ndarray::ArrayD<f64>) -> Variant {
+    Variant::gives(move |case: &PreferenceStepCase, options: &Options, dtype| {
+        let table = table(case, options);
+        let ref_logits = case.ref_logits.as_ref().map(|_| table);
+        step(&PreferenceStepCase { ref_logits, ..case.clone() }, options, dtype, &right())
+    })
+}
+
+/// A step whose reference is the policy of every update.
+fn at_each_update(
+    case: &PreferenceStepCase,
+    options: &Options,
+    dtype: Dtype,
+) -> PreferenceStepOutput {
+    let mut output = step(case, options, dtype, &right());
+    for update in 0..case.logits.shape()[0] {
+        let table = case.logits.index_axis(Axis(0), update).to_owned();
+        let ref_logits = case.ref_logits.as_ref().map(|_| table);
+        let case = PreferenceStepCase { ref_logits, ..case.clone() };
+        let own = step(&case, options, dtype, &right()).gradient;
+        let mut gradient = output.gradient.index_axis_mut(Axis(0), update);
+        gradient.assign(&own.index_axis(Axis(0), update));
+    }
+    output
+}
+
+fn updates() -> Vec<Fault> {
+    vec![
+        Fault::new("micro-batches-summed", "the losses of micro-batches are added, not averaged")
+            .seen("NeMo-RL #86 (d1f0609a2)")
+            .under("{accumulation: 2}")
+            .made_of([made_of(|parts| parts.factor = |options| f64::from(options.accumulation))]),
+        Fault::new(
+            "divided-again-by-micro-batches",
+            "the loss is divided by the number of micro-batches twice",
+        )
+        .seen("unsloth-zoo #1023 (011e1ea0); AReaL #1273 (5e9fb505c)")
+        .under("{accumulation: 2}")
+        .made_of([made_of(|parts| parts.factor = |options| 1.0 / f64::from(options.accumulation))]),
+        Fault::new("same-slice-again", "every update of a pass trains the first of its slices")
+            .seen("an index of the data that stands still; compare trl #3231")
+            .under("{mini_batches: 2}")
+            .on(&[|case, options| {
+                let right = PreferenceStep::shape(case, options).all_micro_batches();
+                let first = |update: usize| update - update % usize::from(options.mini_batches);
+                let chosen = Array3::from_shape_fn(right.dim(), |(update, batch, at)| {
+                    right[[first(update), batch, at]] as i64
+                });
+                case.micro_batches = Some(chosen);
+            }]),
+        Fault::new("neighbours-seen", "a completion sees those before it in its packed row")
+            .seen("torchtune #2613 (b18312c7d); rows that are packed without position ids")
+            .made_of([Variant::gives(|case: &PreferenceStepCase, options, dtype| {
+                let mut output = step(case, options, dtype, &right());
+                let mut unknown = Vec::new();
+                for mut table in output.gradient.outer_iter_mut() {
+                    let mut most = 0.0_f64;
+                    for mut pair in table.outer_iter_mut() {
+                        let mut rejected = pair.index_axis_mut(Axis(0), 1);
+                        most = rejected.iter().fold(most, |most, x| most.max(x.abs()));
+                        rejected.fill(0.0);
+                    }
+                    unknown.push(most);
+                }
+                PreferenceStepOutput { unknown: Some(unknown.into()), ..output }
+            })]),
+    ]
+}

@@ -1,0 +1,198 @@
+//! The definition of `preference-step` in plain f64, with the scale of every number: the oracles of
+//! the components, one after the other.
+//!
+//! What a sum of log-probabilities is off by, the loss makes more of. How much more is seen by
+//! asking the loss again with a sum moved to either end of its error. At the bend of a hinge, or
+//! where two ranks are equal, the two differ by all of the gradient, and nothing is judged there.
+
+use ndarray::{Array1, Array2, Array4};
+
+use super::{Options, PairLoss, PreferenceStep, PreferenceStepCase, pairs};
+use crate::pair_objective::{PairObjective, PairObjectiveCase};
+use crate::preference_loss::{PreferenceLoss, PreferenceLossCase};
+use crate::step::{self, Known, Scores};
+use crate::token_log_probs;
+use shakedown_core::contract::Contract;
+use shakedown_core::contract::step::Stepped;
+use shakedown_core::numeric::scaled::Scaled;
+use shakedown_core::numeric::tolerance::{Expected, Number};
+use shakedown_core::value::place::Dtype;
+
+/// The numbers of the pairs of a micro-batch: chosen and rejected ones.
+type Sides<T> = [Vec<T>; 2];
+
+/// What the loss of a micro-batch is asked with.
+struct Batch<'a> {
+    options: &'a Options,
+    dtype: Dtype,
+    policy: Sides<Scaled>,
+    reference: Sides<Scaled>,
+    lengths: Sides<i64>,
+}
+
+impl Batch<'_> {
+    /// The slope of the mean loss by the log-probability of each completion.
+    fn slopes(&self) -> Sides<Scaled> {
+        let mut slopes = self.moved([0.0; 2]);
+        for by in [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]] {
+            let others = self.moved(by);
+            for (slope, other) in slopes.iter_mut().flatten().zip(others.iter().flatten()) {
+                let moved = (other.value - slope.value).abs();
+                slope.scale += moved / step::error(self.dtype, 1.0);
+            }
+        }
+        slopes
+    }
+
+    /// The slopes where the log-ratios of a side are moved by their error: chosen, rejected.
+    fn moved(&self, by: [f64; 2]) -> Sides<Scaled> {
+        let side = |at: usize| -> [Array1<f64>; 2] {
+            let pairs = self.policy[at].iter().zip(&self.reference[at]);
+            let moved = pairs.map(|(policy, reference)| {
+                let error = step::error(self.dtype, policy.scale + reference.scale);
+                (policy.value + by[at] * error, reference.value)
+            });
+            let (policy, reference): (Vec<f64>, Vec<f64>) = moved.unzip();
+            [policy.into(), reference.into()]
+        };
+        let ([policy_chosen, ref_chosen], [policy_rejected, ref_rejected]) = (side(0), side(1));
+        let expected = match self.options.loss() {
+            PairLoss::Margin(options) => {
+                let case =
+                    PreferenceLossCase { policy_chosen, policy_rejected, ref_chosen, ref_rejected };
+                PreferenceLoss::oracle_gradient(&case, &options, self.dtype)
+            }
+            PairLoss::Objective(options) => {
+                let [chosen_lengths, rejected_lengths] =
+                    [0, 1].map(|at| self.lengths[at].iter().copied().collect());
+                let case = PairObjectiveCase {
+                    policy_chosen,
+                    policy_rejected,
+                    ref_chosen,
+                    ref_rejected,
+                    chosen_lengths,
+                    rejected_lengths,
+                };
+                PairObjective::oracle_gradient(&case, &options, self.dtype)
+            }
+        };
+        let of = |field: &str| -> Vec<Scaled> {
+            let found = expected.iter().find(|expected| expected.field == field);
+            let numbers = &found.expect("both sides have a gradient").numbers;
+            let scaled = |n: &Number| Scaled { value: n.value, scale: n.scale };
+            numbers.iter().map(scaled).collect()
+        };
+        [of("grad_policy_chosen"), of("grad_policy_rejected")]
+    }
+}
+
+/// What is expected of every update.
+pub(super) fn expected(
+    case: &PreferenceStepCase,
+    options: &Options,
+    dtype: Dtype,
+) -> Vec<Expected> {
+    let (shape, plan) = (PreferenceStep::shape(case, options), options.plan());
+    let trained = PreferenceStep::trained(case, options);
+    let log_probs = token_log_probs::Options::default();
+    let scores = |logits| Scores::of(logits, &shape.tokens, &log_probs, dtype);
+    let reference = case.ref_logits.as_ref();
+    let reference = reference.map(|logits| scores(shape.held(logits.view())).log_probs);
+    let vocabulary = case.logits.shape()[4];
+    let mut gradients = Array4::from_elem(
+        (plan.updates(), shape.all_rows(), shape.width(), vocabulary),
+        Scaled::exact(0.0),
+    );
+    for update in 0..plan.updates() {
+        let current = scores(shape.logits(&case.logits, update));
+        let batches = shape.micro_batches(update);
+        let share = 1.0 / batches.len() as f64;
+        for rows in batches {
+            let pairs = pairs(&rows);
+            let batch = Batch {
+                options,
+                dtype,
+                policy: sums(&current.log_probs, &trained, &pairs),
+                reference: match &reference {
+                    Some(reference) => sums(reference, &trained, &pairs),
+                    None => [
+                        vec![Scaled::exact(0.0); pairs.len()],
+                        vec![Scaled::exact(0.0); pairs.len()],
+                    ],
+                },
+                lengths: lengths(&trained, &pairs),
+            };
+            let slopes = batch.slopes();
+            for (side, slopes) in slopes.iter().enumerate() {
+                let rows: Vec<usize> = pairs.iter().map(|pair| 2 * pair + side).collect();
+                current.add(&mut gradients, &shape, update, &rows, |[of, at]| {
+                    match trained[[rows[of], at]] {
+                        true => slopes[of] * share,
+                        false => Scaled::exact(0.0),
+                    }
+                });
+            }
+        }
+    }
+    let terms = case.tokens.len();
+    step::outputs(gradients, case.logits.shape(), terms, true)
+}
+
+/// The log-probabilities of both completions of some pairs.
+fn sums(log_probs: &Known, trained: &Array2<bool>, pairs: &[usize]) -> Sides<Scaled> {
+    let sum = |row: usize| {
+        let kept = (0..trained.ncols()).filter(|at| trained[[row, *at]]);
+        Scaled::sum(kept.map(|at| log_probs.at([row, at])))
+    };
+    [0, 1].map(|side| pairs.iter().map(|pair| sum(2 * pair + side)).collect())
+}
+
+/// How many tokens both completions of some pairs have.
+fn lengths(trained: &Array2<bool>, pairs: &[usize]) -> Sides<i64> {
+    let length = |row: usize| trained.row(row).iter().filter(|flag| **flag).count() as i64;
+    [0, 1].map(|side| pairs.iter().map(|pair| length(2 * pair + side)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{ArrayD, IxDyn, array};
+
+    use super::super::Kind;
+    use super::*;
+
+    /// One pair of one token each, an end and a word before it.
+    fn case() -> PreferenceStepCase {
+        PreferenceStepCase {
+            tokens: array![[[1, 0], [2, 1]]],
+            logits: ArrayD::zeros(IxDyn(&[1, 1, 2, 2, 4])),
+            ref_logits: Some(ArrayD::zeros(IxDyn(&[1, 2, 2, 4]))),
+            micro_batches: None,
+        }
+    }
+
+    fn near(options: &Options, wanted: &[f64]) {
+        let numbers = &expected(&case(), options, Dtype::F64)[0].numbers;
+        let found: Vec<f64> = numbers.iter().map(|number| number.value).collect();
+        let apart = found.iter().zip(wanted).any(|(a, b)| (a - b).abs() > 1e-12);
+        assert!(found.len() == wanted.len() && !apart, "{found:?} is not {wanted:?}");
+    }
+
+    #[test]
+    fn the_chosen_completion_rises_and_the_rejected_one_falls() {
+        // β·σ(0) = 0.05 on each token; the first prefix is that of both.
+        let zero = [0.0; 4];
+        let first = [0.0, -0.05, 0.05, 0.0];
+        let last = [-0.0125, 0.0375, -0.0125, -0.0125];
+        near(&Options::default(), &[first, zero, zero, last].concat());
+    }
+
+    #[test]
+    fn averages_divide_by_the_number_of_tokens() {
+        let options = Options { kind: Kind::SigmoidNorm, ..Options::default() };
+        let zero = [0.0; 4];
+        // 0.05 on the chosen token, half of it on each rejected one.
+        let first = [0.0125 - 0.00625, -0.0375 - 0.00625, 0.0125 + 0.01875, 0.0125 - 0.00625];
+        let last = [-0.00625, 0.01875, -0.00625, -0.00625];
+        near(&options, &[first, zero, zero, last].concat());
+    }
+}

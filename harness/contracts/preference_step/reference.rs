@@ -1,0 +1,153 @@
+//! The reference implementation of `preference-step`: the references of its components, one after
+//! the other. A fault replaces one of them.
+
+use ndarray::{Array1, Array2, Array3, Array4, IxDyn, arr0};
+
+use super::{Options, PairLoss, PreferenceStep, PreferenceStepCase, PreferenceStepOutput, pairs};
+use crate::completion_mask::{CompletionMask, CompletionMaskCase};
+use crate::pair_objective::{PairObjective, PairObjectiveCase};
+use crate::preference_loss::{PreferenceLoss, PreferenceLossCase};
+use crate::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
+use shakedown_core::contract::step::{Part, Stepped, reference};
+use shakedown_core::value::place::Dtype;
+
+/// What a step is made of.
+pub(super) struct Parts {
+    pub(super) mask: Part<CompletionMask>,
+    pub(super) log_probs: Part<TokenLogProbs>,
+    pub(super) ref_log_probs: Part<TokenLogProbs>,
+    /// The loss of kinds that look at the margin.
+    pub(super) margin: Part<PreferenceLoss>,
+    /// That of the others.
+    pub(super) objective: Part<PairObjective>,
+    /// Which of the pairs of a micro-batch the rejected completion of each is taken from.
+    pub(super) rejected_of: fn(usize, usize) -> usize,
+    /// What the gradient of an update is multiplied by.
+    pub(super) factor: fn(&Options) -> f64,
+}
+
+/// All parts right.
+pub(super) fn right() -> Parts {
+    Parts {
+        mask: reference::<CompletionMask>(),
+        log_probs: reference::<TokenLogProbs>(),
+        ref_log_probs: reference::<TokenLogProbs>(),
+        margin: reference::<PreferenceLoss>(),
+        objective: reference::<PairObjective>(),
+        rejected_of: |pair, _| pair,
+        factor: |_| 1.0,
+    }
+}
+
+/// The gradients of all updates.
+pub(super) fn step(
+    case: &PreferenceStepCase,
+    options: &Options,
+    dtype: Dtype,
+    parts: &Parts,
+) -> PreferenceStepOutput {
+    let (shape, plan) = (PreferenceStep::shape(case, options), options.plan());
+    let mask = CompletionMaskCase { tokens: shape.tokens.clone() };
+    let mask = (parts.mask)(&mask, &options.mask(), dtype).mask;
+    let log_probs = |part: &Part<TokenLogProbs>, logits: Array3<f64>| {
+        let case = TokenLogProbsCase { logits, tokens: shape.tokens.clone() };
+        part(&case, &token_log_probs::Options::default(), dtype)
+    };
+    let reference = case.ref_logits.as_ref();
+    let reference = reference
+        .map(|logits| log_probs(&parts.ref_log_probs, shape.held(logits.view())).log_probs);
+    let (updates, vocabulary) = (plan.updates(), case.logits.shape()[4]);
+    let mut gradient = Array4::zeros((updates, shape.all_rows(), shape.width(), vocabulary));
+    for update in 0..updates {
+        let current = log_probs(&parts.log_probs, shape.logits(&case.logits, update));
+        let slopes = current.grad_logits.expect("the reference gives its gradient");
+        let batches = shape.micro_batches(update);
+        let share = (parts.factor)(options) / batches.len() as f64;
+        for rows in batches {
+            let pairs = pairs(&rows);
+            let rejected = |at| pairs[(parts.rejected_of)(at, pairs.len())];
+            let rows: [Vec<usize>; 2] = [
+                pairs.iter().map(|pair| 2 * pair).collect(),
+                (0..pairs.len()).map(|at| 2 * rejected(at) + 1).collect(),
+            ];
+            let by_side = loss_gradient(
+                options,
+                dtype,
+                parts,
+                &rows,
+                &Sums { mask: &mask, policy: &current.log_probs, reference: reference.as_ref() },
+            );
+            for (rows, by_row) in rows.iter().zip(&by_side) {
+                shape.add(&mut gradient, update, rows, |[of, at], [row, id]| {
+                    by_row[of] * share * mask[[row, at]] * slopes[[row, at, id]]
+                });
+            }
+        }
+    }
+    let gradient = gradient.into_dyn().into_shape_with_order(IxDyn(case.logits.shape()));
+    PreferenceStepOutput {
+        gradient: gradient.expect("a row of the table for each place"),
+        micro_batches: Some(shape.all_micro_batches()),
+        unknown: Some(Array1::zeros(updates)),
+        ref_gradient: Some(arr0(0.0)),
+        ref_training: Some(arr0(0.0)),
+    }
+}
+
+/// What sums of log-probabilities are made of.
+struct Sums<'a> {
+    mask: &'a Array2<f64>,
+    policy: &'a Array2<f64>,
+    reference: Option<&'a Array2<f64>>,
+}
+
+impl Sums<'_> {
+    fn of(&self, log_probs: Option<&Array2<f64>>, rows: &[usize]) -> Array1<f64> {
+        let sum = |row: &usize| {
+            let terms = log_probs.into_iter().flat_map(|all| all.row(*row).to_vec());
+            terms.zip(self.mask.row(*row)).map(|(x, m)| x * m).sum::<f64>()
+        };
+        rows.iter().map(sum).collect()
+    }
+
+    fn lengths(&self, rows: &[usize]) -> Array1<i64> {
+        rows.iter().map(|row| self.mask.row(*row).sum() as i64).collect()
+    }
+}
+
+/// The gradient of the mean loss by the log-probability of each chosen and each rejected row.
+fn loss_gradient(
+    options: &Options,
+    dtype: Dtype,
+    parts: &Parts,
+    [chosen, rejected]: &[Vec<usize>; 2],
+    sums: &Sums<'_>,
+) -> [Array1<f64>; 2] {
+    let policy = |rows: &[usize]| sums.of(Some(sums.policy), rows);
+    let reference = |rows: &[usize]| sums.of(sums.reference, rows);
+    let (by_chosen, by_rejected) = match options.loss() {
+        PairLoss::Margin(options) => {
+            let case = PreferenceLossCase {
+                policy_chosen: policy(chosen),
+                policy_rejected: policy(rejected),
+                ref_chosen: reference(chosen),
+                ref_rejected: reference(rejected),
+            };
+            let output = (parts.margin)(&case, &options, dtype);
+            (output.grad_policy_chosen, output.grad_policy_rejected)
+        }
+        PairLoss::Objective(options) => {
+            let case = PairObjectiveCase {
+                policy_chosen: policy(chosen),
+                policy_rejected: policy(rejected),
+                ref_chosen: reference(chosen),
+                ref_rejected: reference(rejected),
+                chosen_lengths: sums.lengths(chosen),
+                rejected_lengths: sums.lengths(rejected),
+            };
+            let output = (parts.objective)(&case, &options, dtype);
+            (output.grad_policy_chosen, output.grad_policy_rejected)
+        }
+    };
+    [by_chosen, by_rejected].map(|gradient| gradient.expect("the reference gives its gradient"))
+}
