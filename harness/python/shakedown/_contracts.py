@@ -2294,7 +2294,7 @@ class SftStep(Contract):
         tokens: int [N, T]
             The ids of each sequence up to `eos`, and `pad` behind it.
         mask: bool [N, T]
-            Which tokens are trained.
+            Which tokens are trained. Equal sequences have equal masks.
         logits: float [U, N, T, V]
             The model's logits for each token, at each update.
         micro_batches: int, 3 dimensions, optional

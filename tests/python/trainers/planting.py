@@ -8,7 +8,10 @@ import types
 from trl.trainer import grpo_trainer
 
 TRL = pathlib.Path(grpo_trainer.__file__)
+SFT, DPO = TRL.with_name("sft_trainer.py"), TRL.with_name("dpo_trainer.py")
 BY_HAND = pathlib.Path(__file__).with_name("by_hand.py")
+SFT_BY_HAND = BY_HAND.with_name("by_hand_sft.py")
+DPO_BY_HAND = BY_HAND.with_name("by_hand_dpo.py")
 
 
 @functools.cache
@@ -20,7 +23,7 @@ def planted(path, right, wrong, times=1):
     """The module at a path with `wrong` in the place of `right`, which is there so many times."""
     source = read(path)
     assert source.count(right) == times, f"found {source.count(right)} times: {right}"
-    name = "trl.trainer.planted" if path == TRL else "planted_by_hand"
+    name = "trl.trainer.planted" if path.parent == TRL.parent else "planted_by_hand"
     module = types.ModuleType(name)
     module.__file__ = str(path)
     module.__package__ = name.rpartition(".")[0]

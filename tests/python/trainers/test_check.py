@@ -156,10 +156,72 @@ def test_a_subclass_and_its_configuration_come_from_a_script(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("trainer", "lines", "expected"),
+    [
+        (
+            "SFTTrainer", ["completion_only_loss: false", "max_length: 64"],
+            {
+                "contract": "sft-step", "target": "python:shakedown.trainers.trl:SFT",
+                "init": {"config": {"completion_only_loss": False}},
+                "options": {
+                    "eos": 1, "pad": 0, "epochs": 2, "mini_batches": 2, "accumulation": 1,
+                    "trained": "text", "loss": "nll", "over": "update",
+                },
+            },
+        ),
+        (
+            "DPOTrainer", ["loss_type: [ipo]", "beta: 1e-1", "num_train_epochs: 1"],
+            {
+                "contract": "preference-step", "target": "python:shakedown.trainers.trl:DPO",
+                "init": {"config": {"loss_type": ["ipo"], "num_train_epochs": 1}},
+                "options": {
+                    "eos": 1, "pad": 0, "epochs": 1, "mini_batches": 2, "accumulation": 1,
+                    "kind": "ipo-norm", "beta": 0.1, "label_smoothing": 0.0,
+                },
+            },
+        ),
+    ],
+    ids=["sft", "dpo"],
+)  # fmt: skip
+def test_other_trainers_have_their_manifests(trainer, lines, expected, tmp_path, capsys):
+    tmp_path.joinpath("training.yaml").write_text("\n".join([*lines, "dataset_name: some/data"]))
+    assert main([f"trl.{trainer}", "--config", "training.yaml"]) is None
+    written = capsys.readouterr()
+    assert written.err.splitlines() == ["not judged: dataset_name"]
+    [component] = yaml.safe_load(written.out)["components"]
+    assert component == {"name": f"trl.{trainer}", **expected}
+
+
+@pytest.mark.parametrize("kind", ["SFT", "DPO"])
+def test_subclasses_of_other_trainers_are_run_as_their_base_is(kind, tmp_path, capsys):
+    tmp_path.joinpath("ours.py").write_text(
+        "import trl\n"
+        f"class Config(trl.{kind}Config): pass\n"
+        f"class Ours(trl.{kind}Trainer): pass\n"
+        "args = Config(output_dir='out', bf16=False, use_cpu=True, seed=3)\n"
+    )
+    assert main(["ours.py:Ours", "--config", "ours.py"]) is None
+    written = capsys.readouterr()
+    [component] = yaml.safe_load(written.out)["components"]
+    assert component["target"] == f"python:shakedown.trainers.trl:{kind}"
+    assert component["init"] == {
+        "trainer": "ours.py:Ours",
+        "config_class": "ours.py:Config",
+        "config": {"seed": 3},
+    }
+    assert written.err == "not judged: seed\n"
+    other = {"SFT": "DPO", "DPO": "GRPO"}[kind]
+    assert f"ours.py makes a Config, expected a {other}Config" in main(
+        [f"trl.{other}Trainer", "--config", "ours.py"]
+    )
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["trl.DPOTrianer"], "`trl.DPOTrianer` is not supported; did you mean `trl.DPOTrainer`?"),
         (["trl.GRPTrainer"], "`trl.GRPTrainer` is not supported; did you mean `trl.GRPOTrainer`?"),
-        (["json:dumps"], "`json:dumps` is not a subclass of trl.GRPOTrainer"),
+        (["json:dumps"], "`json:dumps` is not a subclass of trl.GRPOTrainer or trl.SFTTrainer or"),
         (["jsn:dumps"], "no module `jsn`"),
         (["trl.GRPOTrainer", "--config=no.yaml"], "No such file"),
         (["trl.GRPOTrainer", "--config=no.toml"], "expected a file that ends in .yaml"),

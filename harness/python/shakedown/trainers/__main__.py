@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped]
 
 from .._errors import UsageError
 
-SUPPORTED = ["trl.GRPOTrainer"]
+SUPPORTED = ["trl.GRPOTrainer", "trl.SFTTrainer", "trl.DPOTrainer"]
 IN_A_SCRIPT = ("config", "args", "training_args")
 """What a configuration is called in a file of Python."""
 OF_SCRIPTS = {"datasets", "env", "reward_funcs", "reward_model_name_or_path"}
@@ -48,23 +48,27 @@ def manifest_of(trainer: str, file: str | None) -> tuple[dict[str, object], list
         supported = f"supported: {', '.join(SUPPORTED)}, and subclasses as MODULE:CLASS"
         raise UsageError(f"trainer `{trainer}` is not supported{hint} ({supported})")
     config = {} if file is None else read(file)
-    from trl.trainer.grpo_config import GRPOConfig  # takes seconds
-    from trl.trainer.grpo_trainer import GRPOTrainer
+    from transformers import TrainingArguments
 
-    from . import trl
+    from . import trl  # takes seconds
 
     init: dict[str, typing.Any] = {}
-    if trainer not in SUPPORTED:
-        kind = trl.found(trainer)
-        if not (isinstance(kind, type) and issubclass(kind, GRPOTrainer)):
-            raise UsageError(f"`{trainer}` is not a subclass of trl.GRPOTrainer")
+    if trainer in trl.ALL:
+        runs = trl.ALL[trainer]
+    else:
+        runs = trl.runs_with(trl.found(trainer), trainer)
         init["trainer"] = trainer
     others: list[str] = []
+    config_class: type[TrainingArguments] = runs.base_config
     if isinstance(config, dict):
         others = sorted({*config} & {*trl.of_scripts(), *OF_SCRIPTS})
-        config = trl.as_typed({name: it for name, it in config.items() if name not in others})
-    config_class = type(config) if isinstance(config, GRPOConfig) else GRPOConfig
-    if config_class is not GRPOConfig:
+        named = {name: it for name, it in config.items() if name not in others}
+        config = trl.as_typed(named, config_class)
+    elif not isinstance(config, config_class):
+        made = type(config).__name__
+        raise UsageError(f"{file} makes a {made}, expected a {config_class.__name__}")
+    elif type(config) is not config_class:
+        config_class = type(config)
         script = config_class.__module__ in ("__main__", "<run_path>")
         where = file if script else config_class.__module__
         init["config_class"] = f"{where}:{config_class.__qualname__}"
@@ -72,8 +76,8 @@ def manifest_of(trainer: str, file: str | None) -> tuple[dict[str, object], list
     init["config"] = trl.to_write(trl.settings_of(config, config_class))
     component = {
         "name": trainer.rpartition(":")[2],
-        "contract": "grpo-step",
-        "target": "python:shakedown.trainers.trl:GRPO",
+        "contract": runs.contract_id,
+        "target": f"python:shakedown.trainers.trl:{runs.__name__}",
         "init": init,
         "options": options,
     }

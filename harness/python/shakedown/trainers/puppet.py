@@ -3,7 +3,6 @@
 The model is a table of logits, one row for each prefix, and that table is its only parameter. So
 the gradient of every logit is read off `table.grad`, whatever the trainer does inside. The
 optimizer keeps these gradients, and sets the table to what the case wants at the next update.
-Completions and rewards are those of the case.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutpu
 from .._errors import UsageError
 
 Ids = tuple[int, ...]
-Written = typing.Union[str, typing.Sequence[int], Tensor]
-"""A prompt or a completion, as words or as ids."""
+Shapes = dict[str, tuple[int, ...]]
 
 MOST_IDS = 100
 """The largest vocabulary; that of the tokenizer."""
@@ -50,122 +48,162 @@ class Strayed(RuntimeError):
 class Puppet:
     """The stand-ins for one case, or by `load` for one after the other of the same shapes.
 
-    A case has `P` prompts and `G` completions of each, of `T` tokens over a vocabulary of `V`.
-        tokens: int [P, G, T]
-            A completion ends with the first id of `eos`, and `pad` follows it.
-        rewards: float [P, G, K]
-            One column for each reward function; NaN where it does not score. Equal completions of
-            a prompt have equal rewards.
-        logits: float [U, P, G, T, V]
-            Those of the policy before each token, while update `u` is computed. Where several
-            rows have the same prefix, those of the first one hold.
-        ref_logits: float [P, G, T, V], optional
-            The same for the reference.
+    What a case consists of is said by the class of each kind of trainer. All have rows of `T`
+    tokens over a vocabulary of `V`. A row follows a prompt, ends with the first id of `eos`, and
+    `pad` follows it. The logits are those of the policy before each token, while update `u` is
+    computed. Where several rows have the same prefix, those of the first one hold.
 
-    `U` is generations · iterations · mini_batches: the prompts are split evenly over the
-    generations, the rows of each are passed `iterations` times, and each pass makes `mini_batches`
-    updates of `accumulation` backward passes.
-
-    A trainer gets `model`, `reference`, `tokenizer`, `rewards` (or `reward`, where there is one
-    function) and `optimizer`, samples `group` completions of each prompt, and trains on one of
-    `batches` after the other.
+    A trainer gets `model`, `reference`, `tokenizer` and `optimizer`. It passes over the rows,
+    and each pass makes `mini_batches` updates of `accumulation` backward passes.
     """
+
+    axes: typing.ClassVar[dict[str, str]]
+    """The arrays of a case in order, each with the letters of its axes."""
 
     def __init__(
         self,
-        tokens: Tensor,
-        rewards: Tensor,
-        logits: Tensor,
-        ref_logits: Tensor | None = None,
-        *,
+        *case: Tensor | None,
         eos: typing.Sequence[int],
         pad: int,
-        generations: int = 1,
-        iterations: int = 1,
-        mini_batches: int = 1,
-        accumulation: int = 1,
-        prompts: typing.Sequence[typing.Sequence[int]] | None = None,
+        prompts: typing.Iterable[typing.Sequence[int]],
+        passes: int,
+        of_a_pass: tuple[int, str],
+        mini_batches: int,
+        accumulation: int,
     ) -> None:
-        number, self.group, _, size = logits.shape[1:]
         self.eos, self.pad = tuple(eos), pad
-        self.generations, self.iterations = generations, iterations
         self.mini_batches, self.accumulation = mini_batches, accumulation
-        self.prompts = [tuple(it) for it in prompts or default_prompts(number, size, eos, pad)]
-        self._shapes = _shapes(tokens, rewards, logits, ref_logits)
+        self.prompts = [tuple(it) for it in prompts]
+        arrays = self._named(case)
+        self._fixed = self.fixed(case)
+        self._shapes = {name: tuple(array.shape) for name, array in arrays.items()}
         self._must_fit()
+        self.micro_batch = self._cut(passes, *of_a_pass)
+        """How many rows, or pairs, are in one."""
 
         self.tokenizer = _tokenizer(self.eos, pad)
         self._word_ids: dict[str, int] = self.tokenizer.get_vocab()
         self._words = sorted(self._word_ids, key=lambda word: self._word_ids[word])
+        logits = arrays["logits"]
         config = PuppetConfig(
             puppet=f"{next(_NUMBERS)}",
-            rows=1 + math.prod(logits.shape[1:4]),
-            vocab_size=size,
+            rows=1 + math.prod(logits.shape[1:-1]),
+            vocab_size=logits.shape[-1],
             eos_token_id=list(eos),
             pad_token_id=pad,
         )
         _PUPPETS[config.puppet] = self
         self.model = _model(config, logits)
-        self.reference = None if ref_logits is None else _model(config, logits)
+        self.reference = _model(config, logits) if "ref_logits" in arrays else None
         self.table = self.model.model.table
         self.optimizer = PuppetOptimizer(self)
-        self.rewards = [Reward(self, k) for k in range(rewards.shape[2])]
-        self.load(tokens, rewards, logits, ref_logits)
-
-    @property
-    def reward(self) -> Reward:
-        """The reward function, where there is one."""
-        if len(self.rewards) != 1:
-            raise UsageError(f"the case has {len(self.rewards)} reward functions: `puppet.rewards`")
-        return self.rewards[0]
-
-    @property
-    def batches(self) -> list[list[list[int]]]:
-        """The prompts of each generation, as ids."""
-        size = len(self.prompts) // self.generations
-        prompts = [list(prompt) for prompt in self.prompts]
-        return [prompts[i : i + size] for i in range(0, len(prompts), size)]
+        self._begin(arrays)
 
     def words(self, ids: typing.Iterable[int]) -> str:
         """What the tokenizer reads as these ids."""
         return " ".join(self._words[i] for i in ids)
 
+    def _going_on(self, completion: typing.Sequence[int]) -> str:
+        """A completion as the words that follow those of its prompt, without its end."""
+        ended = completion[-1] in self.eos
+        return "".join(f" {self._words[i]}" for i in completion[: len(completion) - ended])
+
     def logits(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """The logits of the policy `[N, L, V]` behind each token, for models of another form."""
         return self._logits(self.model.model, ids, mask)
 
-    def load(
-        self, tokens: Tensor, rewards: Tensor, logits: Tensor, ref_logits: Tensor | None = None
-    ) -> None:
-        """Begins anew with another case, of as many prompts, completions and reward functions; its
-        tokens and its vocabulary may be more or fewer. All that was handed out stays.
+    def load(self, *case: Tensor | None) -> None:
+        """Begins anew with another case of as many rows and updates; its tokens and its vocabulary
+        may be more or fewer. All that was handed out stays.
         """
-        shapes = _shapes(tokens, rewards, logits, ref_logits)
-        if _fixed(shapes) != _fixed(self._shapes):
+        arrays = self._named(case)
+        shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+        if self.fixed(case) != self._fixed:
             raise UsageError(f"the case has the shapes {shapes}, expected {self._shapes}")
         self._shapes = shapes
         self._must_fit()
-        completions = [self._until_eos(ids) for group in tokens.tolist() for ids in group]
-        prompts = [prompt for prompt in self.prompts for _ in range(tokens.shape[1])]
-        self._prefixes = Prefixes(prompts, completions, tokens.shape[2])
-        self._rewards = rewards.flatten(0, 1).tolist()
+        self._begin(arrays)
+
+    def outputs(self) -> dict[str, Tensor]:
+        """What was observed in a run that has ended; `B` rows at most are in a micro-batch, of
+        which an update has `M` at most.
+
+        gradient: float, of the shape of the logits
+            The gradient of what each update minimises; 0 where another row has the same prefix.
+        micro_batches: int [U, M, B]
+            The rows of each, filled up with -1. Rows are counted through all axes before `T`.
+        unknown: float [U]
+            The largest gradient on what follows an unknown prefix or a part of a prompt.
+        ref_gradient: float, ref_training: bool, optional
+            The largest gradient that reached the reference, and whether it was called in training
+            mode; only where there is one.
+        """
+        if self._updates != len(self._tables):
+            declared = f"{len(self._tables)} are declared"
+            raise Strayed(f"the trainer made {self._updates} updates, {declared}")
+        grads = torch.stack(self._grads)
+        outputs = {
+            "gradient": grads[:, 1:].reshape(self._shapes["logits"]),
+            "micro_batches": _filled_up(self._micro_batches),
+            "unknown": grads[:, 0].abs().amax(dim=-1),
+        }
+        if self._ref_table is not None:
+            outputs["ref_gradient"] = self._ref_gradient
+            outputs["ref_training"] = torch.tensor(self._ref_training)
+        return outputs
+
+    @classmethod
+    def fixed(cls, case: typing.Sequence[Tensor | None]) -> list[object]:
+        """What two cases of one puppet have in common."""
+        arrays = cls._named(case)
+        sizes = [
+            (name, [n for n, axis in zip(array.shape, cls.axes[name]) if axis not in "TV"])
+            for name, array in arrays.items()
+        ]
+        return [arrays["logits"].dtype, arrays["logits"].device, *sizes]
+
+    @classmethod
+    def _named(cls, case: typing.Sequence[Tensor | None]) -> dict[str, Tensor]:
+        return {name: array for name, array in zip(cls.axes, case) if array is not None}
+
+    def _must_fit(self) -> None:
+        """The arrays fit together, and a row of tokens has one reading only."""
+        sizes = {**dict(zip(self.axes["logits"], self._shapes["logits"])), "2": 2}
+        for name, shape in self._shapes.items():
+            expected = [sizes.get(axis, size) for axis, size in zip(self.axes[name], shape)]
+            if [*shape] != expected:
+                raise UsageError(f"{name} are {[*shape]}, expected {expected}")
+        if sizes["V"] > MOST_IDS:
+            raise UsageError(f"a vocabulary of {sizes['V']}, at most {MOST_IDS}")
+        if any(not prompt or prompt[0] == self.pad for prompt in self.prompts):
+            raise UsageError(f"a prompt begins with the pad, {self.pad}, or is empty")
+        for one, other in itertools.permutations(set(self.prompts), 2):
+            if other[: len(one)] == one:
+                raise UsageError(f"prompt {list(one)} is the beginning of prompt {list(other)}")
+
+    def _cut(self, passes: int, number: int, what: str) -> int:
+        """The size of a micro-batch; all updates and all their micro-batches are alike."""
+        declared, updates = passes * self.mini_batches, self._shapes["logits"][0]
+        if updates != declared:
+            raise UsageError(f"{declared} updates are declared, and there are logits of {updates}")
+        if number % (self.mini_batches * self.accumulation):
+            parts = f"{self.mini_batches} mini-batches of {self.accumulation} micro-batches"
+            raise UsageError(f"{number} {what} cannot be split evenly into {parts}")
+        return number // self.mini_batches // self.accumulation
+
+    def _begin(self, arrays: dict[str, Tensor]) -> None:
+        tokens, logits, ref_logits = arrays["tokens"], arrays["logits"], arrays.get("ref_logits")
+        rows = tokens.reshape(-1, tokens.shape[-1]).tolist()
+        self._completions = [self._until_eos(ids) for ids in rows]
+        copies = len(rows) // len(self.prompts)
+        self._prompts = [prompt for prompt in self.prompts for _ in range(copies)]  # of each row
+        self._prefixes = Prefixes(self._prompts, self._completions, tokens.shape[-1])
         self._tables = _tables(logits)
         self._ref_table = None if ref_logits is None else _tables(ref_logits[None])[0]
 
-        self._completions: dict[Ids, list[Ids]] = {}  # of a prompt, in order
-        self._pairs: dict[tuple[Ids, Ids], list[int]] = {}  # rows, by prompt and completion
-        for row, (prompt, completion) in enumerate(zip(prompts, completions)):
-            self._completions.setdefault(prompt, []).append(completion)
-            self._pairs.setdefault((prompt, completion), []).append(row)
-        self._texts: dict[tuple[Ids, Ids], list[int]] = {}  # the same without special tokens
-        for (prompt, completion), rows in self._pairs.items():
-            self._texts.setdefault((prompt, self._unmarked(completion)), []).extend(rows)
-
-        self._generated = dict.fromkeys(self._completions, 0)
-        self._scored = [[0] * len(self.rewards) for _ in completions]
-        self._trained = [0] * len(completions)
+        self._trained = [0] * len(rows)
         self._forwards = 0
-        self._backwards: list[tuple[int, list[int]]] = []  # since the last update
+        self._backwards: dict[int, list[tuple[int, list[int]]]] = {}  # since the last update
         self._micro_batches: list[list[list[int]]] = []
         self._grads: list[Tensor] = []
         self._updates = 0
@@ -175,123 +213,12 @@ class Puppet:
         self.table.grad = None
         self.model.model.put(self._tables[0])
 
-    def outputs(self) -> dict[str, Tensor]:
-        """What was observed in a run that has ended; `B` rows at most are in a micro-batch, of
-        which an update has `M` at most.
-
-        gradient: float [U, P, G, T, V]
-            The gradient of what each update minimises; 0 where another row has the same prefix.
-        micro_batches: int [U, M, B]
-            The rows p·G + g of each, filled up with -1.
-        unknown: float [U]
-            The largest gradient on what follows an unknown prefix, a part of a prompt, or the end
-            of a completion.
-        ref_gradient: float, ref_training: bool, optional
-            The largest gradient that reached the reference, and whether it was called in training
-            mode; only where there is one.
-        scored: int [P, G, K]
-            How often each function scored each completion.
-        """
-        if self._updates != len(self._tables):
-            declared = f"{len(self._tables)} are declared"
-            raise Strayed(f"the trainer made {self._updates} updates, {declared}")
-        shapes = self._shapes
-        grads = torch.stack(self._grads)
-        outputs = {
-            "gradient": grads[:, 1:].reshape(shapes["logits"]),
-            "micro_batches": _filled_up(self._micro_batches),
-            "unknown": grads[:, 0].abs().amax(dim=-1),
-            "scored": torch.tensor(self._scored).reshape(shapes["rewards"]),
-        }
-        if self._ref_table is not None:
-            outputs["ref_gradient"] = self._ref_gradient
-            outputs["ref_training"] = torch.tensor(self._ref_training)
-        return outputs
-
-    def _must_fit(self) -> None:
-        """What is declared fits the arrays, and a row of tokens has one reading only."""
-        updates, number, group, *_ = self._shapes["logits"]
-        expected = {
-            "tokens": self._shapes["logits"][1:4],
-            "rewards": (number, group, *self._shapes["rewards"][2:]),
-            "ref_logits": self._shapes["logits"][1:],
-        }
-        for name, shape in expected.items():
-            found = self._shapes.get(name, shape)
-            if found != shape:
-                raise UsageError(f"{name} are {list(found)}, expected {list(shape)}")
-        if self._shapes["logits"][4] > MOST_IDS:
-            raise UsageError(f"a vocabulary of {self._shapes['logits'][4]}, at most {MOST_IDS}")
-        if number != len(self.prompts):
-            raise UsageError(f"there are {len(self.prompts)} prompts, and logits of {number}")
-        if number % self.generations:
-            into = f"{self.generations} generations"
-            raise UsageError(f"{number} prompts cannot be split evenly into {into}")
-        declared = self.generations * self.iterations * self.mini_batches
-        if updates != declared:
-            raise UsageError(f"{declared} updates are declared, and there are logits of {updates}")
-        rows = number // self.generations * group
-        if rows % (self.mini_batches * self.accumulation):
-            parts = f"{self.mini_batches} mini-batches of {self.accumulation} micro-batches"
-            raise UsageError(f"{rows} rows of a generation cannot be split evenly into {parts}")
-        if any(not prompt or prompt[0] == self.pad for prompt in self.prompts):
-            raise UsageError(f"a prompt begins with the pad, {self.pad}, or is empty")
-        for one, other in itertools.permutations(set(self.prompts), 2):
-            if other[: len(one)] == one:
-                raise UsageError(f"prompt {list(one)} is the beginning of prompt {list(other)}")
-
     def _until_eos(self, ids: typing.Sequence[int]) -> Ids:
         end = next((t for t, token in enumerate(ids) if token in self.eos), len(ids))
         return tuple(ids[: end + 1])
 
-    def _unmarked(self, ids: typing.Iterable[int]) -> Ids:
-        """What is left of the ids where special tokens are skipped."""
-        return tuple(i for i in ids if i not in (self.eos[0], self.pad))
-
-    def _read(self, written: Written) -> Ids:
-        if isinstance(written, str):
-            return tuple(self._word_ids.get(word, -1) for word in written.split())
-        return tuple(written.tolist() if isinstance(written, Tensor) else written)
-
     def _generate(self, ids: Tensor, mask: Tensor | None, copies: int) -> Tensor:
-        """The ids, each row followed by the next completion of its prompt."""
-        if mask is None:  # as transformers infers it
-            mask = torch.ones_like(ids) if self.pad in self.eos else ids != self.pad
-        completions = []
-        for row, seen in zip(ids.tolist(), mask.tolist()):
-            prompt = tuple(token for token, is_seen in zip(row, seen) if is_seen)
-            if prompt not in self._completions:
-                raise Strayed(f"completions were asked for {list(prompt)}, no prompt of the case")
-            first = self._generated[prompt]
-            self._generated[prompt] += copies
-            if self._generated[prompt] > len(self._completions[prompt]):
-                asked = f"{self._generated[prompt]} completions were asked for {list(prompt)}"
-                raise Strayed(f"{asked}, {len(self._completions[prompt])} are declared")
-            completions += self._completions[prompt][first : first + copies]
-        length = max(len(it) for it in completions)
-        filled = [[*it, *[self.pad] * (length - len(it))] for it in completions]
-        repeated = ids.repeat_interleave(copies, dim=0)
-        return torch.cat([repeated, torch.tensor(filled, device=ids.device)], dim=1)
-
-    def _score(self, k: int, prompt: Written, completion: Written) -> float | None:
-        pair = self._read(prompt), self._until_eos(self._read(completion))
-        rows = self._pairs.get(pair) or self._told_by_text(k, *pair)
-        row = min(rows, key=lambda row: self._scored[row][k])
-        self._scored[row][k] += 1
-        reward = self._rewards[row][k]
-        return None if math.isnan(reward) else reward
-
-    def _told_by_text(self, k: int, prompt: Ids, completion: Ids) -> list[int]:
-        """The rows of a pair that was written without some special tokens."""
-        rows = self._texts.get((prompt, self._unmarked(completion)))
-        asked = f"prompt {list(prompt)} with completion {list(completion)}"
-        if rows is None:
-            raise Strayed(f"a reward was asked for {asked}, which was never generated")
-        if len({str(self._rewards[row][k]) for row in rows}) > 1:
-            raise Strayed(
-                f"a reward was asked for {asked}, which without eos and pad is not unique"
-            )
-        return rows
+        raise Strayed("completions were sampled, and the case is trained as it is")
 
     def _logits(
         self, backbone: Backbone, ids: Tensor, mask: Tensor | None, positions: Tensor | None = None
@@ -310,9 +237,14 @@ class Puppet:
         if logits.requires_grad:
             self._forwards += 1
             forward = self._forwards, ends
-            seen_by = (lambda _: self._backwards.append(forward)) if is_policy else self._reached
+            seen_by = (lambda _: self._trains(*forward)) if is_policy else self._reached
             logits.register_hook(seen_by)  # type: ignore[no-untyped-call]
         return logits
+
+    def _trains(self, forward: int, ends: list[int]) -> None:
+        """A forward pass gets its gradient. All that one backward pass reaches is a micro-batch."""
+        task = torch._C._current_graph_task_id()
+        self._backwards.setdefault(task, []).append((forward, ends))
 
     def _meet(self, reference: Backbone) -> None:
         """Whatever is a copy of the model, or loaded from its folder, is the reference."""
@@ -333,8 +265,10 @@ class Puppet:
             return  # told at the end, with the number of all
         grad = self.table.grad
         self._grads.append(torch.zeros_like(self.table) if grad is None else grad.detach().clone())
-        ends = [found for _, found in sorted(self._backwards, key=lambda it: it[0])]
-        self._micro_batches.append([[self._next_of(end) for end in found] for found in ends])
+        found = sorted(sorted(forwards) for forwards in self._backwards.values())
+        self._micro_batches.append(
+            [[self._next_of(end) for _, ends in forwards for end in ends] for forwards in found]
+        )
         self._backwards.clear()
         if self._updates < len(self._tables):
             self.model.model.put(self._tables[self._updates])
@@ -353,16 +287,18 @@ class Prefixes:
 
     def __init__(self, prompts: list[Ids], completions: list[Ids], width: int) -> None:
         self._next: list[dict[int, int]] = [{}, {}]
-        self._rows = [0, 0]  # of the table: 0 where no token of a completion follows
+        self._rows = [0, 0]  # of the table: 0 where no place of a completion follows
         self.ends: dict[int, list[int]] = {}
         """The completions that end at a node."""
         for row, (prompt, completion) in enumerate(zip(prompts, completions)):
             node = self.ROOT
             for token in prompt:
                 node = self._after(node, token)
-            for t, token in enumerate(completion):
+            for t in range(width):
                 self._rows[node] = self._rows[node] or 1 + row * width + t
-                node = self._after(node, token)
+                if t == len(completion):
+                    break
+                node = self._after(node, completion[t])
             self.ends.setdefault(node, []).append(row)
 
     def _after(self, node: int, token: int) -> int:
@@ -450,6 +386,7 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
 
     def __init__(self, config: PuppetConfig) -> None:
         super().__init__(config)
+        self.loss_type = "ForCausalLM"  # transformers goes by the name of the class
         self.model = Backbone(config)
         # Frozen, and the identity: trainers multiply the hidden state with its weight themselves.
         self.lm_head: nn.Linear = nn.Linear(config.vocab_size, config.vocab_size, bias=False)
@@ -469,12 +406,17 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
         logits_to_keep: int | Tensor = 0,
-        **_: typing.Any,
+        **others: typing.Any,
     ) -> CausalLMOutputWithPast:
         hidden = self.model(input_ids, attention_mask, position_ids).last_hidden_state
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-        return CausalLMOutputWithPast(logits=self.lm_head(hidden[:, kept]))
+        logits = self.lm_head(hidden[:, kept])
+        if labels is None:
+            return CausalLMOutputWithPast(logits=logits)
+        loss = self.loss_function(logits, labels, logits.shape[-1], **others)
+        return CausalLMOutputWithPast(loss=loss, logits=logits)
 
     def generate(  # type: ignore[override]
         self,
@@ -506,36 +448,6 @@ class PuppetOptimizer(torch.optim.Optimizer):
         return loss
 
 
-class Reward:
-    """A reward function in TRL's form: prompts and completions are words, or ids."""
-
-    def __init__(self, puppet: Puppet, k: int) -> None:
-        self.__name__ = f"reward_{k}"
-        self._puppet, self._k = weakref.proxy(puppet), k
-
-    def __call__(
-        self,
-        prompts: typing.Iterable[Written],
-        completions: typing.Iterable[Written],
-        completion_ids: typing.Iterable[Written] | None = None,
-        **_: object,
-    ) -> list[float | None]:
-        written = [*(completions if completion_ids is None else completion_ids)]
-        asked = [*prompts]
-        if len(asked) != len(written):
-            what = f"{len(asked)} prompts with {len(written)} completions"
-            raise Strayed(f"rewards were asked for {what}, expected one prompt for each")
-        return [self._puppet._score(self._k, *pair) for pair in zip(asked, written)]
-
-
-def default_prompts(number: int, size: int, eos: typing.Sequence[int], pad: int) -> list[Ids]:
-    """Prompts of different lengths. None is the beginning of another."""
-    plain = [i for i in range(size) if i != pad and i not in eos]
-    if len(plain) < 2:
-        raise UsageError(f"of {size} ids, two at least must be neither pad nor eos")
-    return [(*[plain[0]] * (p + 1), plain[1]) for p in range(number)]
-
-
 def _model(config: PuppetConfig, like: Tensor) -> PuppetModel:
     """In evaluation mode, as `from_pretrained` gives it."""
     model = PuppetModel(config)
@@ -547,7 +459,7 @@ def _model(config: PuppetConfig, like: Tensor) -> PuppetModel:
 def _tokenizer(eos: Ids, pad: int) -> PreTrainedTokenizerFast:
     """One word for each id, all of the same length: `t1` would be found in `t10`."""
     words = {f"t{i:02}": i for i in range(MOST_IDS)}
-    core = Tokenizer(WordLevel(words))
+    core = Tokenizer(WordLevel(words, unk_token=[*words][-1]))
     core.pre_tokenizer = WhitespaceSplit()
     names = [*words]
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
@@ -575,20 +487,6 @@ def _filled_up(lists: list[list[list[int]]]) -> Tensor:
         for m, rows in enumerate(update):
             filled[u, m, : len(rows)] = torch.tensor(rows, dtype=torch.long)
     return filled
-
-
-def _shapes(
-    tokens: Tensor, rewards: Tensor, logits: Tensor, ref_logits: Tensor | None
-) -> dict[str, tuple[int, ...]]:
-    arrays = {"tokens": tokens, "rewards": rewards, "logits": logits}
-    if ref_logits is not None:
-        arrays["ref_logits"] = ref_logits
-    return {name: tuple(array.shape) for name, array in arrays.items()}
-
-
-def _fixed(shapes: dict[str, tuple[int, ...]]) -> tuple[object, ...]:
-    """What two cases of one puppet have in common."""
-    return shapes["logits"][:3], shapes["rewards"][2:], "ref_logits" in shapes
 
 
 def seed_all(seed: int) -> None:

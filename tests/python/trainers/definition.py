@@ -1,0 +1,159 @@
+"""What supervised fine-tuning and preference training are, in plain torch and f64; and cases."""
+
+import torch
+import torch.nn.functional as F
+
+EOS, PAD = 1, 0
+
+
+def ended(*shape, size):
+    """Rows of other lengths that end with `EOS`; some are equal, or begin alike."""
+    tokens = torch.randint(2, size, shape)
+    lengths = torch.randint(1, shape[-1] + 1, shape[:-1])
+    lengths.flatten()[-1] = shape[-1]
+    at = torch.arange(shape[-1])
+    tokens[..., 0] = 2
+    tokens[at == lengths[..., None] - 1] = EOS
+    tokens[at >= lengths[..., None]] = PAD
+    flat = tokens.flatten(0, -2)
+    flat[len(flat) // 2] = flat[0]
+    return tokens
+
+
+def sft_case(seed, number=8, width=5, size=7, updates=4, trained="completion"):
+    """tokens, mask, logits"""
+    torch.manual_seed(seed)
+    tokens = ended(number, width, size=size)
+    at, lengths = torch.arange(width), 1 + (tokens == EOS).long().argmax(-1, keepdim=True)
+    first = torch.randint(1000, (number, 1)) % lengths
+    alike = (tokens[:, None] == tokens).all(-1).long().argmax(-1)
+    first = first[alike]  # equal rows have equal masks
+    mask = {
+        "completion": at >= first,
+        "text": torch.ones(number, width, dtype=torch.bool),
+        "turns": (at - first) % 2 == 0,
+    }[trained] & (at < lengths)
+    return tokens, mask, 2 * torch.randn(updates, number, width, size)
+
+
+def pairs_case(seed, number=8, width=5, size=7, updates=4):
+    """tokens, logits, ref_logits"""
+    torch.manual_seed(seed)
+    tokens = ended(number, 2, width, size=size)
+    shape = number, 2, width, size
+    return tokens, 2 * torch.randn(updates, *shape), 2 * torch.randn(shape)
+
+
+def log_probs(table, tokens):
+    """Those of each token: of groups `[P, G, T]` in which the first row with a prefix has it."""
+    number, group, width = tokens.shape
+    places = torch.arange(tokens.numel()).view(tokens.shape)
+    for p in range(number):
+        for t in range(width):
+            for g in range(group):
+                alike = (tokens[p, :, :t] == tokens[p, g, :t]).all(-1)
+                places[p, g, t] = places[p, alike.long().argmax(), t]
+    logits = table.reshape(-1, table.shape[-1])[places]
+    return logits.log_softmax(-1).gather(-1, tokens[..., None]).squeeze(-1)
+
+
+def gradients(logits, micro_batches, loss_of):
+    """Of the loss at each update, from the rows of its micro-batches."""
+    found = []
+    for table, update in zip(logits.double(), micro_batches.tolist()):
+        leaf = table.requires_grad_()
+        loss_of(leaf, [[row for row in part if row >= 0] for part in update]).backward()
+        found.append(leaf.grad)
+    return torch.stack(found)
+
+
+def sft(case, micro_batches, loss="nll"):
+    """The gradient of the mean over all trained tokens of an update."""
+    tokens, mask, logits = case
+
+    def loss_of(table, parts):
+        mine = log_probs(table[None], tokens[None])[0]
+        kept = torch.zeros_like(mask)
+        kept[sum(parts, [])] = True
+        kept &= mask
+        weights = mine.detach().exp() if loss == "dft" else 1.0
+        return -(weights * mine)[kept].sum() / kept.sum()
+
+    return gradients(logits, micro_batches, loss_of)
+
+
+def soft(z, smoothing=0.0):
+    return (1 - smoothing) * F.softplus(-z) + smoothing * F.softplus(z)
+
+
+def exo(z, smoothing):
+    p = z.sigmoid()
+    return p * (p / (1 - smoothing)).log() + (1 - p) * ((1 - p) / smoothing).log()
+
+
+LOSSES = {
+    # from the log-ratios of both sides, their means, β and the smoothing
+    "sigmoid": lambda c, r, mc, mr, beta, eps: soft(beta * (c - r)),
+    "hinge": lambda c, r, mc, mr, beta, eps: (1 - beta * (c - r)).clamp(min=0),
+    "ipo-norm": lambda c, r, mc, mr, beta, eps: (mc - mr - 1 / (2 * beta)) ** 2,
+    "sigmoid-norm": lambda c, r, mc, mr, beta, eps: soft(beta * (mc - mr)),
+    "robust": lambda c, r, mc, mr, beta, eps: (
+        ((1 - eps) * soft(beta * (c - r)) - eps * soft(beta * (r - c))) / (1 - 2 * eps)
+    ),
+    "exo": lambda c, r, mc, mr, beta, eps: exo(beta * (c - r), eps),
+    "nca": lambda c, r, mc, mr, beta, eps: (
+        soft(beta * c) + soft(-beta * c) / 2 + soft(-beta * r) / 2
+    ),
+    "bco-pair": lambda c, r, mc, mr, beta, eps: soft(beta * c) + soft(-beta * r),
+    "sppo-hard": lambda c, r, mc, mr, beta, eps: (c - 0.5 / beta) ** 2 + (r + 0.5 / beta) ** 2,
+    "aot-unpaired": lambda c, r, mc, mr, beta, eps: soft(
+        beta * (c.sort().values - r.sort().values), eps
+    ),
+    "apo-zero": lambda c, r, mc, mr, beta, eps: (-beta * c).sigmoid() + (beta * r).sigmoid(),
+    "apo-down": lambda c, r, mc, mr, beta, eps: (beta * c).sigmoid() + (beta * (r - c)).sigmoid(),
+}
+
+
+def preference(case, micro_batches, kind="sigmoid", beta=0.1, smoothing=0.0):
+    """The gradient of the mean over all pairs of an update; ranks are those of a micro-batch."""
+    tokens, logits, ref_logits = case
+    counts = 1 + (tokens == EOS).long().argmax(-1)
+    mask = torch.arange(tokens.shape[-1]) < counts[..., None]
+    ref = (log_probs(ref_logits.double(), tokens) * mask).sum(-1)
+
+    def loss_of(table, parts):
+        mine = (log_probs(table, tokens) * mask).sum(-1)
+        losses = []
+        for part in parts:
+            pairs = sorted({row // 2 for row in part})
+            if kind == "aot":
+                policy, before = ((it[:, 0] - it[:, 1])[pairs].sort().values for it in (mine, ref))
+                losses.append(soft(beta * (policy - before), smoothing))
+            else:
+                ratios = (mine - ref)[pairs]
+                sides = *ratios.T, *(ratios / counts[pairs]).T
+                losses.append(LOSSES[kind](*sides, beta, smoothing))
+        return torch.cat(losses).mean()
+
+    return gradients(logits, micro_batches, loss_of)
+
+
+def is_right(outputs, expected):
+    """Whether the gradient is the expected one, and nothing else was trained.
+
+    A trainer computes in f32, whose ulp is 6e-8: terms of an update are below the sum of a few
+    dozen of them, and 1e-5 of the largest gradient is allowed.
+    """
+    difference = (outputs["gradient"].double() - expected).abs().flatten(1).amax(1)
+    return bool(
+        (difference <= 1e-5 * expected.abs().flatten(1).amax(1)).all()
+        and not outputs["unknown"].any()
+        and not outputs.get("ref_gradient")
+        and not outputs.get("ref_training")
+    )
+
+
+def is_passed(outputs, rows, updates_of_a_pass):
+    """Whether each pass trained each row once."""
+    passes = outputs["micro_batches"].unflatten(0, (-1, updates_of_a_pass)).flatten(1)
+    return all(sorted(row for row in one if row >= 0) == [*range(rows)] for one in passes.tolist())
