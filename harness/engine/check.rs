@@ -23,6 +23,7 @@ use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::invariant::AnyInvariant;
 use shakedown_core::contract::outcome::Stop;
 use shakedown_core::contract::probe::Memo;
+use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::stream::{self, Stream};
 use shakedown_core::laws::NOT_OF_OUTPUTS;
 use shakedown_core::value::error::Error;
@@ -132,7 +133,12 @@ fn look_behind(
     let Some(options) = blind.shown(&subject.options).filter(|_| !held.is_empty()) else {
         return Ok(());
     };
-    let budget = Budget { cases: budget.cases.min(CASES_BEHIND), ..budget.clone() };
+    // A call of a whole trainer takes as long as a hundred of a function.
+    let most = match subject.contract.stage() {
+        Stage::Step => budget.cases.div_ceil(4),
+        _ => CASES_BEHIND,
+    };
+    let budget = Budget { cases: budget.cases.min(most), ..budget.clone() };
     let before = report.cases;
     let count = |cases| progress(before + cases);
     let (declared, asked) =

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array3, Axis, arr0};
+use ndarray::{Array2, Array3, ArrayView1, Axis, arr0, s};
 
 use super::reference::{Parts, right, step};
 use super::{GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over};
@@ -50,9 +50,24 @@ fn masks() -> Vec<Fault> {
         of("unfinished-rows-kept", "{unfinished: drop}"),
         Fault::new("padding-trained", "the tokens behind the end are trained too")
             .seen("a loss that is summed without the completion mask")
-            .made_of([made_of(|parts| {
-                parts.mask = Arc::new(|case, _, _| case.tokens.mapv(|_| 1.0).into());
-            })]),
+            .made_of([
+                made_of(|parts| {
+                    parts.mask = Arc::new(|case, _, _| case.tokens.mapv(|_| 1.0).into());
+                }),
+                // As wide as the longest completion is.
+                made_of(|parts| {
+                    parts.mask = Arc::new(|case, options, _| {
+                        let is_end = |id: &i64| options.eos.contains(id);
+                        let length = |row: ArrayView1<'_, i64>| {
+                            row.iter().position(is_end).map_or(row.len(), |end| end + 1)
+                        };
+                        let longest = case.tokens.rows().into_iter().map(length).max();
+                        let mut mask = Array2::zeros(case.tokens.raw_dim());
+                        mask.slice_mut(s![.., ..longest.unwrap_or(0)]).fill(1.0);
+                        mask.into()
+                    });
+                }),
+            ]),
     ]
 }
 

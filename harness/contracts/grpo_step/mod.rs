@@ -20,13 +20,13 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use ndarray::{Array1, Array2, Array3, Ix0, Ix1, Ix3, IxDyn, s};
+use ndarray::{Array1, Array2, Array3, ArrayD, ArrayViewD, Ix0, Ix1, Ix3, IxDyn, s};
 
 use shakedown_core::contract::blind::Blind;
 use shakedown_core::contract::definition::Definition;
 use shakedown_core::contract::options::{Options as _, above, options};
 use shakedown_core::contract::stage::Stage;
-use shakedown_core::contract::step::{Plan, Shape, Stepped};
+use shakedown_core::contract::step::{self, Plan, Shape, Stepped};
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::measure::Measure;
@@ -319,6 +319,16 @@ impl Contract for GrpoStep {
         Some(GrpoStepCase { micro_batches, ..case.clone() })
     }
 
+    fn meaning(
+        case: &GrpoStepCase,
+        options: &Options,
+        found: ArrayViewD<'_, f64>,
+        expected: &Expected,
+        at: &[usize],
+    ) -> Option<String> {
+        step::weights::<Self>(case, options, found, expected, at)
+    }
+
     fn small(options: &Options, dtype: Dtype) -> Vec<GrpoStepCase> {
         generate::small(options, dtype)
     }
@@ -336,6 +346,14 @@ impl Stepped for GrpoStep {
     fn shape(case: &GrpoStepCase, options: &Options) -> Shape {
         let (tokens, group) = (rows(&case.tokens), case.tokens.dim().1);
         Shape::new(options.plan(), tokens, group, &options.eos, case.micro_batches.as_ref())
+    }
+
+    fn logits(case: &GrpoStepCase) -> &ArrayD<f64> {
+        &case.logits
+    }
+
+    fn temperature(options: &Options) -> f64 {
+        options.temperature
     }
 
     fn trained(case: &GrpoStepCase, options: &Options) -> Array2<bool> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array3, Axis, arr0};
+use ndarray::{Array3, Axis, arr0, s};
 
 use super::reference::{Parts, right, step};
 use super::{Options, PreferenceStep, PreferenceStepCase, PreferenceStepOutput};
@@ -30,6 +30,29 @@ fn made_of(change: impl FnOnce(&mut Parts)) -> Variant {
     Variant::gives(move |case, options, dtype| step(case, options, dtype, &parts))
 }
 
+/// Each micro-batch is as wide as its longest row, and the pads of some rows are trained too.
+fn padded_to_the_longest(is_padded: fn(usize) -> bool) -> Variant {
+    Variant::gives(move |case: &PreferenceStepCase, options: &Options, dtype| {
+        let mut output = step(case, options, dtype, &right());
+        let shape = PreferenceStep::shape(case, options);
+        let trained = PreferenceStep::trained(case, options);
+        let length = |row: usize| trained.row(row).iter().filter(|flag| **flag).count();
+        for (update, mut table) in output.gradient.outer_iter_mut().enumerate() {
+            let mut mask = trained.mapv(|flag| f64::from(u8::from(flag)));
+            for rows in shape.micro_batches(update) {
+                let longest = rows.iter().map(|row| length(*row)).max().unwrap_or(0);
+                for row in rows.into_iter().filter(|row| is_padded(*row)) {
+                    mask.slice_mut(s![row, ..longest]).fill(1.0);
+                }
+            }
+            let parts = Parts { mask: Arc::new(move |_, _, _| mask.clone().into()), ..right() };
+            let padded = step(case, options, dtype, &parts).gradient;
+            table.assign(&padded.index_axis(Axis(0), update));
+        }
+        output
+    })
+}
+
 fn masks() -> Vec<Fault> {
     let of = |id, options| {
         lifted::<CompletionMask, _>(id, options, |part| made_of(|parts| parts.mask = part))
@@ -39,21 +62,27 @@ fn masks() -> Vec<Fault> {
         of("final-eos-dropped-when-pad-is-eos", "{pad: 1}"),
         Fault::new("padding-trained", "the tokens behind the end are trained too")
             .seen("DeepSpeedExamples #457 (9a586b1b): labels are the input ids")
-            .made_of([made_of(|parts| {
-                parts.mask = Arc::new(|case, _, _| case.tokens.mapv(|_| 1.0).into());
-            })]),
+            .made_of([
+                made_of(|parts| {
+                    parts.mask = Arc::new(|case, _, _| case.tokens.mapv(|_| 1.0).into());
+                }),
+                padded_to_the_longest(|_| true),
+            ]),
         Fault::new("rejected-half-unmasked", "the rejected completions have no mask: pads count")
             .seen("OpenRLHF #294 (6106fb22): a zip of 2N masks with N lengths")
-            .made_of([made_of(|parts| {
-                let right = right().mask;
-                parts.mask = Arc::new(move |case, options, dtype| {
-                    let mut mask = right(case, options, dtype);
-                    for mut row in mask.mask.rows_mut().into_iter().skip(1).step_by(2) {
-                        row.fill(1.0);
-                    }
-                    mask
-                });
-            })]),
+            .made_of([
+                made_of(|parts| {
+                    let right = right().mask;
+                    parts.mask = Arc::new(move |case, options, dtype| {
+                        let mut mask = right(case, options, dtype);
+                        for mut row in mask.mask.rows_mut().into_iter().skip(1).step_by(2) {
+                            row.fill(1.0);
+                        }
+                        mask
+                    });
+                }),
+                padded_to_the_longest(|row| row % 2 == 1),
+            ]),
     ]
 }
 

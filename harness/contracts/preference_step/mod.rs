@@ -19,13 +19,13 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use ndarray::{Array2, ArrayView3, Ix0, Ix1, Ix3, IxDyn};
+use ndarray::{Array2, ArrayD, ArrayView3, ArrayViewD, Ix0, Ix1, Ix3, IxDyn};
 
 use shakedown_core::contract::blind::Blind;
 use shakedown_core::contract::definition::Definition;
 use shakedown_core::contract::options::{above, options};
 use shakedown_core::contract::stage::Stage;
-use shakedown_core::contract::step::{Plan, Shape, Stepped};
+use shakedown_core::contract::step::{self, Plan, Shape, Stepped};
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::measure::Measure;
@@ -310,6 +310,16 @@ impl Contract for PreferenceStep {
         Some(PreferenceStepCase { micro_batches, ..case.clone() })
     }
 
+    fn meaning(
+        case: &PreferenceStepCase,
+        options: &Options,
+        found: ArrayViewD<'_, f64>,
+        expected: &Expected,
+        at: &[usize],
+    ) -> Option<String> {
+        step::weights::<Self>(case, options, found, expected, at)
+    }
+
     fn small(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase> {
         generate::small(options, dtype)
     }
@@ -329,6 +339,10 @@ impl Stepped for PreferenceStep {
         let tokens = case.tokens.to_shape((pairs * sides, width)).expect("a row is a completion");
         let chosen = case.micro_batches.as_ref();
         Shape::new(options.plan(), tokens.into_owned(), sides, &[options.eos], chosen)
+    }
+
+    fn logits(case: &PreferenceStepCase) -> &ArrayD<f64> {
+        &case.logits
     }
 
     fn trained(case: &PreferenceStepCase, options: &Options) -> Array2<bool> {

@@ -11,6 +11,7 @@ use shakedown_core::contract::Contract;
 use shakedown_core::contract::fault;
 use shakedown_core::contract::step::{Part, Stepped as _, lifted};
 use shakedown_core::numeric::aggregate::Aggregate;
+use shakedown_core::value::place::Dtype;
 
 type Fault = fault::Fault<SftStep>;
 type Variant = fault::Variant<SftStep>;
@@ -49,6 +50,32 @@ fn without_ends(case: &mut SftStepCase, options: &Options) {
     }
 }
 
+/// The pads of each row are trained too, up to some width.
+fn pads_trained(case: &mut SftStepCase, options: &Options, width: impl Fn(usize) -> usize) {
+    for row in 0..case.tokens.nrows() {
+        let end = end(case, options, row);
+        case.mask.slice_mut(s![row, end..width(row)]).fill(true);
+    }
+}
+
+/// Each micro-batch is as wide as its longest row, and its pads are trained too.
+fn padded_to_the_longest(case: &SftStepCase, options: &Options, dtype: Dtype) -> SftStepOutput {
+    let mut output = step(case, options, dtype, &right());
+    let shape = SftStep::shape(case, options);
+    for (update, mut table) in output.gradient.outer_iter_mut().enumerate() {
+        let mut padded = case.clone();
+        let batches = shape.micro_batches(update);
+        pads_trained(&mut padded, options, |row| {
+            let batch = batches.iter().find(|rows| rows.contains(&row));
+            let ends = batch.into_iter().flatten().map(|row| end(case, options, *row) + 1);
+            ends.max().unwrap_or(end(case, options, row) + 1)
+        });
+        let padded = step(&padded, options, dtype, &right()).gradient;
+        table.assign(&padded.index_axis(Axis(0), update));
+    }
+    output
+}
+
 fn masks() -> Vec<Fault> {
     vec![
         Fault::new("prompt-trained", "the tokens of the prompt are trained too")
@@ -71,12 +98,13 @@ fn masks() -> Vec<Fault> {
         .on(&[without_ends]),
         Fault::new("padding-trained", "the tokens behind the end are trained too")
             .seen("axolotl #1603: a collator that loses the masks")
-            .on(&[|case, options| {
-                for row in 0..case.tokens.nrows() {
-                    let end = end(case, options, row);
-                    case.mask.slice_mut(s![row, end..]).fill(true);
-                }
-            }]),
+            .made_of([
+                Variant::On(|case, options| {
+                    let width = case.tokens.ncols();
+                    pads_trained(case, options, |_| width);
+                }),
+                Variant::gives(padded_to_the_longest),
+            ]),
         Fault::new("mask-one-position-early", "each flag is on the token before its own")
             .seen("verl #3287 (2d6c6dbb3), trl #6800: `mask[:, :-1]` for `mask[:, 1:]`")
             .on(&[|case, _| case.mask = moved(&case.mask, -1)]),

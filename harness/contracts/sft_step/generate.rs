@@ -136,15 +136,23 @@ fn made(
         if !mask.row(row).iter().any(|flag| *flag) {
             mask[[row, length - 1]] = true;
         }
-        if let Some(first) = (0..row).find(|first| tokens.row(*first) == tokens.row(row)) {
-            let same = mask.row(first).to_owned();
-            mask.row_mut(row).assign(&same);
-        }
     }
     let updates = options.plan().updates();
     let mut logit = logit;
     let logits = ArrayD::from_shape_fn(IxDyn(&[updates, rows, width, vocabulary]), |at| logit(&at));
-    SftStepCase { tokens, mask, logits, micro_batches: None }
+    alike(SftStepCase { tokens, mask, logits, micro_batches: None })
+}
+
+/// The case where equal sequences have equal masks.
+fn alike(mut case: SftStepCase) -> SftStepCase {
+    for row in 1..case.tokens.nrows() {
+        let equal = |other: &usize| case.tokens.row(*other) == case.tokens.row(row);
+        if let Some(first) = (0..row).find(equal) {
+            let mask = case.mask.row(first).to_owned();
+            case.mask.row_mut(row).assign(&mask);
+        }
+    }
+    case
 }
 
 pub(super) fn draw(
@@ -198,7 +206,7 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<SftStepCase> {
             sizes,
             &lengths,
             |row, at| words[(row + at) % words.len()],
-            |row, at| at >= prompt && (at + row) % 3 != 1,
+            |row, at| at >= prompt && (at + row) % 2 == 0,
             |at| (at[3] % 3) as f64 * 0.5 + liked * ((at[0] + at[2]) % 2) as f64,
         );
         round(&mut case, dtype);
@@ -267,7 +275,7 @@ fn shorter(case: &SftStepCase, options: &Options, rows: &[usize], left_out: usiz
         shorter.tokens.row_mut(row).assign(&tokens);
         shorter.mask.row_mut(row).assign(&mask);
     }
-    shorter
+    alike(shorter)
 }
 
 /// Small cases from which shrinking may start: sequences of up to three tokens, and models that

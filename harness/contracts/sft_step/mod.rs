@@ -19,13 +19,13 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use ndarray::{Array2, Ix1, Ix2, Ix3, IxDyn};
+use ndarray::{Array2, ArrayD, ArrayViewD, Ix1, Ix2, Ix3, IxDyn};
 
 use shakedown_core::contract::blind::Blind;
 use shakedown_core::contract::definition::Definition;
 use shakedown_core::contract::options::options;
 use shakedown_core::contract::stage::Stage;
-use shakedown_core::contract::step::{Plan, Shape, Stepped};
+use shakedown_core::contract::step::{self, Plan, Shape, Stepped};
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::measure::Measure;
@@ -206,6 +206,16 @@ impl Contract for SftStep {
         Some(SftStepCase { micro_batches, ..case.clone() })
     }
 
+    fn meaning(
+        case: &SftStepCase,
+        options: &Options,
+        found: ArrayViewD<'_, f64>,
+        expected: &Expected,
+        at: &[usize],
+    ) -> Option<String> {
+        step::weights::<Self>(case, options, found, expected, at)
+    }
+
     fn small(options: &Options, dtype: Dtype) -> Vec<SftStepCase> {
         generate::small(options, dtype)
     }
@@ -223,6 +233,10 @@ impl Stepped for SftStep {
     fn shape(case: &SftStepCase, options: &Options) -> Shape {
         let (tokens, all) = (case.tokens.clone(), case.tokens.nrows());
         Shape::new(options.plan(), tokens, all, &[options.eos], case.micro_batches.as_ref())
+    }
+
+    fn logits(case: &SftStepCase) -> &ArrayD<f64> {
+        &case.logits
     }
 
     fn trained(case: &SftStepCase, _: &Options) -> Array2<bool> {

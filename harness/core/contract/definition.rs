@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use ndarray::ArrayViewD;
+
 use crate::contract::options::AnyOptions;
 use crate::contract::stage::Stage;
 use crate::numeric::tolerance::{Expected, ExpectedTexts};
@@ -82,6 +84,15 @@ pub trait AnyDefinition: Send + Sync {
             }
         })
     }
+    /// What a wrong number means, to be said behind it.
+    fn meaning(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        found: ArrayViewD<'_, f64>,
+        expected: &Expected,
+        at: &[usize],
+    ) -> Option<String>;
     /// The case as the component settled it, where its answer says what the case leaves to it.
     fn settled(
         &self,

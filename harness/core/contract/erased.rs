@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arbitrary::Unstructured;
+use ndarray::ArrayViewD;
 
 use crate::contract::Contract;
 use crate::contract::blind::Blind;
@@ -283,6 +284,17 @@ impl<C: Contract> AnyDefinition for Typed<C> {
         output: &dyn AnyRecord,
     ) -> Result<(), String> {
         C::check_form(case.typed(), options.typed(), output.typed())
+    }
+
+    fn meaning(
+        &self,
+        case: &dyn AnyRecord,
+        options: &dyn AnyOptions,
+        found: ArrayViewD<'_, f64>,
+        expected: &Expected,
+        at: &[usize],
+    ) -> Option<String> {
+        C::meaning(case.typed(), options.typed(), found, expected, at)
     }
 
     fn settled(

@@ -24,6 +24,7 @@ pub mod step;
 pub mod stream;
 
 use arbitrary::Unstructured;
+use ndarray::ArrayViewD;
 
 use crate::contract::blind::Blind;
 use crate::contract::class::Class;
@@ -132,6 +133,18 @@ pub trait Contract:
     /// which order a trainer takes its rows. The definition is asked about this case then; `None`
     /// where nothing is left open, or what the answer says cannot be.
     fn settled(_: &Self::Case, _: &Self::Options, _: &Self::Output) -> Option<Self::Case> {
+        None
+    }
+
+    /// What a wrong number means, to be said behind it: the numbers of its output as the component
+    /// gave them and as the definition has them, and its place.
+    fn meaning(
+        _case: &Self::Case,
+        _options: &Self::Options,
+        _found: ArrayViewD<'_, f64>,
+        _expected: &Expected,
+        _at: &[usize],
+    ) -> Option<String> {
         None
     }
 

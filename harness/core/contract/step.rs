@@ -14,7 +14,9 @@ use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView3, ArrayViewD, Axis, s};
 use crate::contract::Contract;
 use crate::contract::definition::Definition;
 use crate::contract::fault::{Fault, Variant};
+use crate::numeric::tolerance::Expected;
 use crate::value::place::Dtype;
+use crate::value::text::rounded;
 
 /// How many updates there are, and how many backward passes each has.
 #[derive(Clone, Copy, Debug)]
@@ -266,6 +268,14 @@ pub trait Stepped: Contract {
     /// The rows of a case.
     fn shape(case: &Self::Case, options: &Self::Options) -> Shape;
 
+    /// The model's logits at each update.
+    fn logits(case: &Self::Case) -> &ArrayD<f64>;
+
+    /// What divides the logits.
+    fn temperature(_: &Self::Options) -> f64 {
+        1.0
+    }
+
     /// Which tokens are trained, row by row.
     fn trained(case: &Self::Case, options: &Self::Options) -> Array2<bool>;
 
@@ -284,6 +294,48 @@ pub trait Stepped: Contract {
         let named = |row| Self::row(case, row);
         Self::shape(case, options).check_partition(micro_batches, named)
     }
+}
+
+/// With which weight a token is trained where a gradient is wrong, and with which it should be: the
+/// gradient of its logits is that many times the one of its negative log-probability. Nothing where
+/// rows go on differently, or the gradient is none of a token.
+pub fn weights<C: Stepped>(
+    case: &C::Case,
+    options: &C::Options,
+    found: ArrayViewD<'_, f64>,
+    expected: &Expected,
+    at: &[usize],
+) -> Option<String> {
+    let (update, place) = (*at.first()?, at.get(1..)?);
+    let shape = C::shape(case, options);
+    let sides = found.shape().get(2..found.ndim().checked_sub(2)?)?;
+    let (rows, [token, _]) = place.split_last_chunk::<2>()?;
+    let row =
+        rows.iter().skip(1).zip(sides).fold(*rows.first()?, |row, (at, size)| row * size + at);
+    let home = [row, *token];
+    let all = shape.tokens.indexed_iter();
+    let mut next = all.filter(|((row, at), _)| shape.home(*row, *at) == home).map(|(_, id)| *id);
+    let id = next.next().filter(|id| next.all(|other| other == *id))?;
+    let logits = shape.logits(C::logits(case), update);
+    let z = logits.slice(s![row, *token, ..]).mapv(|z| z / C::temperature(options));
+    let largest = z.fold(f64::NEG_INFINITY, |most, z| most.max(*z));
+    let mut away = z.mapv(|z| (z - largest).exp());
+    away /= away.sum();
+    away[usize::try_from(id).ok()?] -= 1.0;
+    let weight = |table: ArrayViewD<'_, f64>| {
+        let of_row = shape.by_row(table);
+        let slope = of_row.slice(s![row, *token, ..]).dot(&away);
+        C::temperature(options) * slope / away.dot(&away)
+    };
+    let values = expected.numbers.mapv(|number| number.value);
+    let tables = [found, values.view()].map(|tables| tables.index_axis_move(Axis(0), update));
+    let [found, expected] = tables.map(|table| weight(table));
+    let is_known = found.is_finite() && expected.is_finite();
+    let [found, expected] = [found, expected].map(|weight| rounded((weight * 1e4).round() / 1e4));
+    (is_known && found != expected).then(|| {
+        let row = C::row(case, row);
+        format!("token {token} of {row} is trained with a weight of {found}, expected {expected}")
+    })
 }
 
 /// A function of a contract, to be put into a larger one.

@@ -22,7 +22,7 @@
 //! +            centred = centred / (own.std(correction=ddof) + epsilon)
 //! ```
 
-use ndarray::{ArrayD, ArrayRef, IxDyn};
+use ndarray::{ArrayD, ArrayRef, Dimension as _, IxDyn};
 
 use crate::contract::definition::Definition;
 use crate::contract::invariant::Invariant;
@@ -53,7 +53,12 @@ fn check(probe: &mut AnyProbe<'_>) -> Outcome {
         }
         match probe.contract.whole().contains(name) {
             true => compare_whole(name, found, expected)?,
-            false => compare(probe.tolerance, name, found, expected)?,
+            false => {
+                let (case, options) = (&**probe.case, &**probe.options);
+                compare(probe.tolerance, name, found, expected, &|at| {
+                    probe.contract.meaning(case, options, found.view(), expected, at)
+                })?;
+            }
         }
         says_something |= expected.numbers.iter().any(|number| !number.scale.is_infinite());
     }
@@ -82,22 +87,27 @@ fn compare_texts(fields: &[(&str, ArrayD<Option<String>>)], expected: &[Expected
 fn compare_whole(name: &str, found: &ArrayRef<f64, IxDyn>, expected: &Expected) -> Outcome {
     if let Some((at, found, number)) = first_wrong(Tolerance::WHOLE, found, expected) {
         let [text, expected] = text::pair(found, number.value);
+        let at = record::index(&at);
         return Err(Stop::number(format!("{name}{at} is {text}, expected {expected}"), found));
     }
     Ok(())
 }
 
-/// Compares one output field with what an oracle expects of it.
+/// Compares one output field with what an oracle expects of it; `meaning` says of a place what a
+/// wrong number there means.
 pub fn compare(
     tolerance: Tolerance,
     name: &str,
     found: &ArrayRef<f64, IxDyn>,
     expected: &Expected,
+    meaning: &dyn Fn(&[usize]) -> Option<String>,
 ) -> Outcome {
     if let Some((at, found, number)) = first_wrong(tolerance, found, expected) {
         let bound = tolerance.bound(number, expected.terms);
         let [text, expected] = text::pair(found, number.value);
-        let message = format!("{name}{at} is {text}, expected {expected} ± {bound:.1e}");
+        let meaning = meaning(at.slice()).map(|meaning| format!(": {meaning}")).unwrap_or_default();
+        let at = record::index(&at);
+        let message = format!("{name}{at} is {text}, expected {expected} ± {bound:.1e}{meaning}");
         return Err(Stop::number(message, found));
     }
     Ok(())
@@ -108,10 +118,10 @@ fn first_wrong(
     tolerance: Tolerance,
     found: &ArrayRef<f64, IxDyn>,
     expected: &Expected,
-) -> Option<(String, f64, Number)> {
+) -> Option<(IxDyn, f64, Number)> {
     let pairs = found.indexed_iter().zip(&expected.numbers);
     let wrong = pairs
         .into_iter()
         .find(|((_, found), number)| !tolerance.accepts(**found, **number, expected.terms));
-    wrong.map(|((at, found), number)| (record::index(&at), *found, *number))
+    wrong.map(|((at, found), number)| (at, *found, *number))
 }

@@ -1,8 +1,8 @@
 //! The chosen completion rises, and the rejected one falls.
 //!
 //! ### Claim
-//! Where a pair's completions begin differently, the chosen one's first logit does not fall, and the
-//! other's does not rise.
+//! Where a pair's completions begin differently, the chosen one's first logit does not fall, and
+//! the other's does not rise.
 //!
 //! ### Why it matters
 //! A sign, or sides that are exchanged, leave a loss that starts at ln 2 and moves: the model
