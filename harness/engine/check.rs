@@ -23,7 +23,6 @@ use shakedown_core::contract::erased::AnyContract;
 use shakedown_core::contract::invariant::AnyInvariant;
 use shakedown_core::contract::outcome::Stop;
 use shakedown_core::contract::probe::Memo;
-use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::stream::{self, Stream};
 use shakedown_core::laws::NOT_OF_OUTPUTS;
 use shakedown_core::value::error::Error;
@@ -133,11 +132,8 @@ fn look_behind(
     let Some(options) = blind.shown(&subject.options).filter(|_| !held.is_empty()) else {
         return Ok(());
     };
-    // A call of a whole trainer takes as long as a hundred of a function.
-    let most = match subject.contract.stage() {
-        Stage::Step => budget.cases.div_ceil(4),
-        _ => CASES_BEHIND,
-    };
+    let is_long = subject.contract.stage().is_long();
+    let most = if is_long { budget.cases.div_ceil(4) } else { CASES_BEHIND };
     let budget = Budget { cases: budget.cases.min(most), ..budget.clone() };
     let before = report.cases;
     let count = |cases| progress(before + cases);

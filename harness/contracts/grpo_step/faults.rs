@@ -295,7 +295,7 @@ fn updates() -> Vec<Fault> {
         .under("{accumulation: 2}")
         .made_of([made_of(|parts| parts.factor = |options| 1.0 / f64::from(options.accumulation))]),
         Fault::new("same-slice-again", "every update of a pass trains the first of its slices")
-            .seen("an index of the buffer that stands still; compare trl #3231")
+            .seen("an index of the buffer that is never raised; compare trl #3231")
             .under("{mini_batches: 2}")
             .on(&[|case, options| {
                 rows_of_another_update(case, options, |update, options| {

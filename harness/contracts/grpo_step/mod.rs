@@ -7,7 +7,7 @@
 //! one row for each prefix, and what it does to that table is the answer.
 //!
 //! A prefix that several completions share has one row: the logits where it comes first hold, the
-//! others are not read, and its gradient stands there too.
+//! others are not read, and its gradient is there too.
 //!
 //! ### Source
 //! GRPO is arXiv:2402.03300, with the clipping of PPO, arXiv:1707.06347; DAPO, arXiv:2503.14476, is

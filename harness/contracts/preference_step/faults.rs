@@ -30,8 +30,12 @@ fn made_of(change: impl FnOnce(&mut Parts)) -> Variant {
     Variant::gives(move |case, options, dtype| step(case, options, dtype, &parts))
 }
 
-/// Each micro-batch is as wide as its longest row, and the pads of some rows are trained too.
-fn padded_to_the_longest(is_padded: fn(usize) -> bool) -> Variant {
+/// Rows are as wide as the longest of those that they are batched with, and the pads of some rows
+/// are trained too.
+fn padded_to_the_longest(
+    is_padded: fn(usize) -> bool,
+    are_together: fn(usize, usize) -> bool,
+) -> Variant {
     Variant::gives(move |case: &PreferenceStepCase, options: &Options, dtype| {
         let mut output = step(case, options, dtype, &right());
         let shape = PreferenceStep::shape(case, options);
@@ -40,8 +44,9 @@ fn padded_to_the_longest(is_padded: fn(usize) -> bool) -> Variant {
         for (update, mut table) in output.gradient.outer_iter_mut().enumerate() {
             let mut mask = trained.mapv(|flag| f64::from(u8::from(flag)));
             for rows in shape.micro_batches(update) {
-                let longest = rows.iter().map(|row| length(*row)).max().unwrap_or(0);
-                for row in rows.into_iter().filter(|row| is_padded(*row)) {
+                for row in rows.iter().copied().filter(|row| is_padded(*row)) {
+                    let others = rows.iter().filter(|other| are_together(row, **other));
+                    let longest = others.map(|row| length(*row)).max().unwrap_or(0);
                     mask.slice_mut(s![row, ..longest]).fill(1.0);
                 }
             }
@@ -51,6 +56,11 @@ fn padded_to_the_longest(is_padded: fn(usize) -> bool) -> Variant {
         }
         output
     })
+}
+
+/// Whether two rows are both chosen or both rejected.
+fn of_one_side(row: usize, other: usize) -> bool {
+    row % 2 == other % 2
 }
 
 fn masks() -> Vec<Fault> {
@@ -66,7 +76,8 @@ fn masks() -> Vec<Fault> {
                 made_of(|parts| {
                     parts.mask = Arc::new(|case, _, _| case.tokens.mapv(|_| 1.0).into());
                 }),
-                padded_to_the_longest(|_| true),
+                padded_to_the_longest(|_| true, |_, _| true),
+                padded_to_the_longest(|_| true, of_one_side),
             ]),
         Fault::new("rejected-half-unmasked", "the rejected completions have no mask: pads count")
             .seen("OpenRLHF #294 (6106fb22): a zip of 2N masks with N lengths")
@@ -81,7 +92,8 @@ fn masks() -> Vec<Fault> {
                         mask
                     });
                 }),
-                padded_to_the_longest(|row| row % 2 == 1),
+                padded_to_the_longest(|row| row % 2 == 1, |_, _| true),
+                padded_to_the_longest(|row| row % 2 == 1, of_one_side),
             ]),
     ]
 }
@@ -219,7 +231,7 @@ fn updates() -> Vec<Fault> {
         .under("{accumulation: 2}")
         .made_of([made_of(|parts| parts.factor = |options| 1.0 / f64::from(options.accumulation))]),
         Fault::new("same-slice-again", "every update of a pass trains the first of its slices")
-            .seen("an index of the data that stands still; compare trl #3231")
+            .seen("an index of the data that is never raised; compare trl #3231")
             .under("{mini_batches: 2}")
             .on(&[|case, options| {
                 let right = PreferenceStep::shape(case, options).all_micro_batches();

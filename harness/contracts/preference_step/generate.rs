@@ -282,7 +282,7 @@ pub(super) fn small(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase> 
         let sizes = Sizes::fitting(options, pairs, width);
         let words = words(options, sizes.vocabulary);
         let mut pick = Pick::seeded((8 * pairs + width) as u64);
-        for _ in 0..60 {
+        for _ in 0..16 {
             let seeds = [pick.bits(), pick.bits(), pick.bits(), pick.bits()];
             let [mut lengths, mut ids, mut logits, mut steps] = seeds.map(Pick::seeded);
             let mut case = made(

@@ -255,7 +255,7 @@ fn lengths(tokens: &Array2<i64>, options: &Options) -> f64 {
 fn updates() -> Vec<Fault> {
     vec![
         Fault::new("same-slice-again", "every update of a pass trains the first of its slices")
-            .seen("an index of the data that stands still; compare trl #3231")
+            .seen("an index of the data that is never raised; compare trl #3231")
             .under("{mini_batches: 2}")
             .on(&[|case, options| {
                 let right = SftStep::shape(case, options).all_micro_batches();

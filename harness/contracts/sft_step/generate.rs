@@ -286,7 +286,7 @@ pub(super) fn small(options: &Options, dtype: Dtype) -> Vec<SftStepCase> {
         let sizes = Sizes::fitting(options, rows, width);
         let words = words(options, sizes.vocabulary);
         let mut pick = Pick::seeded((8 * rows + width) as u64);
-        for _ in 0..60 {
+        for _ in 0..16 {
             let lengths: Vec<usize> = (0..sizes.rows).map(|_| 1 + pick.below(width)).collect();
             let [mut flags, mut logits] = [pick.bits(), pick.bits()].map(Pick::seeded);
             let mut case = made(
@@ -328,7 +328,7 @@ pub(super) fn classes() -> Vec<Class<SftStep>> {
         ),
         class(
             "end-alone",
-            "a sequence of which the end alone is trained",
+            "a sequence whose end alone is trained",
             |case, options| {
                 let rows = case.tokens.rows().into_iter().zip(case.mask.rows());
                 rows.into_iter().any(|(tokens, mask)| {
@@ -363,7 +363,7 @@ pub(super) fn classes() -> Vec<Class<SftStep>> {
         ),
         class(
             "unequal-counts",
-            "sequences of which different numbers of tokens are trained",
+            "sequences with different numbers of trained tokens",
             |case, _| trained(case).windows(2).any(|pair| pair[0] != pair[1]),
             |_, _| true,
         ),

@@ -130,7 +130,7 @@ options! {
     }
 }
 
-/// A constant length is nobody's convention here.
+/// A constant length belongs to policy losses.
 fn go_together(options: &Options) -> Result<(), (&'static str, String)> {
     if options.aggregate == Aggregate::SeqMeanTokenSumNorm {
         let why = "`seq-mean-token-sum-norm` goes with policy losses only";

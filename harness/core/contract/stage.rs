@@ -27,6 +27,11 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Whether a call takes as long as a hundred of a function: that of a whole trainer.
+    pub fn is_long(self) -> bool {
+        self == Stage::Step
+    }
+
     /// Every stage, in pipeline order.
     pub const ALL: &'static [Stage] = &[
         Stage::Data,

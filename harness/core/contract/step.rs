@@ -3,7 +3,7 @@
 //!
 //! A trainer is handed a model whose logits are a table, one row for each prefix. A row of a case
 //! is a sequence of tokens behind a prompt. A prefix that several rows share has one row of the
-//! table: the logits where it comes first hold, and its gradient stands there too. Behind an end
+//! table: the logits where it comes first hold, and its gradient is there too. Behind an end
 //! every place sees the same prefix, the whole sequence.
 
 use std::ops::{Add, Range};

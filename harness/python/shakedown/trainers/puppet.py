@@ -218,7 +218,7 @@ class Puppet:
         return tuple(ids[: end + 1])
 
     def _generate(self, ids: Tensor, mask: Tensor | None, copies: int) -> Tensor:
-        raise Strayed("completions were sampled, and the case is trained as it is")
+        raise Strayed("completions were sampled, and the case has no rewards to give them")
 
     def _logits(
         self, backbone: Backbone, ids: Tensor, mask: Tensor | None, positions: Tensor | None = None
