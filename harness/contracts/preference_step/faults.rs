@@ -105,6 +105,7 @@ fn margins() -> Vec<Fault> {
     };
     vec![
         of("sign-flipped", "{}"),
+        of("chosen-and-rejected-inputs-swapped", "{}"),
         of("reference-ignored", "{}"),
         of("reference-added", "{}"),
         of("beta-not-applied", "{}"),
@@ -170,10 +171,7 @@ fn references() -> Vec<Fault> {
             .made_of([changed(|output| output.ref_training = Some(arr0(1.0)))]),
         Fault::new("reference-trained", "the loss has a gradient on the reference too")
             .seen("the reference's forward pass outside of `torch.no_grad()`")
-            .made_of([changed(|output| {
-                let most = output.gradient.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
-                output.ref_gradient = Some(arr0(most));
-            })]),
+            .made_of([made_of(|parts| parts.trains_reference = true)]),
         Fault::new(
             "pairs-across",
             "a chosen completion is compared with another pair's rejected one",

@@ -17,8 +17,8 @@ use shakedown_core::value::record::round;
 /// The largest logit.
 const LARGEST_LOGIT: f64 = 30.0;
 
-/// The largest difference of two models' logits at a token: more, and a loss is flat.
-const FURTHEST: f64 = 4.0;
+/// The largest difference of two models' logits: more, and a loss is flat.
+const FURTHEST: f64 = 6.0;
 
 pub(super) fn draw_smoothing(u: &mut Unstructured<'_>, options: &Options) -> Result<f64> {
     match options.kind {
@@ -108,14 +108,14 @@ impl Sizes {
 }
 
 /// A case: how long the completions are, their words, a logit of the reference, and how far the
-/// policy is from it, by pair and side and place.
+/// policy is from it, given the update, the side, and whether the logit is that of the token.
 fn made(
     options: &Options,
     sizes: Sizes,
     mut length: impl FnMut(usize, usize) -> usize,
     mut word: impl FnMut(usize, usize, usize) -> i64,
     mut logit: impl FnMut(usize) -> f64,
-    mut away: impl FnMut(usize) -> f64,
+    mut away: impl FnMut(usize, usize, bool) -> f64,
 ) -> PreferenceStepCase {
     let Sizes { pairs, width, vocabulary } = sizes;
     let mut tokens = Array3::from_elem((pairs, 2, width), options.pad);
@@ -130,9 +130,15 @@ fn made(
     }
     let shape = [pairs, 2, width, vocabulary];
     let reference = ArrayD::from_shape_fn(IxDyn(&shape), |at| logit(at[3]));
-    let policies: Vec<ArrayD<f64>> = (0..options.plan().updates())
-        .map(|update| reference.mapv(|z| z + away(update).clamp(-FURTHEST / 2.0, FURTHEST / 2.0)))
-        .collect();
+    let mut policy = |update: usize| {
+        let mut table = reference.clone();
+        for (at, z) in table.indexed_iter_mut() {
+            let is_token = tokens[[at[0], at[1], at[2]]] == at[3] as i64;
+            *z += away(update, at[1], is_token).clamp(-FURTHEST, FURTHEST);
+        }
+        table
+    };
+    let policies: Vec<ArrayD<f64>> = (0..options.plan().updates()).map(&mut policy).collect();
     let views: Vec<_> = policies.iter().map(|table| table.view()).collect();
     PreferenceStepCase {
         tokens,
@@ -154,6 +160,8 @@ pub(super) fn draw(
     let (alike, full) = (chance(u, 80)?, chance(u, 48)?);
     let spread = one(u, &[1.0, 2.0, 0.0, 4.0])?;
     let moved = one(u, &[0.5, 1.0, 0.0, 2.0])?;
+    // Margins that are large enough for a hinge to bend.
+    let liked = one(u, &[0.0, 0.0, 3.5, -3.5, 2.0])?;
     let seeds: [u64; 4] = u.arbitrary()?;
     let [mut lengths, mut ids, mut logits, mut steps] = seeds.map(Pick::seeded);
     let words = words(options, sizes.vocabulary);
@@ -163,7 +171,10 @@ pub(super) fn draw(
         |_, _| if full { sizes.width } else { 1 + lengths.below(sizes.width) },
         |_, _, at| if alike { words[at % words.len()] } else { *ids.one(&words) },
         |_| spread * (logits.below(17) as f64 - 8.0) / 8.0,
-        |_| moved * (steps.below(33) as f64 - 16.0) / 16.0,
+        |_, side, is_token| {
+            let liked = if is_token { [liked, -liked][side] } else { 0.0 };
+            liked + moved * (steps.below(33) as f64 - 16.0) / 16.0
+        },
     );
     round(&mut case, dtype);
     if valid(&case, options, dtype).is_err() {
@@ -174,15 +185,17 @@ pub(super) fn draw(
 
 pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase> {
     let mut cases = Vec::new();
-    for (pairs, width, moved) in [
-        (1, 1, 0.0),
-        (1, 2, 0.0),
-        (1, 2, 0.5),
-        (2, 2, -0.5),
-        (2, 3, 0.5),
-        (2, 4, 1.0),
-        (3, 3, -1.0),
-        (4, 4, 0.25),
+    for (pairs, width, moved, liked) in [
+        (1, 1, 0.0, 0.0),
+        (1, 2, 0.0, 0.0),
+        (1, 2, 0.5, 0.0),
+        (2, 2, -0.5, 0.0),
+        (2, 3, 0.5, 0.0),
+        (2, 4, 1.0, 0.0),
+        (2, 4, 0.0, 3.5),
+        (2, 5, 0.25, -3.5),
+        (3, 3, -1.0, 0.0),
+        (4, 4, 0.25, 2.0),
     ] {
         let sizes = Sizes::fitting(options, pairs, width);
         let words = words(options, sizes.vocabulary);
@@ -193,9 +206,10 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase
             |pair, side| width - (pair + side) % width,
             |pair, side, at| words[(pair + side * at) % words.len()],
             |id| (id % 3) as f64 * 0.5,
-            |update| {
+            |update, side, is_token| {
                 count += 1;
-                moved * ((count + update) % 3) as f64
+                let liked = if is_token { [liked, -liked][side] } else { 0.0 };
+                liked + moved * ((count + update) % 3) as f64
             },
         );
         round(&mut case, dtype);
@@ -291,7 +305,7 @@ pub(super) fn small(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase> 
                 |_, _| 1 + lengths.below(width),
                 |_, _, _| *ids.one(&words[..2]),
                 |_| *logits.one(&[0.0, 0.0, 0.0, 1.0]),
-                |_| *steps.one(&[0.0, 0.0, 0.0, 1.0, -1.0, 2.0]),
+                |_, _, _| *steps.one(&[0.0, 0.0, 0.0, 1.0, -1.0, 2.0]),
             );
             round(&mut case, dtype);
             if valid(&case, options, dtype).is_ok() {

@@ -1,7 +1,7 @@
 //! The reference implementation of `preference-step`: the references of its components, one after
 //! the other. A fault replaces one of them.
 
-use ndarray::{Array1, Array2, Array3, Array4, IxDyn, arr0};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, IxDyn, arr0};
 
 use super::{Options, PairLoss, PreferenceStep, PreferenceStepCase, PreferenceStepOutput, pairs};
 use crate::completion_mask::{CompletionMask, CompletionMaskCase};
@@ -24,6 +24,8 @@ pub(super) struct Parts {
     pub(super) rejected_of: fn(usize, usize) -> usize,
     /// What the gradient of an update is multiplied by.
     pub(super) factor: fn(&Options) -> f64,
+    /// Whether the reference has a gradient too.
+    pub(super) trains_reference: bool,
 }
 
 /// All parts right.
@@ -36,6 +38,7 @@ pub(super) fn right() -> Parts {
         objective: reference::<PairObjective>(),
         rejected_of: |pair, _| pair,
         factor: |_| 1.0,
+        trains_reference: false,
     }
 }
 
@@ -53,9 +56,12 @@ pub(super) fn step(
         let case = TokenLogProbsCase { logits, tokens: shape.tokens.clone() };
         part(&case, &token_log_probs::Options::default(), dtype)
     };
-    let reference = case.ref_logits.as_ref();
-    let reference = reference
-        .map(|logits| log_probs(&parts.ref_log_probs, shape.held(logits.view())).log_probs);
+    let scored = case.ref_logits.as_ref();
+    let scored =
+        scored.map(|logits| log_probs(&parts.ref_log_probs, shape.held(logits.view())));
+    let reference = scored.as_ref().map(|scored| &scored.log_probs);
+    let ref_slopes = scored.as_ref().and_then(|scored| scored.grad_logits.as_ref());
+    let mut largest = 0.0_f64;
     let (updates, vocabulary) = (plan.updates(), case.logits.shape()[4]);
     let mut gradient = Array4::zeros((updates, shape.all_rows(), shape.width(), vocabulary));
     for update in 0..updates {
@@ -75,9 +81,15 @@ pub(super) fn step(
                 dtype,
                 parts,
                 &rows,
-                &Sums { mask: &mask, policy: &current.log_probs, reference: reference.as_ref() },
+                &Sums { mask: &mask, policy: &current.log_probs, reference },
             );
             for (rows, by_row) in rows.iter().zip(&by_side) {
+                for (row, by_row) in rows.iter().zip(by_row) {
+                    let slopes = ref_slopes.map(|slopes| slopes.index_axis(Axis(0), *row));
+                    let slopes = slopes.iter().flat_map(|slopes| slopes.indexed_iter());
+                    let by_logit = slopes.map(|((at, _), x)| by_row * share * mask[[*row, at]] * x);
+                    largest = by_logit.fold(largest, |most, x| most.max(x.abs()));
+                }
                 shape.add(&mut gradient, update, rows, |[of, at], [row, id]| {
                     by_row[of] * share * mask[[row, at]] * slopes[[row, at, id]]
                 });
@@ -89,7 +101,7 @@ pub(super) fn step(
         gradient: gradient.expect("a row of the table for each place"),
         micro_batches: Some(shape.all_micro_batches()),
         unknown: Some(Array1::zeros(updates)),
-        ref_gradient: Some(arr0(0.0)),
+        ref_gradient: Some(arr0(if parts.trains_reference { largest } else { 0.0 })),
         ref_training: Some(arr0(0.0)),
     }
 }

@@ -191,6 +191,26 @@ impl Shape {
         })
     }
 
+    /// Whether updates have as many micro-batches as declared, and these as many rows.
+    ///
+    /// # Errors
+    /// How many there are.
+    pub fn check_cut(&self, chosen: ArrayView3<'_, f64>) -> Result<(), String> {
+        let accumulation = self.plan.accumulation;
+        let (_, batches, size) = chosen.dim();
+        if batches != accumulation {
+            return Err(format!(
+                "backward is called {} in an update, and `accumulation: {accumulation}` is declared",
+                times_of(batches)
+            ));
+        }
+        let expected = self.rows / self.plan.parts();
+        if size != expected {
+            return Err(format!("a micro-batch has {size} rows, expected {expected} in each"));
+        }
+        Ok(())
+    }
+
     /// Whether micro-batches train every row of each generation once a pass.
     ///
     /// # Errors
@@ -200,11 +220,10 @@ impl Shape {
         chosen: ArrayView3<'_, f64>,
         named: impl Fn(usize) -> String,
     ) -> Result<(), String> {
-        let Plan { mini_batches, accumulation, .. } = self.plan;
-        let (updates, batches, size) = chosen.dim();
-        if (updates, batches) != (self.plan.updates(), accumulation) {
-            let found = format!("{updates} updates of {batches} micro-batches");
-            return Err(format!("{found}, expected {} of {accumulation}", self.plan.updates()));
+        let mini_batches = self.plan.mini_batches;
+        let updates = chosen.dim().0;
+        if updates != self.plan.updates() {
+            return Err(format!("there are {updates} updates, expected {}", self.plan.updates()));
         }
         for first in (0..updates).step_by(mini_batches) {
             let rows = self.rows_of(self.generation(first));
@@ -227,10 +246,6 @@ impl Shape {
             }
             if let Some(row) = trained.iter().find(|row| row.fract() != 0.0 || **row < -1.0) {
                 return Err(format!("a micro-batch has row {row}"));
-            }
-            if size * batches * mini_batches != rows.len() {
-                let found = format!("micro-batches of {size} rows at most");
-                return Err(format!("{found}, which is not as declared"));
             }
         }
         Ok(())
@@ -282,7 +297,7 @@ pub trait Stepped: Contract {
     /// What a row is called: `completion 1 of prompt 0`.
     fn row(case: &Self::Case, row: usize) -> String;
 
-    /// Whether the trainer's micro-batches are as declared, where it says which rows it trains.
+    /// Whether the trainer trains every row once a pass, where it says which rows it trains.
     ///
     /// # Errors
     /// What is not.
@@ -411,7 +426,12 @@ mod tests {
         assert_eq!(again, "row 0 is trained 2 times in updates 0 to 1, expected once");
         let other = found(&array![[[0.0]], [[7.0]]]).unwrap();
         assert!(other.contains("row 1 is trained 0 times"), "{other}");
-        assert!(found(&array![[[0.0, 1.0]]]).unwrap().contains("expected 2 of 1"));
+        assert!(found(&array![[[0.0, 1.0]]]).unwrap().contains("1 updates, expected 2"));
+        let cut = |rows: &Array3<f64>| shape.check_cut(rows.view()).err();
+        assert_eq!(cut(&array![[[1.0]], [[0.0]]]), None);
+        let two = cut(&array![[[1.0], [-1.0]], [[0.0], [-1.0]]]).unwrap();
+        assert!(two.contains("called 2 times in an update, and `accumulation: 1`"), "{two}");
+        assert!(cut(&array![[[0.0, 1.0]], [[-1.0, -1.0]]]).unwrap().contains("2 rows, expected 1"));
     }
 
     #[test]

@@ -25,6 +25,8 @@ use crate::contract::outcome::{Outcome, Stop, broken};
 use crate::contract::probe::Probe;
 use crate::contract::stage::Pitfall;
 use crate::contract::step::Stepped;
+use crate::laws::no_gradient_on_unknown_prefixes::rounding;
+use crate::numeric::tolerance::apart;
 use crate::value::record::float;
 use crate::value::text::number;
 
@@ -42,12 +44,13 @@ fn check<C: Stepped>(probe: &mut Probe<'_, C>) -> Outcome {
     if hidden.is_empty() {
         return Err(Stop::Vacuous);
     }
+    let allowed = rounding(probe);
     let gradient = float(&*returned.output, "gradient").expect("a trainer gives its gradient");
     for (update, table) in gradient.outer_iter().enumerate() {
         let by_logit = shape.by_row(table.view());
         for [row, at] in hidden.iter().copied() {
             let slice = by_logit.slice(ndarray::s![row, at, ..]);
-            if let Some(x) = slice.iter().find(|x| **x != 0.0) {
+            if let Some(x) = slice.iter().find(|x| apart(**x, 0.0, allowed)) {
                 broken!(
                     "update {update} has a gradient of {} on the logits of token {at} of {}, which \
                      is not trained",

@@ -41,7 +41,8 @@ fn check<C: Stepped>(probe: &mut Probe<'_, C>) -> Outcome {
         return Err(Stop::Vacuous);
     };
     let chosen = chosen.into_dimensionality::<Ix3>().expect("the axes say so");
-    match C::partition(probe.case, probe.options, chosen) {
+    let cut = C::shape(probe.case, probe.options).check_cut(chosen);
+    match C::partition(probe.case, probe.options, chosen).and(cut) {
         Ok(()) => Ok(()),
         Err(why) => broken!("{why}"),
     }

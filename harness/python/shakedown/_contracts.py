@@ -2476,7 +2476,7 @@ class GrpoStep(Contract):
     one row for each prefix, and what it does to that table is the answer.
 
     A prefix that several completions share has one row: the logits where it comes first hold, the
-    others are not read, and its gradient stands there too.
+    others are not read, and its gradient is there too.
 
     Inputs. `P` prompts of `G` completions of `T` tokens, `K` reward functions, `U` updates, a
     vocabulary of `V`: tokens `[P, G, T]`, rewards `[P, G, K]`, logits `[U, P, G, T, V]`, ref_logits

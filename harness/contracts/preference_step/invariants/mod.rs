@@ -20,6 +20,7 @@ pub(super) fn all() -> Vec<Invariant<PreferenceStep>> {
     all.push(laws::oracle::law().catching(&[
         "eos-left-out",
         "final-eos-dropped-when-pad-is-eos",
+        "chosen-and-rejected-inputs-swapped",
         "reference-ignored",
         "reference-added",
         "beta-not-applied",

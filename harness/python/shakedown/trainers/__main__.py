@@ -32,7 +32,9 @@ def main(words: list[str]) -> str | None:
     given = parser.parse_args(words)
     try:
         manifest, notes = manifest_of(given.trainer, given.config)
-    except (OSError, UsageError) as error:
+    except OSError as error:
+        return f"error: {error.filename}: {error.strerror}"
+    except UsageError as error:
         return f"error: {error}"
     print(yaml.safe_dump(manifest, sort_keys=False, default_flow_style=None, width=100), end="")
     for note in notes:
@@ -43,7 +45,9 @@ def main(words: list[str]) -> str | None:
 def manifest_of(trainer: str, file: str | None) -> tuple[dict[str, object], list[str]]:
     """A manifest of one component, and a note on each setting that is not judged."""
     if trainer not in SUPPORTED and ":" not in trainer:
-        near = difflib.get_close_matches(trainer, SUPPORTED, 1)
+        near = [it for it in SUPPORTED if it.lower() == trainer.lower()]
+        # The names of TRL's other trainers are near, too.
+        near = near or difflib.get_close_matches(trainer, SUPPORTED, 1, 0.9)
         hint = f"; did you mean `{near[0]}`?" if near else ""
         supported = f"supported: {', '.join(SUPPORTED)}, and subclasses as MODULE:CLASS"
         raise UsageError(f"trainer `{trainer}` is not supported{hint} ({supported})")

@@ -139,8 +139,11 @@ class Puppet:
             mode; only where there is one.
         """
         if self._updates != len(self._tables):
-            declared = f"{len(self._tables)} are declared"
-            raise Strayed(f"the trainer made {self._updates} updates, {declared}")
+            what_to_do = "train with `puppet.optimizer`, and declare as many as the trainer makes"
+            made = f"the trainer made {self._updates} updates, {len(self._tables)} are declared"
+            raise Strayed(f"{made}: {what_to_do}")
+        if not any(self._micro_batches):
+            raise Strayed("no update had a backward pass through `puppet.model`")
         grads = torch.stack(self._grads)
         outputs = {
             "gradient": grads[:, 1:].reshape(self._shapes["logits"]),
@@ -226,7 +229,8 @@ class Puppet:
         """The rows of the model's table for each token, and an eye on what happens to them."""
         seen = torch.ones_like(ids) if mask is None else mask
         if seen.shape != ids.shape:
-            raise UsageError(f"the mask is {list(seen.shape)}, and the ids are {list(ids.shape)}")
+            shapes = f"{list(seen.shape)}, and the ids are {list(ids.shape)}"
+            raise UsageError(f"the mask is {shapes}: a puppet reads masks of the ids' shape alone")
         # Where positions restart, a packed row begins anew.
         starts = torch.zeros_like(ids) if positions is None else (positions == 0).expand_as(ids)
         index, ends = self._prefixes.read(ids.tolist(), seen.tolist(), starts.tolist())
