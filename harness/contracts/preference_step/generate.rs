@@ -161,7 +161,7 @@ pub(super) fn draw(
     let spread = one(u, &[1.0, 2.0, 0.0, 4.0])?;
     let moved = one(u, &[0.5, 1.0, 0.0, 2.0])?;
     // Margins that are large enough for a hinge to bend.
-    let liked = one(u, &[0.0, 0.0, 3.5, -3.5, 2.0])?;
+    let liked = one(u, &[0.0, 0.0, 5.5, -3.5, 2.0])?;
     let seeds: [u64; 4] = u.arbitrary()?;
     let [mut lengths, mut ids, mut logits, mut steps] = seeds.map(Pick::seeded);
     let words = words(options, sizes.vocabulary);
@@ -192,8 +192,8 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase
         (2, 2, -0.5, 0.0),
         (2, 3, 0.5, 0.0),
         (2, 4, 1.0, 0.0),
-        (2, 4, 0.0, 3.5),
-        (2, 5, 0.25, -3.5),
+        (2, 5, 0.0, 5.5),
+        (2, 5, 0.25, -5.5),
         (3, 3, -1.0, 0.0),
         (4, 4, 0.25, 2.0),
     ] {

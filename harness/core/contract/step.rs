@@ -9,7 +9,7 @@
 use std::ops::{Add, Range};
 use std::sync::Arc;
 
-use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView3, ArrayViewD, Axis, s};
+use ndarray::{Array2, Array3, Array4, ArrayD, ArrayView1, ArrayView3, ArrayViewD, Axis, s};
 
 use crate::contract::Contract;
 use crate::contract::definition::Definition;
@@ -166,8 +166,11 @@ impl Shape {
     pub fn micro_batches(&self, update: usize) -> Vec<Vec<usize>> {
         let Some(chosen) = &self.chosen else { return self.in_order(update) };
         let batches = chosen.index_axis(Axis(0), update);
-        let rows = |batch: &i64| usize::try_from(*batch).ok();
-        batches.rows().into_iter().map(|batch| batch.iter().filter_map(rows).collect()).collect()
+        let rows = |batch: ArrayView1<'_, i64>| -> Vec<usize> {
+            batch.iter().filter_map(|row| usize::try_from(*row).ok()).collect()
+        };
+        // An update of fewer micro-batches than others is filled up with empty ones.
+        batches.rows().into_iter().map(rows).filter(|rows| !rows.is_empty()).collect()
     }
 
     /// The rows of each micro-batch of an update, where they are taken in order.
@@ -184,10 +187,11 @@ impl Shape {
     /// The same for every update, as an output has it.
     pub fn all_micro_batches(&self) -> Array3<f64> {
         let updates: Vec<_> = (0..self.plan.updates()).map(|u| self.micro_batches(u)).collect();
+        let most = updates.iter().map(Vec::len).max().unwrap_or(0);
         let size = updates.iter().flatten().map(Vec::len).max().unwrap_or(0);
-        let shape = (updates.len(), self.plan.accumulation, size);
-        Array3::from_shape_fn(shape, |(update, batch, at)| {
-            updates[update][batch].get(at).map_or(-1.0, |row| *row as f64)
+        Array3::from_shape_fn((updates.len(), most, size), |(update, batch, at)| {
+            let row = updates[update].get(batch).and_then(|rows| rows.get(at));
+            row.map_or(-1.0, |row| *row as f64)
         })
     }
 
@@ -199,10 +203,9 @@ impl Shape {
         let accumulation = self.plan.accumulation;
         let (_, batches, size) = chosen.dim();
         if batches != accumulation {
-            return Err(format!(
-                "backward is called {} in an update, and `accumulation: {accumulation}` is declared",
-                times_of(batches)
-            ));
+            let times = times_of(batches);
+            let declared = format!("`accumulation: {accumulation}` is declared");
+            return Err(format!("backward is called {times} in an update, and {declared}"));
         }
         let expected = self.rows / self.plan.parts();
         if size != expected {
