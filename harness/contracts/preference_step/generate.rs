@@ -245,14 +245,12 @@ pub(super) fn simpler(case: &PreferenceStepCase, options: &Options) -> Vec<Prefe
         simpler.push(rows::select::<PreferenceStep, _>(case, 'P', &order));
     }
     // One policy for all updates; the reference.
-    for still in
-        [Some(case.logits.index_axis(Axis(0), 0)), case.ref_logits.as_ref().map(|z| z.view())]
-    {
-        if let Some(still) = still {
-            let mut simple = case.clone();
-            simple.logits.outer_iter_mut().for_each(|mut table| table.assign(&still));
-            simpler.push(simple);
-        }
+    let first = Some(case.logits.index_axis(Axis(0), 0));
+    let reference = case.ref_logits.as_ref().map(|table| table.view());
+    for still in [first, reference].into_iter().flatten() {
+        let mut simple = case.clone();
+        simple.logits.outer_iter_mut().for_each(|mut table| table.assign(&still));
+        simpler.push(simple);
     }
     // A completion one token shorter; one column less, for which all that fill it are shorter.
     let width = case.tokens.dim().2;

@@ -347,7 +347,7 @@ pub fn weights<C: Stepped>(
     };
     let values = expected.numbers.mapv(|number| number.value);
     let tables = [found, values.view()].map(|tables| tables.index_axis_move(Axis(0), update));
-    let [found, expected] = tables.map(|table| weight(table));
+    let [found, expected] = tables.map(weight);
     let is_known = found.is_finite() && expected.is_finite();
     let [found, expected] = [found, expected].map(|weight| rounded((weight * 1e4).round() / 1e4));
     (is_known && found != expected).then(|| {
