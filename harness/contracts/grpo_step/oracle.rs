@@ -210,8 +210,7 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
         }
     }
     let terms = case.tokens.len() / plan.generations;
-    let mut outputs =
-        step::outputs(gradients, case.logits.shape(), terms, true);
+    let mut outputs = step::outputs(gradients, case.logits.shape(), terms, true);
     outputs.push(step::exactly("scored", case.rewards.shape(), 1.0));
     outputs
 }

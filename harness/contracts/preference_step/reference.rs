@@ -57,8 +57,7 @@ pub(super) fn step(
         part(&case, &token_log_probs::Options::default(), dtype)
     };
     let scored = case.ref_logits.as_ref();
-    let scored =
-        scored.map(|logits| log_probs(&parts.ref_log_probs, shape.held(logits.view())));
+    let scored = scored.map(|logits| log_probs(&parts.ref_log_probs, shape.held(logits.view())));
     let reference = scored.as_ref().map(|scored| &scored.log_probs);
     let ref_slopes = scored.as_ref().and_then(|scored| scored.grad_logits.as_ref());
     let mut largest = 0.0_f64;

@@ -167,13 +167,9 @@ impl Contract for SftStep {
     const DOC: &'static str = include_str!("mod.rs");
     const EXAMPLE: &'static str = include_str!("example.py");
     const WHOLE: &'static [&'static str] = &["micro_batches"];
-    const AXES: Axes = Axes::new(&[
-        ("tokens", "NT"),
-        ("mask", "NT"),
-        ("logits", "UNTV"),
-        ("gradient", "UNTV"),
-    ])
-    .rows('N');
+    const AXES: Axes =
+        Axes::new(&[("tokens", "NT"), ("mask", "NT"), ("logits", "UNTV"), ("gradient", "UNTV")])
+            .rows('N');
     const BLIND: &'static [Blind] = &[
         Blind::at("mini_batches", 1.0, &[("mini_batches", "2")]),
         Blind::at("accumulation", 1.0, &[("accumulation", "2")]),
