@@ -285,7 +285,7 @@ DECLARED = {
 
 # Found, and called something else, or nothing yet.
 UNNAMED = {
-    ("trl", "padding-trained"),  # what stands behind an end falls on `unknown`
+    ("trl", "padding-trained"),  # full rows have no place behind their end
     ("trl", "rewards-of-the-next-prompt"),  # the next of its generation
     ("trl", "epsilon-of-another-size"),  # epsilon: 0.1
     ("trl", "old-log-probs-stay-behind"),  # those behind an end are 0

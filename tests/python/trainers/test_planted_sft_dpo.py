@@ -395,7 +395,15 @@ def test_bugs_in_dpo_by_hand_change_what_is_observed(name):
 # By the check, which names them.
 
 # Found, and called something else, or nothing yet.
-UNNAMED = set()
+UNNAMED = {
+    ("SFT of trl", "same-slice-again"),  # rows that are trained twice
+    ("SFT of trl", "neighbours-seen"),  # other gradients fall on `unknown`
+    ("SFT by hand", "labels-of-another-row"),  # the next one of a shuffled batch
+    ("DPO of trl", "label-smoothing-ignored"),  # label_smoothing: 0
+    # Rows that are full have no place behind their end.
+    ("DPO by hand", "padding-trained"),
+    ("DPO by hand", "rejected-half-unmasked"),
+}
 
 
 def must_be_found(where, name, contract, function):
