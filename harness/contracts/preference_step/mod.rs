@@ -122,6 +122,11 @@ impl Kind {
         !matches!(self, Kind::Orpo | Kind::Simpo)
     }
 
+    /// Whether ranks are compared, and not pairs.
+    fn sorts(self) -> bool {
+        matches!(self, Kind::Aot | Kind::AotUnpaired)
+    }
+
     /// Whether ε has a meaning.
     fn is_smoothed(self) -> bool {
         use Kind::{Aot, AotUnpaired, Exo, Robust, Sigmoid, SigmoidNorm, Simpo};

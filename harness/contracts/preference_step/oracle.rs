@@ -33,9 +33,16 @@ struct Batch<'a> {
 impl Batch<'_> {
     /// The slope of the mean loss by the log-probability of each completion.
     fn slopes(&self) -> Sides<Scaled> {
-        let mut slopes = self.moved([0.0; 2]);
-        for by in [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]] {
-            let others = self.moved(by);
+        let mut slopes = self.moved(|_, _| 0.0);
+        // Of ranks each pair may change its own.
+        let pairs = if self.options.kind.sorts() { self.lengths[0].len() } else { 1 };
+        let alone = |pair: usize, other: usize| pairs == 1 || pair == other;
+        let moves = (0..4 * pairs).map(|at| (at % 2, at / 4, [1.0, -1.0][at / 2 % 2]));
+        for (side, pair, sign) in moves {
+            let others = self.moved(|of, other| match of == side && alone(pair, other) {
+                true => sign,
+                false => 0.0,
+            });
             for (slope, other) in slopes.iter_mut().flatten().zip(others.iter().flatten()) {
                 let moved = (other.value - slope.value).abs();
                 slope.scale += moved / step::error(self.dtype, 1.0);
@@ -44,13 +51,13 @@ impl Batch<'_> {
         slopes
     }
 
-    /// The slopes where the log-ratios of a side are moved by their error: chosen, rejected.
-    fn moved(&self, by: [f64; 2]) -> Sides<Scaled> {
+    /// The slopes where log-ratios are moved by their error, so many times, by side and pair.
+    fn moved(&self, by: impl Fn(usize, usize) -> f64) -> Sides<Scaled> {
         let side = |at: usize| -> [Array1<f64>; 2] {
-            let pairs = self.policy[at].iter().zip(&self.reference[at]);
-            let moved = pairs.map(|(policy, reference)| {
+            let pairs = self.policy[at].iter().zip(&self.reference[at]).enumerate();
+            let moved = pairs.map(|(pair, (policy, reference))| {
                 let error = step::error(self.dtype, policy.scale + reference.scale);
-                (policy.value + by[at] * error, reference.value)
+                (policy.value + by(at, pair) * error, reference.value)
             });
             let (policy, reference): (Vec<f64>, Vec<f64>) = moved.unzip();
             [policy.into(), reference.into()]
