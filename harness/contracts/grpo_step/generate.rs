@@ -623,12 +623,7 @@ fn is_finished(case: &GrpoStepCase, options: &Options, prompt: usize, own: usize
 }
 
 /// Whether a completion has a trained token.
-pub(super) fn is_trained(
-    case: &GrpoStepCase,
-    options: &Options,
-    prompt: usize,
-    own: usize,
-) -> bool {
+fn is_trained(case: &GrpoStepCase, options: &Options, prompt: usize, own: usize) -> bool {
     options.unfinished != Unfinished::Drop || is_finished(case, options, prompt, own)
 }
 

@@ -8,8 +8,8 @@
 //! the model to do the opposite.
 //!
 //! ### Does not hold for
-//! `baseline: none`, negative weights, and `beta` > 0; tokens with which another completion of the
-//! group begins too.
+//! `baseline: none`, negative weights, `beta` > 0, and means of several micro-batches; groups of
+//! completions of different lengths; tokens with which another completion of the group begins too.
 //!
 //! ### Bugs it has caught
 //! Planted: the operands of the baseline swapped, groups read the wrong way.
@@ -21,7 +21,7 @@
 //! ```
 
 use crate::group_advantage::Baseline;
-use crate::grpo_step::{GrpoStep, Options, generate};
+use crate::grpo_step::{GrpoStep, Options, Over};
 use shakedown_core::contract::prelude::*;
 use shakedown_core::contract::step::Stepped as _;
 
@@ -34,7 +34,8 @@ pub(super) const RULE: Rule<GrpoStep> = Rule::new(
 
 fn applies(options: &Options) -> bool {
     let rising = options.weights.iter().flatten().all(|weight| *weight > 0.0);
-    options.beta == 0.0 && options.baseline != Baseline::None && rising
+    let one_mean = options.accumulation == 1 || options.over != Over::MicroBatch;
+    options.beta == 0.0 && options.baseline != Baseline::None && rising && one_mean
 }
 
 fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
@@ -42,6 +43,11 @@ fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
     let returned = probe.finite_output()?;
     let bounds = probe.related("gradient");
     let shape = GrpoStep::shape(case, options);
+    let lengths: Vec<usize> = GrpoStep::trained(case, options)
+        .rows()
+        .into_iter()
+        .map(|row| row.iter().filter(|trained| **trained).count())
+        .collect();
     let first = shape.micro_batches(0).concat();
     let trained = first.len() == shape.rows;
     let mut judged = false;
@@ -57,8 +63,10 @@ fn check(probe: &mut Probe<'_, GrpoStep>) -> Outcome {
             let worst = others().all(|other| above(&row(other), &row(own)));
             let token = |of: usize| case.tokens[[prompt, of, 0]];
             let alone = others().all(|other| token(other) != token(own));
-            let kept = |of| generate::is_trained(case, options, prompt, of);
-            if !(best || worst) || !alone || !trained || !group.clone().all(kept) {
+            // All of one length, and so of one weight: their advantages add up to 0.
+            let length = |of: usize| lengths[prompt * shape.group + of];
+            let alike = group.clone().all(|of| length(of) > 0 && length(of) == length(own));
+            if !(best || worst) || !alone || !trained || !alike {
                 continue;
             }
             // The first token: its logits stand with the first completion of the prompt.
