@@ -313,10 +313,8 @@ impl Contract for GrpoStep {
         options: &Options,
         output: &GrpoStepOutput,
     ) -> Option<GrpoStepCase> {
-        let chosen = output.micro_batches.as_ref()?;
-        Self::partition(case, options, chosen.view()).ok()?;
-        let micro_batches = Some(chosen.mapv(|row| row as i64));
-        Some(GrpoStepCase { micro_batches, ..case.clone() })
+        let chosen = step::settled::<Self>(case, options, output.micro_batches.as_ref())?;
+        Some(GrpoStepCase { micro_batches: Some(chosen), ..case.clone() })
     }
 
     fn meaning(

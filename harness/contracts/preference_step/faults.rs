@@ -147,28 +147,23 @@ fn objectives() -> Vec<Fault> {
     ]
 }
 
-/// The output of a right step, changed.
-fn changed(change: fn(&mut PreferenceStepOutput)) -> Variant {
-    Variant::gives(move |case: &PreferenceStepCase, options: &Options, dtype: Dtype| {
-        let mut output = step(case, options, dtype, &right());
-        change(&mut output);
-        output
-    })
-}
-
 fn references() -> Vec<Fault> {
     vec![
         Fault::new("reference-is-the-policy", "the reference has the policy's weights")
             .seen("`reference = policy`: PyTorch modules are shared by assignment")
             .made_of([
-                made_of_policy(|case, _| case.logits.index_axis(Axis(0), 0).to_owned()),
-                Variant::gives(|case: &PreferenceStepCase, options: &Options, dtype| {
-                    at_each_update(case, options, dtype)
+                Variant::On(|case, _| {
+                    let first = case.logits.index_axis(Axis(0), 0).to_owned();
+                    case.ref_logits = case.ref_logits.as_ref().map(|_| first);
                 }),
+                Variant::gives(at_each_update),
             ]),
         Fault::new("reference-in-training-mode", "the reference is asked with dropout on")
             .seen("TRL 1.16, `DPOTrainer`: a reference that is handed over keeps its mode")
-            .made_of([changed(|output| output.ref_training = Some(arr0(1.0)))]),
+            .made_of([Variant::gives(|case: &PreferenceStepCase, options, dtype| {
+                let output = step(case, options, dtype, &right());
+                PreferenceStepOutput { ref_training: Some(arr0(1.0)), ..output }
+            })]),
         Fault::new("reference-trained", "the loss has a gradient on the reference too")
             .seen("the reference's forward pass outside of `torch.no_grad()`")
             .made_of([made_of(|parts| parts.trains_reference = true)]),
@@ -186,15 +181,6 @@ fn references() -> Vec<Fault> {
             made_of(|parts| parts.log_probs = part)
         }),
     ]
-}
-
-/// A step whose reference is a table that is made of the case.
-fn made_of_policy(table: fn(&PreferenceStepCase, &Options) -> ndarray::ArrayD<f64>) -> Variant {
-    Variant::gives(move |case: &PreferenceStepCase, options: &Options, dtype| {
-        let table = table(case, options);
-        let ref_logits = case.ref_logits.as_ref().map(|_| table);
-        step(&PreferenceStepCase { ref_logits, ..case.clone() }, options, dtype, &right())
-    })
 }
 
 /// A step whose reference is the policy of every update.

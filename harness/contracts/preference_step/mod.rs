@@ -309,10 +309,8 @@ impl Contract for PreferenceStep {
         options: &Options,
         output: &PreferenceStepOutput,
     ) -> Option<PreferenceStepCase> {
-        let chosen = output.micro_batches.as_ref()?;
-        Self::partition(case, options, chosen.view()).ok()?;
-        let micro_batches = Some(chosen.mapv(|row| row as i64));
-        Some(PreferenceStepCase { micro_batches, ..case.clone() })
+        let chosen = step::settled::<Self>(case, options, output.micro_batches.as_ref())?;
+        Some(PreferenceStepCase { micro_batches: Some(chosen), ..case.clone() })
     }
 
     fn meaning(

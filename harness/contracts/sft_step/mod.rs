@@ -196,10 +196,8 @@ impl Contract for SftStep {
         options: &Options,
         output: &SftStepOutput,
     ) -> Option<SftStepCase> {
-        let chosen = output.micro_batches.as_ref()?;
-        Self::partition(case, options, chosen.view()).ok()?;
-        let micro_batches = Some(chosen.mapv(|row| row as i64));
-        Some(SftStepCase { micro_batches, ..case.clone() })
+        let chosen = step::settled::<Self>(case, options, output.micro_batches.as_ref())?;
+        Some(SftStepCase { micro_batches: Some(chosen), ..case.clone() })
     }
 
     fn meaning(

@@ -29,7 +29,7 @@ pub(super) fn expected(case: &SftStepCase, options: &Options, dtype: Dtype) -> V
                 if !mask[[of, at]] {
                     return Scaled::exact(0.0);
                 }
-                let weight = Scaled::from(-share * weight(&mask, [of, at], options));
+                let weight = Scaled::from(-share * weight(&mask, of, options));
                 match options.loss {
                     Loss::Nll => weight,
                     Loss::Dft => weight * probability(&scores, [rows[of], at], dtype),
@@ -52,8 +52,8 @@ fn sets(shape: &Shape, update: usize, options: &Options) -> Vec<(Vec<usize>, f64
     }
 }
 
-/// What a trained token's loss is multiplied by.
-fn weight(mask: &Array2<bool>, [of, _]: [usize; 2], options: &Options) -> f64 {
+/// What the loss of a row's trained tokens is multiplied by.
+fn weight(mask: &Array2<bool>, of: usize, options: &Options) -> f64 {
     let count = |flags: &mut dyn Iterator<Item = &bool>| flags.filter(|flag| **flag).count() as f64;
     let rows = mask.nrows() as f64;
     match options.aggregate {

@@ -13,7 +13,7 @@ pub(super) struct Parts {
     pub(super) log_probs: Part<TokenLogProbs>,
     /// What the gradient of an update is multiplied by.
     pub(super) factor: fn(&Options) -> f64,
-    /// What a token's loss is multiplied by, given its log-probability and that factor's slope.
+    /// What a token's gradient is multiplied by, given its log-probability.
     pub(super) slope: fn(&Options, f64) -> f64,
     /// How many tokens are counted, given which are trained and those of the case.
     pub(super) counted: fn(&Array2<bool>, &Array2<i64>, &Options) -> f64,

@@ -314,6 +314,17 @@ pub trait Stepped: Contract {
     }
 }
 
+/// The rows of each micro-batch as the trainer chose them, where it trains each once a pass.
+pub fn settled<C: Stepped>(
+    case: &C::Case,
+    options: &C::Options,
+    micro_batches: Option<&Array3<f64>>,
+) -> Option<Array3<i64>> {
+    let chosen = micro_batches?;
+    C::partition(case, options, chosen.view()).ok()?;
+    Some(chosen.mapv(|row| row as i64))
+}
+
 /// With which weight a token is trained where a gradient is wrong, and with which it should be: the
 /// gradient of its logits is that many times the one of its negative log-probability. Nothing where
 /// rows go on differently, or the gradient is none of a token.
