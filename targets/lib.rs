@@ -18,6 +18,7 @@
 //! | `rollout-gae` | [`rollout_gae`] | [`zoo`]: SB3 #105, #183, CleanRL #494 | |
 //! | `returns` | [`returns`] | [`zoo`]: verl #7278, trl #7024, slime #1372 | |
 //! | `whiten` | [`whiten`] | [`zoo`]: trlx, verl #1527 | |
+//! | `model-forward` | [`model_forward`] | | transformers, `python/` |
 //! | `token-log-probs` | [`log_probs`] | [`zoo`]: OpenRLHF #634 | TRL, `python/` |
 //! | `token-entropy` | [`entropy`] | [`zoo`]: verl #1943 | |
 //! | `kl-estimate` | [`kl`] | [`zoo`]: trlx, trl #2277, NeMo-RL #2506, OpenRLHF #620 | |
@@ -58,6 +59,7 @@ pub mod length_penalty;
 pub mod log_probs;
 pub mod masked;
 pub mod metric_reduction;
+pub mod model_forward;
 pub mod outcome;
 pub mod packed;
 pub mod pair_objective;

@@ -11,9 +11,9 @@ use shakedown::engine::subject::Subject;
 use crate::{
     accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
     group_filter, group_sampling, grpo_step, importance_weights, kl, length_penalty, log_probs,
-    metric_reduction, outcome, pair_objective, policy, preference, preference_step, returns,
-    reward_combination, rollout_gae, sequence_packing, sft_step, token_rewards, turn_mask, value,
-    whiten,
+    metric_reduction, model_forward, outcome, pair_objective, policy, preference, preference_step,
+    returns, reward_combination, rollout_gae, sequence_packing, sft_step, token_rewards, turn_mask,
+    value, whiten,
 };
 
 /// Makes the subject of a check of one reference, with one set of options: the default ones are set
@@ -38,6 +38,7 @@ pub fn all() -> Vec<(&'static str, Reference)> {
         of(rollout_gae::component),
         of(returns::component),
         of(whiten::component),
+        of(model_forward::component),
         of(log_probs::component),
         of(entropy::component),
         of(kl::component),

@@ -68,6 +68,7 @@ contracts! {
     rollout_gae::RolloutGae,
     returns::Returns,
     whiten::Whiten,
+    model_forward::ModelForward,
     token_log_probs::TokenLogProbs,
     token_entropy::TokenEntropy,
     kl_estimate::KlEstimate,

@@ -91,6 +91,7 @@ references! {
     rollout_gae
     returns
     whiten
+    model_forward
     token_log_probs
     token_entropy
     kl_estimate

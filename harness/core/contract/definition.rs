@@ -122,6 +122,8 @@ pub trait AnyDefinition: Send + Sync {
     /// What the definition gives for the numbers of a case.
     fn oracle(&self, case: &dyn AnyRecord, options: &dyn AnyOptions, dtype: Dtype)
     -> Vec<Expected>;
+    /// How far apart two numbers may be that should be equal, as a part of the largest number.
+    fn noise(&self, dtype: Dtype) -> Option<f64>;
     /// What the definition gives for the texts of a case.
     fn oracle_texts(&self, case: &dyn AnyRecord, options: &dyn AnyOptions) -> Vec<ExpectedTexts>;
     /// What the definition gives for the gradient of the summed first required output.

@@ -265,6 +265,10 @@ impl<C: Contract> AnyDefinition for Typed<C> {
         C::refuses(case.typed(), options.typed())
     }
 
+    fn noise(&self, dtype: Dtype) -> Option<f64> {
+        C::noise(dtype)
+    }
+
     fn may_give_nan(&self, options: &dyn AnyOptions) -> bool {
         C::may_give_nan(options.typed())
     }

@@ -79,6 +79,12 @@ pub trait Contract:
         Vec::new()
     }
 
+    /// How far apart two numbers may be that should be equal, as a part of the largest number of the
+    /// output, where the definition leaves all of them open.
+    fn noise(_: Dtype) -> Option<f64> {
+        None
+    }
+
     /// What the definition gives for the texts of a case.
     fn oracle_texts(_: &Self::Case, _: &Self::Options) -> Vec<ExpectedTexts> {
         Vec::new()

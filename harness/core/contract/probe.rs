@@ -396,6 +396,9 @@ impl<'a> AnyProbe<'a> {
 impl AnyProbe<'_> {
     /// The bounds of what an oracle expects, as wide as what the component gave asks for.
     fn bounds_of(&self, expected: &Expected) -> ArrayD<f64> {
+        if let Some(noise) = self.contract.noise(self.place.dtype) {
+            return self.noise_of(expected, noise);
+        }
         let whole = self.contract.whole().contains(&expected.field);
         let tolerance = if whole { Tolerance::WHOLE } else { self.tolerance };
         let bounds = expected.numbers.mapv(|number| tolerance.bound(number, expected.terms));
@@ -425,6 +428,18 @@ impl AnyProbe<'_> {
             *bound = bound.max(rounding + times * number.slack);
         });
         wider
+    }
+
+    /// The same where only the numbers of the component say how large they are.
+    fn noise_of(&self, expected: &Expected, noise: f64) -> ArrayD<f64> {
+        let is_any = |number: &Number| number.value.is_nan();
+        let given = self.given.iter().filter_map(|it| record::float(&*it.output, expected.field));
+        let of_case = given.filter(|given| given.shape() == expected.numbers.shape());
+        let numbers = of_case.flat_map(|given| given.into_iter().zip(&expected.numbers));
+        let numbers = numbers.filter(|(x, number)| x.is_finite() && !is_any(number));
+        let largest = numbers.fold(0.0, |most: f64, (x, _)| most.max(x.abs()));
+        let bound = self.tolerance.factor * noise * largest;
+        expected.numbers.map(|number| if is_any(number) { f64::INFINITY } else { bound })
     }
 
     /// The largest number in a field of what the component gave, and the largest that the oracle

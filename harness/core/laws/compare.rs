@@ -39,8 +39,11 @@ fn unmasked(
             let columns = Slice::from(..before.shape()[axis.index()]);
             after.slice_axis_inplace(axis, columns);
             allowed_after.slice_axis_inplace(axis, columns);
-            for (allowed, kept) in allowed.iter_mut().zip(mask) {
-                *allowed = if *kept { *allowed } else { f64::INFINITY };
+            // A token has several numbers where there are axes behind its own.
+            let each = (allowed.len() / mask.len()).max(1);
+            let kept = mask.iter().flat_map(|kept| std::iter::repeat_n(*kept, each));
+            for (allowed, kept) in allowed.iter_mut().zip(kept) {
+                *allowed = if kept { *allowed } else { f64::INFINITY };
             }
         }
         allowed += &allowed_after;

@@ -30,6 +30,7 @@ __all__ = [
     "RolloutGae",
     "Returns",
     "Whiten",
+    "ModelForward",
     "TokenLogProbs",
     "TokenEntropy",
     "KlEstimate",
@@ -1472,6 +1473,69 @@ class Whiten(Contract):
     ) -> None: ...
 
 
+class ModelForward(Contract):
+    """The forward pass of a model: logits that depend on the tokens before them, and on nothing else.
+
+    Ratios and divergences compare log-probabilities of two passes. One of them was padded, packed,
+    ordered or cached in another way. So the logits of a token must not depend on its padding, on
+    other rows, on tokens behind it or on a cache.
+
+    Any model may be checked, so no oracle knows its logits: those of one call are compared with
+    those of another. They may be apart by a part of the largest logit: 1e-9 at f64, 1e-4 at f32,
+    0.01 at f16, 0.05 at bf16.
+
+    Inputs. `N` rows of `T` columns: `[N, T]`.
+        input_ids: int [N, T]
+            Token ids below `vocabulary`. Under padding any of them.
+        attention_mask: bool [N, T]
+            True at tokens, false at padding.
+        position_ids: int [N, T], optional
+            With `position_ids: true`: the number of each token in its sequence, from 0 on; 0 under
+            padding.
+
+    Outputs. `[N, T, V]`, where `V` is `vocabulary`. The first `V` logits of a larger model will do.
+        logits: float [N, T, V]
+            The logits behind each token. Under padding anything.
+        cached_logits: float [N, T, V], optional
+            The same, computed token by token with a cache.
+
+    Options.
+        vocabulary:
+            An integer ≥ 2: ids are below it, and so many logits are looked at.
+        columns:
+            An integer ≥ 1: rows have so many columns at most, padding included.
+        padding:
+            `any`, `right`, `left` or `none`: the sides on which rows may have padding.
+        position_ids:
+            `True` or `False`: whether the model is given `position_ids`.
+        packed:
+            `True` or `False`: whether a row may hold several sequences, which must not see each
+            other. Their positions begin at 0: this needs `position_ids`.
+        empty_rows:
+            `True` or `False`: whether a row may be all padding.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "model-forward"
+    inputs = ("input_ids", "attention_mask", "position_ids")
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int = 8,
+        columns: int = 12,
+        padding: Literal["any", "right", "left", "none"] = "any",
+        position_ids: bool = False,
+        packed: bool = False,
+        empty_rows: bool = False,
+        rows: Literal["independent", "batch"] = "independent",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class TokenLogProbs(Contract):
     """The log-probability of each token under the model's logits.
 
@@ -2719,6 +2783,7 @@ BY_ID: dict[str, type[Contract]] = {
     "rollout-gae": RolloutGae,
     "returns": Returns,
     "whiten": Whiten,
+    "model-forward": ModelForward,
     "token-log-probs": TokenLogProbs,
     "token-entropy": TokenEntropy,
     "kl-estimate": KlEstimate,
@@ -3084,6 +3149,21 @@ def contract(
     rows: Literal["independent", "batch"] = ...,
     deterministic: bool = ...,
 ) -> Whiten: ...
+
+
+@overload
+def contract(
+    name: Literal["model-forward"],
+    *,
+    vocabulary: int = ...,
+    columns: int = ...,
+    padding: Literal["any", "right", "left", "none"] = ...,
+    position_ids: bool = ...,
+    packed: bool = ...,
+    empty_rows: bool = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> ModelForward: ...
 
 
 @overload

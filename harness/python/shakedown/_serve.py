@@ -729,7 +729,7 @@ class Component:
         if fixed:
             stays = ", ".join(f"`{name}` stays {shown(self.fixed[name])}" for name in fixed)
             notes.append(f"{stays}, as functools.partial says: the contract's is not handed over")
-        if self.gradless and self.arrays.autograd:
+        if self.gradless and self.leaves and self.arrays.autograd:
             notes.append(f"`{self.gradless}` is around the function: its output has no gradient")
         if self.memory_mb is not None and taken_memory() is None:
             notes.append("`memory_mb` has no effect: this system does not say how much is taken")
