@@ -3,7 +3,9 @@
 use shakedown::author::Component;
 use shakedown::author::conventions::EmptyMask;
 use shakedown::contracts::completion_mask::Unfinished;
-use shakedown::contracts::grpo_step::{GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over};
+use shakedown::contracts::grpo_step::{
+    Action, GrpoStep, GrpoStepCase, GrpoStepOutput, KlIn, Options, Over,
+};
 use shakedown::contracts::kl_estimate::{self, Estimator};
 use shakedown::contracts::policy_loss::{KlEstimator, Ratio};
 use shakedown_tch::{Tensors, tch};
@@ -125,19 +127,27 @@ impl<'a> Completions<'a> {
             let logits = logits.to_kind(arithmetic(logits.kind()));
             no_grad(|| token_log_probs(&held(&logits, &homes), &tokens, &options.log_probs()))
         };
+        let ref_log_probs = case.ref_logits.as_ref().map(&scored);
         let (mut advantages, mut old) = (Vec::new(), Vec::new());
         for generation in 0..i64::from(options.generations) {
             let own = |all: &Tensor| all.narrow(0, generation * rows, rows);
-            let combined = reward_combination(&own(&rewards), &own(&groups), &options.reward());
-            let groups = own(&groups);
-            advantages.push(group_advantage(&combined.combined, &groups, &options.advantage()));
-            old.push(own(&scored(&case.logits.get(generation * pass))));
+            let sampled = own(&scored(&case.logits.get(generation * pass)));
+            let mut reward =
+                reward_combination(&own(&rewards), &own(&groups), &options.reward()).combined;
+            let penalized = ref_log_probs.as_ref().filter(|_| options.kl_in == KlIn::Reward);
+            if let Some(reference) = penalized {
+                let kl = kl_estimate(&sampled, &own(reference), &kl(options));
+                let kl = under(&own(&mask), &kl).sum_dim_intlist(1, false, None);
+                reward = reward - kl * options.beta;
+            }
+            advantages.push(group_advantage(&reward, &own(&groups), &options.advantage()));
+            old.push(sampled);
         }
         Completions {
             options,
             advantages: Tensor::cat(&advantages, 0),
             old_log_probs: Tensor::cat(&old, 0),
-            ref_log_probs: case.ref_logits.as_ref().map(scored),
+            ref_log_probs,
             tokens,
             mask,
             homes,
@@ -165,20 +175,30 @@ impl<'a> Completions<'a> {
     }
 
     fn loss_of(&self, log_probs: &Tensor, rows: &Tensor) -> Tensor {
-        let Options { beta, kl_weighted, .. } = *self.options;
+        let (beta, kl_weighted) = (self.options.beta_of_the_loss(), self.options.kl_weighted);
         let own = |all: &Tensor| all.index_select(0, rows);
-        let reference = self.ref_log_probs.as_ref().map(own);
+        let mut mask = own(&self.mask);
+        let mut reference = self.ref_log_probs.as_ref().filter(|_| beta > 0.0).map(own);
+        let (mut log_probs, mut old) = (own(log_probs), own(&self.old_log_probs));
+        if self.options.action == Action::Completion {
+            let summed =
+                |log_probs: &Tensor| under(&mask, log_probs).sum_dim_intlist(1, true, None);
+            (log_probs, old) = (summed(&log_probs), summed(&old));
+            reference = reference.as_ref().map(summed);
+            mask = mask.any_dim(1, true);
+        }
         let inputs = Inputs {
-            log_probs: &own(log_probs),
-            old_log_probs: &own(&self.old_log_probs),
+            log_probs: &log_probs,
+            old_log_probs: &old,
             ref_log_probs: reference.as_ref().filter(|_| !kl_weighted),
             advantages: &own(&self.advantages),
-            mask: &own(&self.mask),
+            mask: &mask,
         };
         let Some(reference) = reference.as_ref().filter(|_| kl_weighted) else {
             return policy_loss(&inputs, &self.options.loss(beta)).loss;
         };
-        let weighted = self.ratio(&inputs) * kl_estimate(inputs.log_probs, reference, &self.kl());
+        let weighted =
+            self.ratio(&inputs) * kl_estimate(inputs.log_probs, reference, &kl(self.options));
         let reduction = Reduction {
             aggregate: self.options.aggregate,
             norm_length: self.options.norm_length,
@@ -187,16 +207,6 @@ impl<'a> Completions<'a> {
         };
         let kl = reduction.part(&weighted, inputs.mask).whole(&reduction);
         policy_loss(&inputs, &self.options.loss(0.0)).loss + kl * beta
-    }
-
-    fn kl(&self) -> kl_estimate::Options {
-        let estimator = match self.options.kl_estimator {
-            KlEstimator::K1 => Estimator::K1,
-            KlEstimator::K2 => Estimator::K2,
-            KlEstimator::K3 => Estimator::K3,
-            KlEstimator::Abs => Estimator::Abs,
-        };
-        kl_estimate::Options { estimator, ..kl_estimate::Options::default() }
     }
 
     /// The ratio of each token to the policy that sampled it.
@@ -211,6 +221,17 @@ impl<'a> Completions<'a> {
         }
         .exp()
     }
+}
+
+/// How the divergence is estimated.
+fn kl(options: &Options) -> kl_estimate::Options {
+    let estimator = match options.kl_estimator {
+        KlEstimator::K1 => Estimator::K1,
+        KlEstimator::K2 => Estimator::K2,
+        KlEstimator::K3 => Estimator::K3,
+        KlEstimator::Abs => Estimator::Abs,
+    };
+    kl_estimate::Options { estimator, ..kl_estimate::Options::default() }
 }
 
 /// The logits that hold at each place, of a table `[P, G, T, V]`: `[P·G, T, V]`.

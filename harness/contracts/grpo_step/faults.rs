@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use ndarray::{Array2, Array3, ArrayView1, Axis, arr0, s};
 
-use super::reference::{Parts, right, step};
-use super::{GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over};
+use super::reference::{Parts, penalty, right, step};
+use super::{Action, GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over};
 use crate::completion_mask::CompletionMask;
 use crate::group_advantage::GroupAdvantage;
-use crate::policy_loss::PolicyLoss;
+use crate::policy_loss::{PolicyLoss, Ratio};
 use crate::reward_combination::RewardCombination;
 use crate::token_log_probs::TokenLogProbs;
 use shakedown_core::contract::Contract;
@@ -173,6 +173,17 @@ fn losses() -> Vec<Fault> {
         of("dual-clip-undeclared", "{mini_batches: 2}"),
         of("sequence-ratio-for-token", "{mini_batches: 2}"),
         of("token-ratio-for-sequence", "{ratio: sequence, mini_batches: 2}"),
+        Fault::new(
+            "mean-log-prob-for-the-sum",
+            "the log-probability of a completion is the mean of its tokens', not the sum",
+        )
+        .seen("the ratio of GSPO where that of RLOO is declared")
+        .under("{action: completion, mini_batches: 2}")
+        .as_if(&[|options| Options {
+            action: Action::Token,
+            ratio: Ratio::Sequence,
+            ..options
+        }]),
         of("sequence-mean-called-token-mean", "{aggregate: token-mean}"),
         of("norm-by-padded-width", "{aggregate: seq-mean-token-sum-norm, norm_length: 7}"),
         of("empty-rows-skipped", "{unfinished: drop}"),
@@ -181,6 +192,10 @@ fn losses() -> Vec<Fault> {
         of("advantages-normalised-again", "{scale: none}"),
     ]
 }
+
+/// Options with the divergence in the reward.
+const PENALIZED: &str =
+    "{action: completion, kl_in: reward, kl_estimator: k1, beta: 0.5, scale: none}";
 
 fn divergences() -> Vec<Fault> {
     let of = |id, options| of::<PolicyLoss>(id, options, |parts, part| parts.loss = part);
@@ -199,6 +214,30 @@ fn divergences() -> Vec<Fault> {
             .seen("TRL's `use_bias_correction_kl`, which 1.16 has on by default")
             .under("{beta: 0.5, mini_batches: 2}")
             .as_if(&[|options| Options { kl_weighted: true, ..options }]),
+        Fault::new("penalty-over-padding", "the divergence in the reward counts padding too")
+            .seen("`(old - ref).sum(1)` without the completion mask")
+            .under(PENALIZED)
+            .made_of([made_of(|parts| {
+                parts.penalty =
+                    |_, old, reference, _, row| (&old.row(row) - &reference.row(row)).sum();
+            })]),
+        Fault::new("penalty-is-a-mean", "the divergence in the reward is the mean over the tokens")
+            .seen("`masked_mean(kl)` for the sum over the completion")
+            .under(PENALIZED)
+            .made_of([made_of(|parts| {
+                parts.penalty = |mask, old, reference, options, row| {
+                    let count = mask.row(row).iter().filter(|kept| **kept).count().max(1);
+                    penalty(mask, old, reference, options, row) / count as f64
+                };
+            })]),
+        Fault::new("penalty-added", "the divergence is added to the reward")
+            .seen("`rewards + beta * kl`; compare trl #2277: a sign in the divergence")
+            .under(PENALIZED)
+            .made_of([made_of(|parts| {
+                parts.penalty = |mask, old, reference, options, row| {
+                    -penalty(mask, old, reference, options, row)
+                };
+            })]),
         Fault::new("reference-is-the-policy", "the reference has the policy's first weights")
             .seen("`reference = policy`: PyTorch modules are shared by assignment")
             .under("{beta: 0.5}")

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array3, ArrayD, Axis, IxDyn};
 
-use super::{GrpoStep, GrpoStepCase, Options, Over, oracle};
+use super::{Action, GrpoStep, GrpoStepCase, KlIn, Options, Over, oracle};
 use crate::completion_mask::Unfinished;
 use crate::reward_combination::Unscored;
 use crate::step;
@@ -45,6 +45,20 @@ pub(super) fn draw_norm_length(u: &mut Unstructured<'_>, options: &Options) -> R
     match options.aggregate {
         Aggregate::SeqMeanTokenSumNorm => one(u, &[Some(4), Some(7)]),
         _ => Ok(None),
+    }
+}
+
+pub(super) fn draw_kl_in(u: &mut Unstructured<'_>, options: &Options) -> Result<KlIn> {
+    let may = options.beta > 0.0 && !options.kl_weighted;
+    if may { one(u, &[KlIn::Loss, KlIn::Loss, KlIn::Reward]) } else { Ok(KlIn::Loss) }
+}
+
+pub(super) fn draw_action(u: &mut Unstructured<'_>, options: &Options) -> Result<Action> {
+    let may = options.may_be_of_completions();
+    if may {
+        one(u, &[Action::Token, Action::Token, Action::Completion])
+    } else {
+        Ok(Action::Token)
     }
 }
 

@@ -12,7 +12,8 @@
 //! ### Source
 //! GRPO is arXiv:2402.03300, with the clipping of PPO, arXiv:1707.06347; DAPO, arXiv:2503.14476, is
 //! the mean over all tokens and two clip ranges, Dr. GRPO, arXiv:2503.20783, no deviation and a
-//! constant length. The defaults are those of TRL's `GRPOConfig` with `loss_type: grpo`.
+//! constant length. The defaults are those of TRL's `GRPOConfig` with `loss_type: grpo`. RLOO,
+//! arXiv:2402.14740, is `action: completion`, `kl_in: reward` and `baseline: leave-one-out`.
 
 mod faults;
 mod generate;
@@ -102,6 +103,26 @@ choice! {
     }
 }
 
+choice! {
+    /// What one action is: what a ratio, a bound and a loss are of.
+    pub enum Action {
+        /// A token.
+        Token = "token",
+        /// A completion. Its log-probability is the sum of those of its trained tokens.
+        Completion = "completion",
+    }
+}
+
+choice! {
+    /// What the divergence from the reference is a part of.
+    pub enum KlIn {
+        /// The loss, with the gradient of the policy.
+        Loss = "loss",
+        /// The reward: summed over the completion, of the policy that sampled it.
+        Reward = "reward",
+    }
+}
+
 options! {
     rows: Batch;
     check: go_together;
@@ -148,6 +169,9 @@ options! {
         /// `true` or `false`: whether a token's divergence is multiplied by its ratio, through
         /// which the gradient flows too (TRL's `use_bias_correction_kl`).
         pub kl_weighted: bool = false, chance 96;
+        /// `loss` or `reward`: whether the divergence is added to the loss, or taken off the reward
+        /// of the completion, summed over it and of the policy that sampled.
+        pub kl_in: KlIn = KlIn::Loss, by generate::draw_kl_in;
         /// `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
         /// `seq-mean-token-sum-norm` (divided by norm_length).
         pub aggregate: Aggregate = Aggregate::SeqMeanTokenMean;
@@ -160,6 +184,9 @@ options! {
         /// `count` or `skip`: whether a completion without a trained token counts in the number of
         /// rows.
         pub empty_rows: EmptyRows = EmptyRows::Count;
+        /// `token` or `completion`: what a ratio and a loss are of. The log-probability of a
+        /// completion is the sum of those of its tokens; needs `ratio: token`.
+        pub action: Action = Action::Token, by generate::draw_action;
         /// 1 to 16: how many times completions are sampled.
         pub generations: u8 = 1, in 1..=16, draw [1, 1, 2];
         /// 1 to 16: how many times the completions of a generation are passed.
@@ -179,6 +206,14 @@ fn go_together(options: &Options) -> Result<(), (&'static str, String)> {
     options.loss(options.beta).check()?;
     if options.over == Over::Generation && options.aggregate != Aggregate::TokenMean {
         return Err(("over", "`generation` goes with `aggregate: token-mean` only".to_owned()));
+    }
+    if options.kl_weighted && options.kl_in == KlIn::Reward {
+        return Err(("kl_in", "`reward` goes with `kl_weighted: false` only".to_owned()));
+    }
+    if options.action == Action::Completion && !options.may_be_of_completions() {
+        let why = "`completion` goes with `ratio: token` and `kl_weighted: false`, and not with \
+                   `over: generation`";
+        return Err(("action", why.to_owned()));
     }
     Ok(())
 }
@@ -224,6 +259,16 @@ impl Options {
             temperature: self.temperature,
             ..crate::token_log_probs::Options::default()
         }
+    }
+
+    /// Whether whole completions may be its actions.
+    fn may_be_of_completions(&self) -> bool {
+        self.ratio == Ratio::Token && !self.kl_weighted && self.over != Over::Generation
+    }
+
+    /// The weight of the divergence in the loss.
+    pub fn beta_of_the_loss(&self) -> f64 {
+        if self.kl_in == KlIn::Loss { self.beta } else { 0.0 }
     }
 
     /// Those of the loss, with the divergence weighed by `beta`.

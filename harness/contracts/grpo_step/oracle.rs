@@ -5,9 +5,9 @@
 //! is seen by asking the next one twice again, with its input moved to either end of its error. At
 //! a bound of the clipping the two differ by all of the gradient, and so the bound is not judged.
 
-use ndarray::{Array1, Array2, Array4, Axis, Zip, s};
+use ndarray::{Array1, Array2, Array4, ArrayView1, Axis, Zip, s};
 
-use super::{GrpoStep, GrpoStepCase, Options, Over, groups, rows};
+use super::{Action, GrpoStep, GrpoStepCase, KlIn, Options, Over, groups, rows};
 use crate::completion_mask::{CompletionMask, CompletionMaskCase};
 use crate::group_advantage::oracle::{self as advantage, Reward};
 use crate::policy_loss::{KlEstimator, PolicyLoss, PolicyLossCase, Ratio};
@@ -39,6 +39,29 @@ struct Move {
 }
 
 impl Batch<'_> {
+    /// The same with a column for each completion: its log-probabilities are sums over its tokens.
+    fn of_completions(self) -> Self {
+        let any = |row: ArrayView1<'_, bool>| row.iter().any(|kept| *kept);
+        let summed = |known: &Known| {
+            let sum = |row: usize| {
+                let kept = (0..self.mask.ncols()).filter(|at| self.mask[[row, *at]]);
+                Scaled::sum(kept.map(|at| known.at([row, at])))
+            };
+            let sums: Vec<Scaled> = (0..self.mask.nrows()).map(sum).collect();
+            let column = |of: fn(&Scaled) -> f64| {
+                Array1::from_iter(sums.iter().map(of)).insert_axis(Axis(1))
+            };
+            Known { values: column(|sum| sum.value), scales: column(|sum| sum.scale) }
+        };
+        Batch {
+            log_probs: summed(&self.log_probs),
+            old: summed(&self.old),
+            reference: self.reference.as_ref().map(summed),
+            mask: self.mask.map_axis(Axis(1), any).insert_axis(Axis(1)),
+            ..self
+        }
+    }
+
     /// The gradient by each token's log-probability.
     fn gradient(&self) -> Known {
         let still = Move { policy: 0.0, reference: 0.0, advantage: 0.0 };
@@ -83,8 +106,8 @@ impl Batch<'_> {
                 moved - self.log_probs.scales.mapv(|scale| by.reference * self.error(scale))
             }),
         };
-        let Options { beta, kl_weighted, .. } = *self.options;
-        if !kl_weighted || beta == 0.0 {
+        let beta = self.options.beta_of_the_loss();
+        if !self.options.kl_weighted || beta == 0.0 {
             return self.of_loss(&case, beta);
         }
         let mut gradient =
@@ -165,8 +188,21 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
         (plan.updates(), shape.all_rows(), shape.width(), vocabulary),
         Scaled::exact(0.0),
     );
+    let penalty = |generation: usize| {
+        let reference = reference.as_ref().filter(|_| options.kl_in == KlIn::Reward)?;
+        let old = scores(shape.logits(&case.logits, shape.first_update(generation))).log_probs;
+        let of_row = |row: usize| {
+            let kept = (0..shape.width()).filter(|at| mask[[row, *at]]);
+            let apart = kept.map(|at| old.at([row, at]) - reference.at([row, at]));
+            Scaled::sum(apart.map(|d| divergence(d, options.kl_estimator)[0])) * options.beta
+        };
+        Some(shape.rows_of(generation).map(of_row).collect::<Vec<Scaled>>())
+    };
     let advantages: Vec<Array1<Number>> = (0..plan.generations)
-        .map(|generation| advantages(case, &shape, generation, options, dtype))
+        .map(|generation| {
+            let penalty = penalty(generation);
+            advantages(case, &shape, generation, options, dtype, penalty.as_deref())
+        })
         .collect();
     for update in 0..plan.updates() {
         let generation = shape.generation(update);
@@ -181,10 +217,11 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
             Over::Update | Over::Generation => vec![micro_batches.concat()],
         };
         for rows in sets {
+            let trained = mask.select(Axis(0), &rows);
             let batch = Batch {
                 options,
                 dtype,
-                mask: mask.select(Axis(0), &rows),
+                mask: trained.clone(),
                 log_probs: current.log_probs.rows(&rows),
                 old: old.rows(&rows),
                 reference: reference.as_ref().map(|reference| reference.rows(&rows)),
@@ -202,10 +239,13 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
                     tokens(&rows) * f64::from(options.mini_batches) / tokens(&all).max(1.0)
                 }
             };
-            let gradient = batch.gradient();
-            current.add(&mut gradients, &shape, update, &rows, |place| match batch.mask[place] {
-                true => gradient.at(place) * factor,
-                false => Scaled::exact(0.0),
+            let is_whole = options.action == Action::Completion;
+            let gradient = if is_whole { batch.of_completions() } else { batch }.gradient();
+            current.add(&mut gradients, &shape, update, &rows, |[row, at]| {
+                match trained[[row, at]] {
+                    true => gradient.at([row, if is_whole { 0 } else { at }]) * factor,
+                    false => Scaled::exact(0.0),
+                }
             });
         }
     }
@@ -215,13 +255,14 @@ pub(super) fn expected(case: &GrpoStepCase, options: &Options, dtype: Dtype) -> 
     outputs
 }
 
-/// The advantages of the rows of a generation.
+/// The advantages of the rows of a generation, from rewards less a penalty where there is one.
 fn advantages(
     case: &GrpoStepCase,
     shape: &Shape,
     generation: usize,
     options: &Options,
     dtype: Dtype,
+    penalty: Option<&[Scaled]>,
 ) -> Array1<Number> {
     let count = shape.rows;
     let rewards = rows(&case.rewards).slice(s![shape.rows_of(generation), ..]).to_owned();
@@ -229,14 +270,14 @@ fn advantages(
         RewardCombinationCase { rewards, groups: groups(shape, generation) };
     let functions = rewards.rewards.dim().1;
     let combined = &RewardCombination::oracle(&rewards, &options.reward(), dtype)[0].numbers;
-    let rewards: Vec<Reward> = combined
-        .iter()
-        .map(|sum| Reward {
-            value: sum.value,
-            magnitude: sum.value.abs().max(sum.scale),
-            exact: functions == 1 && options.weights.is_none(),
-        })
-        .collect();
+    let reward = |(row, sum): (usize, &Number)| {
+        let sum = Scaled { value: sum.value, scale: sum.value.abs().max(sum.scale) };
+        let penalty = penalty.map(|penalty| penalty[row]);
+        let Scaled { value, scale } = penalty.map_or(sum, |penalty| sum - penalty);
+        let exact = functions == 1 && options.weights.is_none() && penalty.is_none();
+        Reward { value, magnitude: scale, exact }
+    };
+    let rewards: Vec<Reward> = combined.iter().enumerate().map(reward).collect();
     let groups: Vec<Vec<usize>> = (0..count)
         .step_by(shape.group)
         .map(|first| (first..first + shape.group).collect())

@@ -1,9 +1,9 @@
 //! The reference implementation of `grpo-step`: the references of its components, one after the
 //! other. A fault replaces one of them.
 
-use ndarray::{Array1, Array2, Array3, Array4, Axis, arr0, s};
+use ndarray::{Array1, Array2, Array3, Array4, Axis, Zip, arr0, s};
 
-use super::{GrpoStep, GrpoStepCase, GrpoStepOutput, Options, Over, groups, rows};
+use super::{Action, GrpoStep, GrpoStepCase, GrpoStepOutput, KlIn, Options, Over, groups, rows};
 use crate::completion_mask::{CompletionMask, CompletionMaskCase};
 use crate::group_advantage::{GroupAdvantage, GroupAdvantageCase};
 use crate::policy_loss::{KlEstimator, PolicyLoss, PolicyLossCase, Ratio};
@@ -29,12 +29,17 @@ pub(super) struct Parts {
     pub(super) advantage_of: Companion,
     /// Which row each row of an update has its old log-probabilities from.
     pub(super) old_of: Companion,
+    /// What is taken off a row's reward, times `beta`.
+    pub(super) penalty: Penalty,
     /// What the gradient of an update is multiplied by.
     pub(super) factor: fn(&Options) -> f64,
 }
 
 /// Which row something of a row is taken from, at an update: itself where all is right.
 pub(super) type Companion = fn(&Shape, usize) -> Vec<usize>;
+
+/// The divergence of a row, given the mask and the log-probabilities of both policies.
+pub(super) type Penalty = fn(&Array2<bool>, &Array2<f64>, &Array2<f64>, &Options, usize) -> f64;
 
 /// All components right.
 pub(super) fn right() -> Parts {
@@ -48,6 +53,7 @@ pub(super) fn right() -> Parts {
         loss: reference::<PolicyLoss>(),
         advantage_of: |shape, _| (0..shape.all_rows()).collect(),
         old_of: |shape, _| (0..shape.all_rows()).collect(),
+        penalty,
         factor: |_| 1.0,
     }
 }
@@ -74,10 +80,17 @@ pub(super) fn step(
     let mut old_log_probs = Array2::zeros(shape.tokens.raw_dim());
     for generation in 0..plan.generations {
         let rows = shape.rows_of(generation);
-        let own = self::advantages(case, &shape, generation, options, dtype, parts);
-        advantages.slice_mut(s![rows.clone()]).assign(&own);
         let sampled = shape.logits(&case.logits, shape.first_update(generation));
         let old = log_probs(&parts.old_log_probs, sampled).log_probs;
+        let mut rewards = self::rewards(case, &shape, generation, options, dtype, parts);
+        let penalized = reference.as_ref().filter(|_| options.kl_in == KlIn::Reward);
+        if let Some(reference) = penalized {
+            let of_row = |row: usize| (parts.penalty)(&mask, &old, reference, options, row);
+            rewards -= &(Array1::from_iter(rows.clone().map(of_row)) * options.beta);
+        }
+        let own = GroupAdvantageCase { rewards, groups: groups(&shape, generation) };
+        let own = (parts.advantage)(&own, &options.advantage(), dtype).advantages;
+        advantages.slice_mut(s![rows.clone()]).assign(&own);
         old_log_probs.slice_mut(s![rows.clone(), ..]).assign(&old.slice(s![rows, ..]));
     }
     let (updates, vocabulary) = (plan.updates(), case.logits.shape()[4]);
@@ -97,7 +110,13 @@ pub(super) fn step(
                 mask: mask.select(Axis(0), &rows),
                 ref_log_probs: reference.as_ref().map(row_of),
             };
-            let by_token = loss_gradient(&policy, options, dtype, parts);
+            let by_token = match options.action {
+                Action::Token => loss_gradient(&policy, options, dtype, parts),
+                Action::Completion => {
+                    let whole = loss_gradient(&of_completions(&policy), options, dtype, parts);
+                    policy.mask.mapv(|kept| f64::from(u8::from(kept))) * whole
+                }
+            };
             let factor = factor * (parts.factor)(options);
             shape.add(&mut gradient, update, &rows, |[of, at], [row, id]| {
                 by_token[[of, at]] * factor * slopes[[row, at, id]]
@@ -115,8 +134,8 @@ pub(super) fn step(
     }
 }
 
-/// The advantages of the rows of a generation.
-fn advantages(
+/// The sum of rewards of each row of a generation.
+fn rewards(
     case: &GrpoStepCase,
     shape: &Shape,
     generation: usize,
@@ -126,10 +145,20 @@ fn advantages(
 ) -> Array1<f64> {
     let groups = groups(shape, generation);
     let rewards = rows(&case.rewards).slice(s![shape.rows_of(generation), ..]).to_owned();
-    let rewards = RewardCombinationCase { rewards, groups: groups.clone() };
-    let rewards = (parts.reward)(&rewards, &options.reward(), dtype).combined;
-    let case = GroupAdvantageCase { rewards, groups };
-    (parts.advantage)(&case, &options.advantage(), dtype).advantages
+    let rewards = RewardCombinationCase { rewards, groups };
+    (parts.reward)(&rewards, &options.reward(), dtype).combined
+}
+
+/// The divergence of a completion from the reference, summed over its trained tokens.
+pub(super) fn penalty(
+    mask: &Array2<bool>,
+    old: &Array2<f64>,
+    reference: &Array2<f64>,
+    options: &Options,
+    row: usize,
+) -> f64 {
+    let kept = (0..mask.ncols()).filter(|at| mask[[row, *at]]);
+    kept.map(|at| divergence(old[[row, at]] - reference[[row, at]], options.kl_estimator).0).sum()
 }
 
 /// The sets of rows whose losses are added up at once, and what each set's loss is multiplied by.
@@ -158,6 +187,24 @@ fn batches(
     }
 }
 
+/// The same with a column for each completion: its log-probabilities are sums over its tokens.
+fn of_completions(case: &PolicyLossCase) -> PolicyLossCase {
+    let summed = |log_probs: &Array2<f64>| {
+        let kept = Zip::from(log_probs)
+            .and(&case.mask)
+            .map_collect(|x, kept| if *kept { *x } else { 0.0 });
+        kept.sum_axis(Axis(1)).insert_axis(Axis(1))
+    };
+    let any = case.mask.map_axis(Axis(1), |row| row.iter().any(|kept| *kept));
+    PolicyLossCase {
+        log_probs: summed(&case.log_probs),
+        old_log_probs: summed(&case.old_log_probs),
+        advantages: case.advantages.clone(),
+        mask: any.insert_axis(Axis(1)),
+        ref_log_probs: case.ref_log_probs.as_ref().map(summed),
+    }
+}
+
 /// The gradient of a loss by the log-probabilities, with the divergence that is declared.
 fn loss_gradient(
     case: &PolicyLossCase,
@@ -169,8 +216,13 @@ fn loss_gradient(
         let output = (parts.loss)(case, &options.loss(beta), dtype);
         output.grad_log_probs.expect("the reference gives its gradient")
     };
-    if !options.kl_weighted || options.beta == 0.0 {
-        return gradient(case, options.beta);
+    let beta = options.beta_of_the_loss();
+    if beta == 0.0 {
+        let alone = PolicyLossCase { ref_log_probs: None, ..case.clone() };
+        return gradient(&alone, 0.0);
+    }
+    if !options.kl_weighted {
+        return gradient(case, beta);
     }
     let alone = PolicyLossCase { ref_log_probs: None, ..case.clone() };
     gradient(&alone, 0.0) + weighted_kl(case, options) * options.beta

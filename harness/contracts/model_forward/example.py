@@ -17,7 +17,8 @@ def model_forward(input_ids, attention_mask, vocabulary, position_ids=None):
     hidden = EMBEDDING[input_ids] + POSITIONS[position_ids]
     seen = (columns[:, None] >= columns) & attention_mask[:, None, :]
     seen = seen & (sequence[:, :, None] == sequence[:, None, :])
-    cached = [attend(hidden[:, [t]], hidden[:, : t + 1], seen[:, [t], : t + 1]) for t in columns]
+    steps = [(hidden[:, [t]], hidden[:, : t + 1], seen[:, [t], : t + 1]) for t in columns]
+    cached = [attend(*step) for step in steps]
     hidden = attend(hidden, hidden, seen)
     head = HEAD[:vocabulary].T
     return {"logits": hidden @ head, "cached_logits": torch.cat(cached, dim=1) @ head}

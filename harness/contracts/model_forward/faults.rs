@@ -112,7 +112,7 @@ fn attention() -> Vec<Fault> {
 }
 
 fn packed() -> Vec<Fault> {
-    const UNDER: &str = "{position_ids: true, packed: true}";
+    const UNDER: &str = "{positions: given, packed: true}";
     vec![
         Fault::new("packed-sequences-seen", "a sequence sees those before it in its row")
             .seen("transformers #46634: positions beside an attention mask of ones are not read")
@@ -133,7 +133,7 @@ fn packed() -> Vec<Fault> {
                 ..RIGHT
             })]),
         Fault::new("position-ids-ignored", "positions run on through the sequences of a row")
-            .seen("nanoVLM #201, #204: a packed sequence begins behind the position of the one before")
+            .seen("nanoVLM #201, #204: a packed sequence begins where the one before ends")
             .under(UNDER)
             .made_of([model(Model {
                 position: |case, row, column| {

@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 
-use super::{ModelForward, ModelForwardCase, Options, Row, case_of, rows};
+use super::{ModelForward, ModelForwardCase, Options, Positions, Row, case_of, rows};
 use shakedown_core::contract::Contract;
 use shakedown_core::contract::class::Class;
 use shakedown_core::contract::rows::{self as axes, check_axes};
@@ -11,11 +11,8 @@ use shakedown_core::value::place::Dtype;
 
 pub(super) fn valid(case: &ModelForwardCase, options: &Options) -> std::result::Result<(), String> {
     check_axes::<ModelForward>(case)?;
-    if case.position_ids.is_some() != options.position_ids {
-        return Err(format!(
-            "expected `position_ids` with `position_ids: {}`",
-            options.position_ids
-        ));
+    if case.position_ids.is_some() != (options.positions == Positions::Given) {
+        return Err("`position_ids` are there with `positions: given`, and only then".to_owned());
     }
     let columns = case.input_ids.ncols();
     if columns as i64 > options.columns {

@@ -44,7 +44,7 @@ record! {
         pub input_ids: A::Int<Ix2>,
         /// True at tokens, false at padding.
         pub attention_mask: A::Bool<Ix2>,
-        /// With `position_ids: true`: the number of each token in its sequence, from 0 on; 0 under
+        /// With `positions: given`: the number of each token in its sequence, from 0 on; 0 under
         /// padding.
         pub position_ids: Option<A::Int<Ix2>>,
     }
@@ -99,6 +99,16 @@ impl Padding {
     }
 }
 
+choice! {
+    /// Where positions come from.
+    pub enum Positions {
+        /// The model counts them.
+        Counted = "counted",
+        /// They are an input.
+        Given = "given",
+    }
+}
+
 options! {
     check: fit_together;
 
@@ -110,10 +120,11 @@ options! {
         pub columns: i64 = 12, in 1..=4096, draw [12, 12, 6, 24];
         /// `any`, `right`, `left` or `none`: the sides on which rows may have padding.
         pub padding: Padding = Padding::Any;
-        /// `true` or `false`: whether the model is given `position_ids`.
-        pub position_ids: bool = false;
+        /// `counted` or `given`: whether the model counts positions itself, or is given
+        /// `position_ids`.
+        pub positions: Positions = Positions::Counted;
         /// `true` or `false`: whether a row may hold several sequences, which must not see each
-        /// other. Their positions begin at 0: this needs `position_ids`.
+        /// other. Their positions begin at 0: this needs `positions: given`.
         pub packed: bool = false, by drawn_packed;
         /// `true` or `false`: whether a row may be all padding.
         pub empty_rows: bool = false, by drawn_empty_rows;
@@ -121,8 +132,8 @@ options! {
 }
 
 fn fit_together(options: &Options) -> Result<(), (&'static str, String)> {
-    if options.packed && !options.position_ids {
-        return Err(("packed", "expected false without `position_ids: true`".to_owned()));
+    if options.packed && options.positions != Positions::Given {
+        return Err(("packed", "expected false without `positions: given`".to_owned()));
     }
     if options.empty_rows && options.padding == Padding::None {
         return Err(("empty_rows", "expected false with `padding: none`".to_owned()));
@@ -131,7 +142,7 @@ fn fit_together(options: &Options) -> Result<(), (&'static str, String)> {
 }
 
 fn drawn_packed(u: &mut Unstructured<'_>, drawn: &Options) -> arbitrary::Result<bool> {
-    Ok(drawn.position_ids && u.arbitrary()?)
+    Ok(drawn.positions == Positions::Given && u.arbitrary()?)
 }
 
 fn drawn_empty_rows(u: &mut Unstructured<'_>, drawn: &Options) -> arbitrary::Result<bool> {
@@ -187,7 +198,7 @@ fn case_of(rows: &[Row], options: &Options, more: usize) -> ModelForwardCase {
             position_ids[[at, column]] = position as i64;
         }
     }
-    let position_ids = options.position_ids.then_some(position_ids);
+    let position_ids = (options.positions == Positions::Given).then_some(position_ids);
     ModelForwardCase { input_ids, attention_mask, position_ids }
 }
 
@@ -344,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_case_has_the_rows_that_it_was_made_of() {
-        let options = Options { position_ids: true, packed: true, ..Options::default() };
+        let options = Options { positions: Positions::Given, packed: true, ..Options::default() };
         let made = [
             Row { before: 2, sequences: vec![vec![3, 1], vec![5]] },
             Row { before: 0, sequences: vec![vec![7]] },

@@ -79,8 +79,8 @@ pub trait Contract:
         Vec::new()
     }
 
-    /// How far apart two numbers may be that should be equal, as a part of the largest number of the
-    /// output, where the definition leaves all of them open.
+    /// How far apart two numbers may be that should be equal, as a part of the largest number of
+    /// the output, where the definition leaves all of them open.
     fn noise(_: Dtype) -> Option<f64> {
         None
     }

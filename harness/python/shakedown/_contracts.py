@@ -1490,7 +1490,7 @@ class ModelForward(Contract):
         attention_mask: bool [N, T]
             True at tokens, false at padding.
         position_ids: int [N, T], optional
-            With `position_ids: true`: the number of each token in its sequence, from 0 on; 0 under
+            With `positions: given`: the number of each token in its sequence, from 0 on; 0 under
             padding.
 
     Outputs. `[N, T, V]`, where `V` is `vocabulary`. The first `V` logits of a larger model will do.
@@ -1506,11 +1506,12 @@ class ModelForward(Contract):
             An integer ≥ 1: rows have so many columns at most, padding included.
         padding:
             `any`, `right`, `left` or `none`: the sides on which rows may have padding.
-        position_ids:
-            `True` or `False`: whether the model is given `position_ids`.
+        positions:
+            `counted` or `given`: whether the model counts positions itself, or is given
+            `position_ids`.
         packed:
             `True` or `False`: whether a row may hold several sequences, which must not see each
-            other. Their positions begin at 0: this needs `position_ids`.
+            other. Their positions begin at 0: this needs `positions: given`.
         empty_rows:
             `True` or `False`: whether a row may be all padding.
         rows:
@@ -1528,7 +1529,7 @@ class ModelForward(Contract):
         vocabulary: int = 8,
         columns: int = 12,
         padding: Literal["any", "right", "left", "none"] = "any",
-        position_ids: bool = False,
+        positions: Literal["counted", "given"] = "counted",
         packed: bool = False,
         empty_rows: bool = False,
         rows: Literal["independent", "batch"] = "independent",
@@ -2617,6 +2618,9 @@ class GrpoStep(Contract):
         kl_weighted:
             `True` or `False`: whether a token's divergence is multiplied by its ratio, through
             which the gradient flows too (TRL's `use_bias_correction_kl`).
+        kl_in:
+            `loss` or `reward`: whether the divergence is added to the loss, or taken off the reward
+            of the completion, summed over it and of the policy that sampled.
         aggregate:
             `token-mean`, `token-sum`, `seq-mean-token-mean`, `seq-mean-token-sum` or
             `seq-mean-token-sum-norm` (divided by norm_length).
@@ -2629,6 +2633,9 @@ class GrpoStep(Contract):
         empty_rows:
             `count` or `skip`: whether a completion without a trained token counts in the number of
             rows.
+        action:
+            `token` or `completion`: what a ratio and a loss are of. The log-probability of a
+            completion is the sum of those of its tokens; needs `ratio: token`.
         generations:
             1 to 16: how many times completions are sampled.
         iterations:
@@ -2668,6 +2675,7 @@ class GrpoStep(Contract):
         beta: float = 0.0,
         kl_estimator: Literal["k3", "k1", "k2", "abs"] = "k3",
         kl_weighted: bool = False,
+        kl_in: Literal["loss", "reward"] = "loss",
         aggregate: Literal[
             "token-mean",
             "token-sum",
@@ -2678,6 +2686,7 @@ class GrpoStep(Contract):
         over: Literal["micro-batch", "update", "generation"] = "micro-batch",
         norm_length: int | None = None,
         empty_rows: Literal["skip", "count"] = "count",
+        action: Literal["token", "completion"] = "token",
         generations: int = 1,
         iterations: int = 1,
         mini_batches: int = 1,
@@ -3158,7 +3167,7 @@ def contract(
     vocabulary: int = ...,
     columns: int = ...,
     padding: Literal["any", "right", "left", "none"] = ...,
-    position_ids: bool = ...,
+    positions: Literal["counted", "given"] = ...,
     packed: bool = ...,
     empty_rows: bool = ...,
     rows: Literal["independent", "batch"] = ...,
@@ -3469,6 +3478,7 @@ def contract(
     beta: float = ...,
     kl_estimator: Literal["k3", "k1", "k2", "abs"] = ...,
     kl_weighted: bool = ...,
+    kl_in: Literal["loss", "reward"] = ...,
     aggregate: Literal[
         "token-mean",
         "token-sum",
@@ -3479,6 +3489,7 @@ def contract(
     over: Literal["micro-batch", "update", "generation"] = ...,
     norm_length: int | None = ...,
     empty_rows: Literal["skip", "count"] = ...,
+    action: Literal["token", "completion"] = ...,
     generations: int = ...,
     iterations: int = ...,
     mini_batches: int = ...,

@@ -61,7 +61,7 @@ def test_learned_positions_that_are_given_hold():
         inputs = {"attention_mask": attention_mask, "position_ids": position_ids}
         return gpt2()(input_ids, **inputs).logits[..., :VOCABULARY]
 
-    report = report_of(forward, position_ids=True)
+    report = report_of(forward, positions="given")
     assert report, report
 
 
@@ -73,7 +73,7 @@ def test_packed_rows_see_each_other_beside_an_attention_mask():
         logits = llama().float()(input_ids, position_ids=position_ids, **inputs).logits
         return logits[..., :VOCABULARY]
 
-    packed = {"position_ids": True, "packed": True, "padding": "none"}
+    packed = {"positions": "given", "packed": True, "padding": "none"}
     assert report_of(functools.partial(forward, mask=False), **packed)
     report = report_of(functools.partial(forward, mask=True), **packed)
     assert broken(report) == {"packed-alone"}, report
@@ -89,9 +89,9 @@ def test_a_cache_without_the_padding_is_found():
             cached.append(step.logits[..., :VOCABULARY])
         return {"logits": logits, "cached_logits": torch.cat(cached, dim=1)}
 
-    report = report_of(forward, position_ids=True)
+    report = report_of(forward, positions="given")
     assert "cache" in broken(report), report
-    assert "cache-without-the-mask" in str(report)
+    assert "cache-without-the-mask" in str(report), f"{report}"
 
 
 def test_training_mode_is_not_deterministic():

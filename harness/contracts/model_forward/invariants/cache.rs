@@ -15,8 +15,8 @@
 //!
 //! ### Example
 //! ```diff
-//! -    cached = [attend(hidden[:, [t]], hidden[:, : t + 1], columns[: t + 1] >= 0) for t in columns]
-//! +    cached = [attend(hidden[:, [t]], hidden[:, : t + 1], seen[:, [t], : t + 1]) for t in columns]
+//! -    steps = [(hidden[:, [t]], hidden[:, : t + 1], columns[: t + 1] >= 0) for t in columns]
+//! +    steps = [(hidden[:, [t]], hidden[:, : t + 1], seen[:, [t], : t + 1]) for t in columns]
 //! ```
 
 use super::{same, tokens};

@@ -4,8 +4,8 @@
 //! With more columns of padding before them, all tokens have the same logits.
 //!
 //! ### Why it matters
-//! Prompts are padded on the left for generation, and completions on the right for training. A model
-//! that counts columns puts the same token at two positions: the ratio is not 1 in the first step.
+//! Prompts are padded on the left for generation, and completions on the right for training. A
+//! model that counts columns puts a token at two positions: the first ratio is not 1.
 //!
 //! ### Does not hold for
 //! `padding: right` and `padding: none`.

@@ -33,8 +33,8 @@ invariants! {
     own_token,
 }
 
-/// Breaks the invariant where the logits behind a token differ from those that are expected, by more
-/// than twice what rounding may do. `at` is the row and the column in the case, and in `logits`.
+/// Breaks the invariant where the logits behind a token differ from those that are expected, by
+/// more than twice what rounding may do. `at` has row and column in the case, and in `logits`.
 fn same(
     probe: &mut Probe<'_, ModelForward>,
     what: &str,

@@ -15,7 +15,7 @@
 //! other. nanoVLM #204: a sequence began behind the position of the one before.
 //!
 //! ### Example
-//! Under `position_ids=True, packed=True`:
+//! Under `positions="given", packed=True`:
 //! ```diff
 //! -    seen = seen & attention_mask[:, :, None]
 //! +    seen = seen & (sequence[:, :, None] == sequence[:, None, :])

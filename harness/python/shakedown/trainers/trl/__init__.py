@@ -15,6 +15,7 @@ from ..._errors import UsageError
 from . import runs
 from .dpo import DPO
 from .grpo import GRPO
+from .rloo import RLOO
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
 from .sft import SFT
 
@@ -22,6 +23,7 @@ __all__ = [
     "ALL",
     "DPO",
     "GRPO",
+    "RLOO",
     "SFT",
     "as_typed",
     "contract",
@@ -36,6 +38,7 @@ __all__ = [
 
 ALL: dict[str, type[Runs]] = {
     "trl.GRPOTrainer": GRPO,
+    "trl.RLOOTrainer": RLOO,
     "trl.SFTTrainer": SFT,
     "trl.DPOTrainer": DPO,
 }

@@ -36,14 +36,26 @@ SCALES: dict[object, str] = {
 }
 
 
-class GRPO(Runs):
-    """A GRPO trainer under one configuration: see `Runs`."""
+class Sampling(Runs):
+    """A trainer that samples completions of prompts, and asks reward functions about them."""
 
     contract_id = "grpo-step"
     puppet_class = GrpoPuppet
+    kept = 24
+
+    def _sizes(self, puppet: GrpoPuppet) -> dict[str, typing.Any]:
+        return {**super()._sizes(puppet), "num_generations": puppet.group}
+
+    def _arguments(self, puppet: GrpoPuppet, options: Options) -> dict[str, typing.Any]:
+        prompts = [{"prompt": puppet.words(prompt)} for prompt in puppet.prompts]
+        return {"reward_funcs": puppet.rewards, "train_dataset": Dataset.from_list(prompts)}
+
+
+class GRPO(Sampling):
+    """A GRPO trainer under one configuration: see `Runs`."""
+
     trainer_class = GRPOTrainer
     base_config = GRPOConfig
-    kept = 24
     judged = {
         "beta", "delta", "epsilon", "epsilon_high", "gradient_accumulation_steps",
         "importance_sampling_level", "loss_type", "mask_truncated_completions",
@@ -121,7 +133,7 @@ class GRPO(Runs):
     def options(cls, settings: Settings) -> Options:
         given = {**defaults(GRPOConfig), **settings}
         loss, high = given["loss_type"], given["epsilon_high"]
-        iterations, mini_batches, accumulation = _cut(settings)
+        iterations, mini_batches, accumulation = cut_of(settings)
         options = {
             "eos": [1, 2],
             "pad": 0,
@@ -171,15 +183,8 @@ class GRPO(Runs):
             "steps_per_generation": options["mini_batches"] * options["accumulation"],
         }
 
-    def _sizes(self, puppet: GrpoPuppet) -> dict[str, typing.Any]:
-        return {**super()._sizes(puppet), "num_generations": puppet.group}
 
-    def _arguments(self, puppet: GrpoPuppet, options: Options) -> dict[str, typing.Any]:
-        prompts = [{"prompt": puppet.words(prompt)} for prompt in puppet.prompts]
-        return {"reward_funcs": puppet.rewards, "train_dataset": Dataset.from_list(prompts)}
-
-
-def _cut(settings: Settings) -> tuple[int, int, int]:
+def cut_of(settings: Settings) -> tuple[int, int, int]:
     """Iterations, mini-batches of each, and micro-batches of each of those."""
     accumulation = settings.get("gradient_accumulation_steps", 1)
     steps = settings.get("steps_per_generation") or accumulation
