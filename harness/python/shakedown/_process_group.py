@@ -43,13 +43,13 @@ class Call(typing.NamedTuple):
     how: str  # the reduction, the root, or neither
     sent: Parts  # to each rank of the group
     into: Parts  # from each rank; where they are reduced one, the result
-    line: str
+    line: tuple[str, int] | None  # where the user's code calls it; None: in a backward pass
 
     def __str__(self) -> str:
         tensors = [tensor for tensor in [*self.sent, *self.into] if tensor is not None]
         of = f" of {written(tensors[0])}" if tensors else ""
         how = f" ({self.how})" if self.how else ""
-        return f"{self.name}{how}{of} {self.line}"
+        return f"{self.name}{how}{of} {place(self.line)}"
 
     def reduction(self) -> str | None:
         """The reduction, where values of several ranks become one."""
@@ -107,16 +107,21 @@ def written(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).partition('.')[2]} {list(tensor.shape)}"
 
 
-def line() -> str:
-    """Where the user's code calls a collective."""
-    frame = sys._getframe()
-    while frame.f_back is not None:
+def line() -> tuple[str, int] | None:
+    """The line of the user's code that runs."""
+    frame = sys._getframe().f_back
+    while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in NOT_THE_USERS:
-            path = os.path.relpath(frame.f_code.co_filename)
-            path = frame.f_code.co_filename if path.startswith(os.pardir) else path
-            return f"at {path}:{frame.f_lineno}"
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
-    return "in the backward pass"
+    return None
+
+
+def place(line: tuple[str, int] | None) -> str:
+    if line is None:
+        return "in the backward pass"
+    path = os.path.relpath(line[0])
+    return f"at {line[0] if path.startswith(os.pardir) else path}:{line[1]}"
 
 
 class Work(dist.Work):
@@ -216,6 +221,12 @@ class Group(dist.ProcessGroup):
         sent = given.view(self.size(), *output.shape).unbind()
         return self.join("reduce_scatter_tensor", sent, [output], reduction_of(opts))
 
+    def reduce_scatter_tensor_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Options = None
+    ) -> Work:
+        pairs = zip(outputs, inputs)
+        return [self._reduce_scatter_base(*pair, opts or c10d.ReduceScatterOptions()) for pair in pairs][-1]
+
     def broadcast(self, tensors: Tensors, opts: Options) -> Work:
         root = opts.rootRank
         sent = self.to_all(tensors[0]) if root == self.rank() else self.none()
@@ -230,6 +241,11 @@ class Group(dist.ProcessGroup):
     ) -> Work:
         into = output.view(self.size(), *given.shape).unbind()
         return self.join("all_gather_into_tensor", self.to_all(given), into)
+
+    def allgather_into_tensor_coalesced(
+        self, outputs: Tensors, inputs: Tensors, opts: Options = None
+    ) -> Work:
+        return [self._allgather_base(*pair) for pair in zip(outputs, inputs)][-1]
 
     def gather(self, outputs: list[Tensors], inputs: Tensors, opts: Options) -> Work:
         root = opts.rootRank
