@@ -41,7 +41,7 @@ def brief(function: Call) -> Call:
         __tracebackhide__ = True
         try:
             return function(*args, **kwargs)
-        except (UsageError, EngineError) as error:
+        except (UsageError, EngineError, CollectiveMismatch) as error:
             raise error.with_traceback(None) from None
 
     return typing.cast(Call, called)

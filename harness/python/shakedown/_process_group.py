@@ -70,9 +70,10 @@ class Collective:
         calls = [self.calls[rank] for rank in self.ranks]
         if len({(call.name, call.how) for call in calls}) > 1:
             return False
-        moved = [(into, values) for into, values in moves(calls) if into is not None]
-        if any(written(value) != written(into) for into, values in moved for value in values):
-            return False
+        moved = [*moves(calls)]
+        for into, values in moved:
+            if any(it.shape != into.shape or it.dtype != into.dtype for it in values):
+                return False
         with torch.no_grad():
             results = [reduced(values, calls[0].reduction()) for _, values in moved]
             for (into, _), result in zip(moved, results):
@@ -81,14 +82,12 @@ class Collective:
         return True
 
 
-def moves(calls: list[Call]) -> typing.Iterator[tuple[torch.Tensor | None, list[typing.Any]]]:
+def moves(calls: list[Call]) -> typing.Iterator[tuple[torch.Tensor, list[typing.Any]]]:
     """The tensors into which a collective writes, each with the values for it."""
     for rank, call in enumerate(calls):
         arrived = [other.sent[rank] for other in calls]
-        if call.reduction():
-            yield call.into[0], arrived
-        else:
-            yield from ((into, [value]) for into, value in zip(call.into, arrived))
+        each = [arrived] if call.reduction() else [[value] for value in arrived]
+        yield from ((into, values) for into, values in zip(call.into, each) if into is not None)
 
 
 def reduced(values: list[torch.Tensor], reduction: str | None) -> torch.Tensor:
@@ -208,9 +207,7 @@ class Group(dist.ProcessGroup):
         into = tensors if opts.rootRank == self.rank() else [None]
         return self.join("reduce", self.at(opts.rootRank, tensors[0]), into, how)
 
-    def reduce_scatter(
-        self, outputs: Tensors, inputs: list[Tensors], opts: Options = None
-    ) -> Work:
+    def reduce_scatter(self, outputs: Tensors, inputs: list[Tensors], opts: Options = None) -> Work:
         sent = self.each("reduce_scatter", inputs[0])
         how = reduction_of(opts or c10d.ReduceScatterOptions())
         return self.join("reduce_scatter", sent, outputs, how)
@@ -225,7 +222,9 @@ class Group(dist.ProcessGroup):
         self, outputs: Tensors, inputs: Tensors, opts: Options = None
     ) -> Work:
         pairs = zip(outputs, inputs)
-        return [self._reduce_scatter_base(*pair, opts or c10d.ReduceScatterOptions()) for pair in pairs][-1]
+        return [
+            self._reduce_scatter_base(*pair, opts or c10d.ReduceScatterOptions()) for pair in pairs
+        ][-1]
 
     def broadcast(self, tensors: Tensors, opts: Options) -> Work:
         root = opts.rootRank

@@ -1,4 +1,4 @@
-"""The loss of a rank with its gradients, and the mean of those of all ranks."""
+"""The losses of ranks, with gradients whose collectives are called in the rank."""
 
 from __future__ import annotations
 
@@ -10,34 +10,26 @@ from torch.autograd.function import once_differentiable
 from ._errors import CollectiveMismatch, UsageError
 
 Given = typing.Any
+Nodes = typing.Dict[typing.Any, typing.List[typing.Any]]  # of a graph, with those before each
+
+OF_TORCH = ("AccumulateGrad", "CopySlices")  # names of nodes; its others end in a digit
 
 
-class Loss(typing.NamedTuple):
-    """A loss, the tensors on which it depends, and its gradient for each of them."""
-
-    value: torch.Tensor
-    sources: list[torch.Tensor]
-    gradients: typing.Sequence[torch.Tensor]
-
-
-def of(function: typing.Callable[..., Given], args: Given, kwargs: Given) -> Loss:
-    """Calls a function on a rank, and does the backward pass there: it may have collectives."""
-    shards: dict[torch.Tensor, torch.Tensor] = {}
-
-    def leaf(given: Given) -> Given:
-        if not (isinstance(given, torch.Tensor) and given.requires_grad):
-            return given
-        own = given.detach().requires_grad_()
-        shards[own] = given
-        return own
-
-    loss = function(*map(leaf, args), **{name: leaf(given) for name, given in kwargs.items()})
-    loss = one_number(loss)
-    if not loss.requires_grad:
-        return Loss(loss, [], [])
-    leaves = leaves_of(loss)
-    gradients = torch.autograd.grad(loss, leaves, retain_graph=True)  # ranks may share a part
-    return Loss(loss.detach(), [shards.get(leaf, leaf) for leaf in leaves], gradients)
+def of(function: typing.Callable[..., Given], args: Given, kwargs: Given) -> torch.Tensor:
+    """Calls a function on a rank. What backward does later has no collective in it."""
+    loss = one_number(function(*args, **kwargs))
+    given = [it for it in [*args, *kwargs.values()] if isinstance(it, torch.Tensor)]
+    shards = {it.grad_fn: it for it in given if it.grad_fn is not None}
+    nodes = graph(loss, shards)
+    if all(name[-1].isdigit() or name.endswith(OF_TORCH) for name in (it.name() for it in nodes)):
+        return loss
+    leaves = [
+        node.variable for node, before in nodes.items() if not before and hasattr(node, "variable")
+    ]
+    sources = [*shards.values(), *leaves]
+    how = {"retain_graph": True, "allow_unused": True}  # ranks may share a part of the graph
+    gradients = torch.autograd.grad(loss, sources, **how)
+    return typing.cast(torch.Tensor, Known.apply(loss.detach(), gradients, *sources))
 
 
 def one_number(loss: Given) -> torch.Tensor:
@@ -49,34 +41,26 @@ def one_number(loss: Given) -> torch.Tensor:
     raise UsageError(f"mean: expected one number from each rank, found {found}")
 
 
-def leaves_of(loss: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors that get a gradient from a loss: shards, and what its function closes over."""
-    found, seen, ahead = [], set(), [loss.grad_fn]
+def graph(loss: torch.Tensor, ends: typing.Container[typing.Any]) -> Nodes:
+    """The nodes of what computed a loss, back to where it ends."""
+    nodes: Nodes = {}
+    ahead = [loss.grad_fn]
     while ahead:
         node = ahead.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        ahead += [before for before, _ in node.next_functions]
-        if not node.next_functions and hasattr(node, "variable"):
-            found.append(node.variable)
-    return found
+        if node is not None and node not in nodes and node not in ends:
+            nodes[node] = [before for before, _ in node.next_functions]
+            ahead += nodes[node]
+    return nodes
 
 
-def mean(losses: list[Loss]) -> torch.Tensor:
-    """The mean of the losses of all ranks, with its gradient."""
-    constant = [str(rank) for rank, loss in enumerate(losses) if not loss.sources]
-    value = sum((loss.value for loss in losses[1:]), losses[0].value) / len(losses)
-    if len(constant) == len(losses):
-        return value
-    if constant:
+def mean(losses: list[torch.Tensor]) -> torch.Tensor:
+    """The mean of the losses of all ranks."""
+    constant = [str(rank) for rank, loss in enumerate(losses) if not loss.requires_grad]
+    if 0 < len(constant) < len(losses):
         which = f"rank{'s' * (len(constant) > 1)} {', '.join(constant)}"
-        raise CollectiveMismatch(
-            f"the loss of {which} is a constant, so backward fails there, and the other ranks wait"
-        )
-    sources = [source for loss in losses for source in loss.sources]
-    gradients = [gradient / len(losses) for loss in losses for gradient in loss.gradients]
-    return typing.cast(torch.Tensor, Known.apply(value, gradients, *sources))  # type: ignore
+        why = "is a constant, so backward fails there, and the other ranks wait"
+        raise CollectiveMismatch(f"the loss of {which} {why}")
+    return sum(losses[1:], losses[0]) / len(losses)
 
 
 class Known(torch.autograd.Function):
@@ -84,7 +68,7 @@ class Known(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: typing.Any, value: torch.Tensor, gradients: list[torch.Tensor], *_: torch.Tensor
+        ctx: typing.Any, value: torch.Tensor, gradients: typing.Sequence[typing.Any], *_: Given
     ) -> torch.Tensor:
         ctx.gradients = gradients
         return value.clone()
@@ -92,4 +76,5 @@ class Known(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: typing.Any, gradient: torch.Tensor) -> typing.Any:
-        return None, None, *(own * gradient for own in ctx.gradients)
+        own = (it if it is None else it * gradient for it in ctx.gradients)
+        return (None, None, *own)

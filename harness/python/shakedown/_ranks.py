@@ -107,7 +107,9 @@ class Ranks:
         if len(sizes) > 1:
             found = " and ".join(map(str, sizes))
             hint = "a tensor that is whole on every rank comes by a closure"
-            raise UsageError(f"{name}: expected tensors with equal numbers of rows, found {found}; {hint}")
+            raise UsageError(
+                f"{name}: expected tensors with equal numbers of rows, found {found}; {hint}"
+            )
         return [
             ([shards[rank] for shards in own], {key: named[key][rank] for key in named})
             for rank in range(self.size)

@@ -19,12 +19,22 @@ class Turn:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.baton = taken()  # whoever releases it lets the thread run
+        self.baton = taken()  # whoever releases it lets the thread go on
         self.thread: threading.Thread
         self.can_go_on: typing.Callable[[], bool] = lambda: True
         self.has_ended = False
         self.result: typing.Any = None
         self.error: BaseException | None = None
+
+    def has_begun(self) -> bool:
+        return self.thread.ident is not None
+
+    def go_on(self) -> None:
+        """Begins the thread, or lets it go on."""
+        if self.has_begun():
+            self.baton.release()
+        else:
+            self.thread.start()
 
 
 class Turns:
@@ -47,8 +57,6 @@ class Turns:
                 target=context.run, args=(self.take, turn, function), daemon=True
             )
         try:
-            for turn in self.turns:
-                turn.thread.start()
             self.hand_on()
             self.idle.acquire()
         finally:
@@ -56,10 +64,8 @@ class Turns:
 
     def take(self, turn: Turn, function: typing.Callable[[int], typing.Any]) -> None:
         """What a thread does."""
-        if self.is_over:
-            return
         try:
-            self.await_turn(turn)
+            self.begin(turn)
             turn.result = function(turn.number)
         except Ended:
             pass
@@ -76,15 +82,15 @@ class Turns:
             raise Ended
         turn.can_go_on = can_go_on
         self.hand_on()
-        self.await_turn(turn)
+        turn.baton.acquire()
+        self.begin(turn)
 
     def stop(self) -> typing.NoReturn:
         """Ends this thread, and then all others."""
         self.is_over = True
         raise Ended
 
-    def await_turn(self, turn: Turn) -> None:
-        turn.baton.acquire()
+    def begin(self, turn: Turn) -> None:
         self.taking(turn.number)
         if self.is_over:
             raise Ended
@@ -97,7 +103,7 @@ class Turns:
             for turn in [*self.turns[first:], *self.turns[:first]]:
                 if not (self.is_over or turn.has_ended) and turn.can_go_on():
                     self.running = turn
-                    turn.baton.release()
+                    turn.go_on()
                     return
             self.idle.release()
 
@@ -109,10 +115,10 @@ class Turns:
             if running is None:
                 self.idle.acquire(blocking=False)
         for turn in [running, *self.turns] if running else self.turns:
-            if not turn.has_ended and turn.thread.ident is not None:
+            if turn.has_begun() and not turn.has_ended:
                 self.end_one(turn)
         for turn in self.turns:
-            if turn.thread.ident is not None:
+            if turn.has_begun():
                 turn.thread.join(PATIENCE)
 
     def end_one(self, turn: Turn) -> None:
@@ -120,7 +126,7 @@ class Turns:
             interrupt(turn.thread)
         else:
             self.running = turn
-            turn.baton.release()
+            turn.go_on()
         while turn.thread.is_alive() and not self.idle.acquire(timeout=PATIENCE):
             interrupt(turn.thread)
 
