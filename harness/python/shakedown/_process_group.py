@@ -31,7 +31,8 @@ REDUCTIONS: dict[str, typing.Callable[[torch.Tensor, torch.Tensor], torch.Tensor
 NOT_THE_USERS = ("torch", "accelerate", "shakedown", "threading")  # packages, in a stack
 
 Options = typing.Any  # of a collective, as torch has them
-Tensors = typing.List[torch.Tensor]
+TORCH: typing.Any = torch  # where its own types are in the way
+Tensors = list[torch.Tensor]
 Parts = typing.Sequence[typing.Optional[torch.Tensor]]
 Function = typing.Callable[[int], typing.Any]
 
@@ -148,11 +149,11 @@ class Work(dist.Work):
         return future
 
 
-class Group(dist.ProcessGroup):
+class Group(TORCH.distributed.ProcessGroup):  # type: ignore[misc]
     """A process group of one rank of a run."""
 
     def __init__(self, run: Run, rank: int, size: int, name: str, ranks: list[int]) -> None:
-        super().__init__(rank, size)  # type: ignore[call-arg, arg-type]
+        super().__init__(rank, size)
         self.run, self.name_in_run, self.ranks = run, name, ranks
         self.calls = 0
 
@@ -270,7 +271,7 @@ class Group(dist.ProcessGroup):
     ) -> Work:
         def parts(tensor: torch.Tensor, sizes: list[int] | None) -> Tensors:
             sizes = list(sizes or [len(tensor) // self.size()] * self.size())
-            return list(tensor.split(sizes))
+            return list(torch.split(tensor, sizes))
 
         sent, into = parts(given, input_sizes), parts(output, output_sizes)
         return self.join("all_to_all_single", sent, into)
@@ -331,7 +332,7 @@ class Run:
     def __init__(self, size: int) -> None:
         self.size = size
         self.turns = Turns(size, self.enter)
-        self.store = dist.HashStore()
+        self.store = TORCH.distributed.HashStore()
         self.open: dict[object, Collective] = {}  # which some of its ranks have not called
         self.disagreed: Collective | None = None
         self.states = [fresh() for _ in range(size)]
@@ -372,7 +373,7 @@ class Run:
     def apart(self) -> typing.Iterator[None]:
         """Leaves torch.distributed as it was, whatever the ranks do."""
         theirs, hook = kept(), sys.excepthook
-        isolate = torch._C._distributed_c10d._set_thread_isolation_mode
+        isolate = TORCH._C._distributed_c10d._set_thread_isolation_mode
         Run.running = self
         isolate(True)
         try:

@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from ._errors import CollectiveMismatch, UsageError
 
 Given = typing.Any
-Nodes = typing.Dict[typing.Any, typing.List[typing.Any]]  # of a graph, with those before each
+Nodes = dict[typing.Any, list[typing.Any]]  # of a graph, with those before each
 
 OF_TORCH = ("AccumulateGrad", "CopySlices")  # names of nodes; its others end in a digit
 
@@ -21,15 +21,15 @@ def of(function: typing.Callable[..., Given], args: Given, kwargs: Given) -> tor
     given = [it for it in [*args, *kwargs.values()] if isinstance(it, torch.Tensor)]
     shards = {it.grad_fn: it for it in given if it.grad_fn is not None}
     nodes = graph(loss, shards)
-    if all(name[-1].isdigit() or name.endswith(OF_TORCH) for name in (it.name() for it in nodes)):
+    names = (node.name() for node in nodes)
+    if all(name[-1].isdigit() or name.endswith(OF_TORCH) for name in names):
         return loss
-    leaves = [
-        node.variable for node, before in nodes.items() if not before and hasattr(node, "variable")
-    ]
-    sources = [*shards.values(), *leaves]
-    how = {"retain_graph": True, "allow_unused": True}  # ranks may share a part of the graph
-    gradients = torch.autograd.grad(loss, sources, **how)
-    return typing.cast(torch.Tensor, Known.apply(loss.detach(), gradients, *sources))
+    ends = [node for node, before in nodes.items() if not before]
+    sources = [*shards.values(), *(end.variable for end in ends if hasattr(end, "variable"))]
+    # Ranks may share a part of the graph, behind what the function closes over.
+    gradients = torch.autograd.grad(loss, sources, retain_graph=True, allow_unused=True)
+    apply: typing.Any = Known.apply
+    return typing.cast(torch.Tensor, apply(loss.detach(), gradients, *sources))
 
 
 def one_number(loss: Given) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Threads that take turns: one runs at a time, until it waits or ends, in an order that is fixed."""
+"""Threads that take turns: one runs at a time, until it waits or ends, in a fixed order."""
 
 from __future__ import annotations
 
