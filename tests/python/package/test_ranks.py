@@ -84,7 +84,8 @@ def collectives(rank):
         lambda out: dist.reduce_scatter_tensor(out[0], own, op=dist.ReduceOp.MAX),
         lambda out: dist.scatter(out[0], parts if rank == 1 else None, src=1),
         lambda out: dist.broadcast(out[0].add_(rank), src=1),
-        lambda out: dist.reduce(out[0].add_(rank), dst=1) if rank == 1 else dist.reduce(own[:2], 1),
+        # What the others have of it afterwards is left to the library.
+        lambda out: dist.reduce(out[0].add_(rank) if rank == 1 else own[:2].clone(), dst=1),
         lambda out: dist.all_reduce(out[0].add_(rank), async_op=True).wait(),
     ):
         call(out := [torch.zeros(2) for _ in range(n)])
