@@ -17,6 +17,9 @@ from torch.distributed import distributed_c10d as c10d
 from ._errors import CollectiveMismatch, UsageError
 from ._turns import Turns
 
+if typing.TYPE_CHECKING:
+    import types
+
 NAME = "shakedown"
 REDUCTIONS: dict[str, typing.Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "SUM": torch.add,
@@ -109,12 +112,25 @@ def written(tensor: torch.Tensor) -> str:
 
 def line() -> tuple[str, int] | None:
     """The line of the user's code that runs."""
-    frame = sys._getframe().f_back
+    frame: types.FrameType | None = sys._getframe()
     while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in NOT_THE_USERS:
+        if package(frame) not in NOT_THE_USERS:
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def in_user_code(error: BaseException) -> types.TracebackType | None:
+    """The traceback of an error in a rank, from the user's function on."""
+    first = error.__traceback__
+    while first is not None and package(first.tb_frame) == NAME:
+        first = first.tb_next
+    return first or error.__traceback__
+
+
+def package(frame: types.FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
 
 
 def place(line: tuple[str, int] | None) -> str:
@@ -348,7 +364,9 @@ class Run:
             raise mismatch([self.disagreed], self.disagreed.ranks)
         for turn in self.turns.turns:
             if turn.error:
-                raise turn.error
+                if hasattr(turn.error, "add_note"):
+                    turn.error.add_note(f"raised on rank {turn.number} of {self.size}")
+                raise turn.error.with_traceback(in_user_code(turn.error))
         if self.open:
             raise mismatch([*self.open.values()], range(self.size))
         return [turn.result for turn in self.turns.turns]
@@ -364,7 +382,8 @@ class Run:
                 try:
                     return function(rank)
                 finally:
-                    if dist.is_initialized():
+                    # A thread that could not be ended in time comes too late.
+                    if Run.running is self and dist.is_initialized():
                         dist.destroy_process_group()
 
         return called

@@ -45,6 +45,9 @@ class Ranks:
 
         Where ranks raise, the exception of the first of them is raised.
         """
+        return self._run(function)
+
+    def _run(self, function: typing.Callable[[int], Result]) -> list[Result]:
         try:
             from . import _process_group
         except ImportError as error:
@@ -64,7 +67,7 @@ class Ranks:
         from . import _rank_loss
 
         shards = self._shards("mean", args, kwargs)
-        losses = self.run(lambda rank: _rank_loss.of(function, *shards[rank]))
+        losses = self._run(lambda rank: _rank_loss.of(function, *shards[rank]))
         return _rank_loss.mean(losses)
 
     @brief
@@ -87,7 +90,7 @@ class Ranks:
             return found
 
         with torch.no_grad():
-            return torch.cat(self.run(rows))
+            return torch.cat(self._run(rows))
 
     def _shards(
         self, name: str, args: tuple[Given, ...], kwargs: dict[str, Given]

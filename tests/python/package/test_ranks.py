@@ -345,6 +345,45 @@ def test_an_interrupt_ends_all_ranks(rank_that_loops):
     assert shakedown.ranks(2).run(lambda rank: rank) == [0, 1]
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarm on this system")
+def test_a_rank_that_ends_too_late_disturbs_no_other():
+    late = []
+
+    def function(rank):
+        late.append(threading.current_thread())
+        time.sleep(1)
+
+    def ring(*_):
+        raise KeyboardInterrupt
+
+    theirs = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)  # again, while it waits for the end of the rank
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            shakedown.ranks(1).run(function)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:
+        signal.signal(signal.SIGALRM, theirs)
+
+    def another(rank):
+        assert rank == 1 or late[0].is_alive()
+        late[0].join()
+        dist.all_reduce(found := torch.ones(()))
+        return found.item()
+
+    assert shakedown.ranks(2).run(another) == [2, 2]
+
+
+def test_an_error_in_a_rank_has_the_traceback_of_the_users_code():
+    def function(rank):
+        raise ValueError(rank)
+
+    with pytest.raises(ValueError) as caught:
+        shakedown.ranks(2).run(function)
+    files = [os.path.basename(entry.path) for entry in caught.traceback]
+    assert files == [HERE, "_errors.py", "_ranks.py", "_ranks.py", "_process_group.py", HERE]
+
+
 def test_ranks_follow_the_callers_mode_of_autograd():
     with torch.no_grad():
         assert shakedown.ranks(2).run(lambda rank: torch.is_grad_enabled()) == [False, False]
