@@ -62,7 +62,7 @@ class Call(typing.NamedTuple):
 
 
 class Collective:
-    """The calls of the ranks of a group, of which each is the k-th of its rank."""
+    """One collective of a group: the call of each of its ranks."""
 
     def __init__(self, ranks: typing.Sequence[int]) -> None:
         self.ranks = ranks
@@ -70,7 +70,7 @@ class Collective:
         self.is_done = False
 
     def finish(self) -> bool:
-        """Once all ranks are there, gives each what it gets; whether the calls fit together."""
+        """Writes what each rank gets, once all are there. Returns whether the calls fit."""
         calls = [self.calls[rank] for rank in self.ranks]
         if len({(call.name, call.how) for call in calls}) > 1:
             return False
@@ -153,9 +153,6 @@ class Work(dist.Work):
         return True
 
     def is_completed(self) -> bool:
-        return self.wait()
-
-    def is_success(self) -> bool:
         return self.wait()
 
     def get_future(self) -> typing.Any:

@@ -448,6 +448,14 @@ def without_the_world_size(*batch):
     return right(*batch) / dist.get_world_size()
 
 
+def behind_the_back_of_autograd(*batch):
+    """The loss of the whole batch on every rank, whose gradient stays that of the rank."""
+    total, count = token_losses(*batch).sum(), batch[-1].sum()
+    dist.all_reduce(total)
+    dist.all_reduce(count)
+    return total / count.clamp(min=1)
+
+
 def skips_without_a_token(*batch):
     if batch[-1].sum() == 0:
         return batch[0].sum() * 0
@@ -478,6 +486,7 @@ def test_a_right_loss_holds_on_any_number_of_ranks(loss, n):
     [
         (mean_of_means, "oracle", "mask [[1]]"),
         (without_the_world_size, "oracle", "divided by 2"),
+        (behind_the_back_of_autograd, "gradient", "grad_log_probs"),
         (skips_without_a_token, "does-not-raise", "rank 1: has returned"),
         (constant_without_a_token, "does-not-raise", "the loss of rank 1 is a constant"),
     ],
