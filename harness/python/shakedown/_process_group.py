@@ -202,7 +202,7 @@ class Group(TORCH.distributed.ProcessGroup):  # type: ignore[misc]
         return [None] * self.size()
 
     def each(self, name: str, tensors: Tensors) -> Tensors:
-        """Tensors of which each is of one rank."""
+        """Tensors, one for each rank."""
         if len(tensors) != self.size():
             expected = f"one tensor for each of {self.size()} ranks"
             raise UsageError(f"{name}: expected {expected}, found {len(tensors)}")
@@ -235,10 +235,8 @@ class Group(TORCH.distributed.ProcessGroup):  # type: ignore[misc]
     def reduce_scatter_tensor_coalesced(
         self, outputs: Tensors, inputs: Tensors, opts: Options = None
     ) -> Work:
-        pairs = zip(outputs, inputs)
-        return [
-            self._reduce_scatter_base(*pair, opts or c10d.ReduceScatterOptions()) for pair in pairs
-        ][-1]
+        opts = opts or c10d.ReduceScatterOptions()
+        return [self._reduce_scatter_base(*pair, opts) for pair in zip(outputs, inputs)][-1]
 
     def broadcast(self, tensors: Tensors, opts: Options) -> Work:
         root = opts.rootRank
@@ -306,7 +304,7 @@ def reduction_of(opts: Options) -> str:
     return name
 
 
-def group(options: Options, _: object) -> Group:
+def made(options: Options, _: object) -> Group:
     """Makes a process group for the rank that runs."""
     run = Run.running
     if run is None:
@@ -315,21 +313,20 @@ def group(options: Options, _: object) -> Group:
     return Group(run, options.group_rank, options.group_size, options.group_id, ranks)
 
 
-dist.Backend.register_backend(NAME, group, extended_api=True, devices=["cpu", "cuda"])
+dist.Backend.register_backend(NAME, made, extended_api=True, devices=["cpu", "cuda"])
 
 
 def fresh() -> dict[str, object]:
     """What torch.distributed keeps in its module, as it is before there is any group."""
-    state: dict[str, object] = {
+    dicts = ("_pg_map", "_pg_names", "_pg_group_ranks", "_pg_backend_config")
+    return {
+        **{name: {} for name in (*dicts, "_tags_to_pg", "_pg_to_tag")},
         "_world": c10d._World(),
         "_group_count": 0,
         "_backend": None,
         "_default_pg_init_method": None,
         "_is_barrier_after_init": lambda: 0,  # it would wait in C++
     }
-    for name in ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "tags_to_pg"):
-        state[f"_{name}"] = {}
-    return {**state, "_pg_to_tag": {}}
 
 
 def kept() -> dict[str, object]:
@@ -390,9 +387,9 @@ class Run:
         """Leaves torch.distributed as it was, whatever the ranks do."""
         theirs, hook = kept(), sys.excepthook
         isolate = TORCH._C._distributed_c10d._set_thread_isolation_mode
-        Run.running = self
-        isolate(True)
         try:
+            Run.running = self
+            isolate(True)
             yield
         finally:
             isolate(False)

@@ -94,26 +94,22 @@ class Ranks:
 
     def _shards(
         self, name: str, args: tuple[Given, ...], kwargs: dict[str, Given]
-    ) -> list[tuple[list[Given], dict[str, Given]]]:
+    ) -> list[tuple[tuple[Given, ...], dict[str, Given]]]:
         """The arguments of each rank."""
         import torch
 
-        def dealt(given: Given) -> typing.Sequence[Given]:
-            if isinstance(given, torch.Tensor) and given.dim() > 0:
-                sizes.setdefault(len(given))
-                return given.tensor_split(self.size)
-            return [given] * self.size
+        def has_rows(given: Given) -> bool:
+            return isinstance(given, torch.Tensor) and given.dim() > 0
 
-        sizes: dict[int, None] = {}
-        own = [dealt(given) for given in args]
-        named = {key: dealt(given) for key, given in kwargs.items()}
+        given = [*args, *kwargs.values()]
+        sizes = {len(it) for it in given if has_rows(it)}
         if len(sizes) > 1:
-            found = " and ".join(map(str, sizes))
-            hint = "a tensor that is whole on every rank comes by a closure"
+            found = " and ".join(map(str, sorted(sizes)))
+            hint = "take a tensor that every rank has whole from outside the function"
             raise UsageError(
                 f"{name}: expected tensors with equal numbers of rows, found {found}; {hint}"
             )
-        return [
-            ([shards[rank] for shards in own], {key: named[key][rank] for key in named})
-            for rank in range(self.size)
-        ]
+        n = self.size
+        dealt = [it.tensor_split(n) if has_rows(it) else [it] * n for it in given]
+        of_ranks = [*zip(*dealt)] or [()] * n
+        return [(own[: len(args)], dict(zip(kwargs, own[len(args) :]))) for own in of_ranks]
