@@ -103,13 +103,12 @@ class Ranks:
 
         given = [*args, *kwargs.values()]
         sizes = {len(it) for it in given if has_rows(it)}
-        if len(sizes) > 1:
-            found = " and ".join(map(str, sorted(sizes)))
+        if len(sizes) != 1:
+            found = " and ".join(map(str, sorted(sizes))) or "no tensor"
             hint = "take a tensor that every rank has whole from outside the function"
             raise UsageError(
                 f"{name}: expected tensors with equal numbers of rows, found {found}; {hint}"
             )
         n = self.size
         dealt = [it.tensor_split(n) if has_rows(it) else [it] * n for it in given]
-        of_ranks = [*zip(*dealt)] or [()] * n
-        return [(own[: len(args)], dict(zip(kwargs, own[len(args) :]))) for own in of_ranks]
+        return [(own[: len(args)], dict(zip(kwargs, own[len(args) :]))) for own in zip(*dealt)]

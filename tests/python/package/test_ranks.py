@@ -528,6 +528,8 @@ def test_mean_and_gather_say_what_they_expect():
     world = shakedown.ranks(2)
     with pytest.raises(shakedown.UsageError, match="equal numbers of rows, found 3 and 4"):
         world.mean(torch.dot, torch.zeros(3), torch.zeros(4))
+    with pytest.raises(shakedown.UsageError, match="equal numbers of rows, found no tensor"):
+        world.gather(len, [1.0, 2.0])  # as with `arrays="list"`
     with pytest.raises(
         shakedown.UsageError, match=r"one number from each rank, found a tensor \[2\]"
     ):
