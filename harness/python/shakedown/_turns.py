@@ -76,7 +76,7 @@ class Turns:
             self.hand_on()
 
     def wait_until(self, can_go_on: typing.Callable[[], bool]) -> None:
-        """Lets the others run, and goes on in a later turn in which the condition holds."""
+        """Lets the others run, and goes on once the condition holds."""
         turn = self.running
         if self.is_over or turn is None:
             raise Ended
@@ -96,11 +96,10 @@ class Turns:
             raise Ended
 
     def hand_on(self) -> None:
-        """Lets the next thread run that can go on; where there is none, `run` goes on."""
+        """Lets the first thread run that can go on; where there is none, `run` goes on."""
         with self.lock:
-            first = self.running.number + 1 if self.running else 0
             self.running = None
-            for turn in [*self.turns[first:], *self.turns[:first]]:
+            for turn in self.turns:
                 if not (self.is_over or turn.has_ended) and turn.can_go_on():
                     self.running = turn
                     turn.go_on()

@@ -183,6 +183,30 @@ def test_reductions_go_in_the_order_of_the_ranks():
     assert {it for _ in range(5) for it in shakedown.ranks(3).run(function)} == {0.0}
 
 
+def test_handles_are_waited_for_in_any_order():
+    def function(rank):
+        tensors = [torch.tensor(rank + 1.0), torch.tensor(10.0 * rank)]
+        handles = [dist.all_reduce(it, async_op=True) for it in tensors]
+        for handle in handles[:: 1 - 2 * rank]:
+            assert handle.wait() and handle.is_completed()
+        assert handles[0].get_future().value() == [tensors[0]]
+        return [it.item() for it in tensors]
+
+    assert shakedown.ranks(2).run(function) == [[3, 10], [3, 10]]
+
+
+def test_autograd_does_not_see_what_a_collective_writes():
+    """As with processes: backward takes the new value, and does not complain."""
+
+    def function(rank):
+        leaf = torch.zeros((), requires_grad=True)
+        dist.all_reduce(kept := leaf.exp())
+        kept.backward()
+        return leaf.grad.item()
+
+    assert shakedown.ranks(3).run(function) == [3, 3, 3]
+
+
 def test_replicas_in_ddp_get_the_mean_of_the_gradients():
     def function(rank):
         model = torch.nn.Linear(1, 1, bias=False)
