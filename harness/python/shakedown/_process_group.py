@@ -48,12 +48,14 @@ class Call(typing.NamedTuple):
     sent: Parts  # to each rank of the group
     into: Parts  # from each rank; where they are reduced one, the result
     line: tuple[str, int] | None  # where the user's code calls it; None: in a backward pass
+    among: list[int] | None  # the ranks of the group, where it is not that of all
 
     def __str__(self) -> str:
         tensors = [tensor for tensor in [*self.sent, *self.into] if tensor is not None]
         of = f" of {written(tensors[0])}" if tensors else ""
         how = f" ({self.how})" if self.how else ""
-        return f"{self.name}{how}{of} {place(self.line)}"
+        among = f" among ranks {self.among}" if self.among else ""
+        return f"{self.name}{how}{of}{among} {place(self.line)}"
 
     def reduction(self) -> str | None:
         """The reduction, where values of several ranks become one."""
@@ -186,7 +188,8 @@ class Group(TORCH.distributed.ProcessGroup):  # type: ignore[misc]
     def join(self, name: str, sent: Parts, into: Parts, how: str = "") -> Work:
         """Takes part in the next collective of this group."""
         self.calls += 1
-        call = Call(name, how, sent, into, line())
+        among = self.ranks if len(self.ranks) < self.run.size else None
+        call = Call(name, how, sent, into, line(), among)
         key = self.name_in_run, *self.ranks, self.calls
         rank = self.ranks[self.rank()]
         return Work(self.run.turns, self.run.joined(key, self.ranks, rank, call), call)

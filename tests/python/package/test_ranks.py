@@ -250,6 +250,11 @@ def forgets_a_handle(rank):
         dist.barrier(async_op=True)  # forgets
 
 
+def makes_another_group(rank):
+    group = dist.new_group([1, 2] if rank == 1 else [0, 2])
+    dist.barrier(group=group)  # group
+
+
 def skips_the_backward_pass(rank):
     leaf = torch.ones((), requires_grad=True)
     loss = dist_nn.functional.all_reduce(leaf)
@@ -294,12 +299,13 @@ def line(mark):
             "broadcast (from 1) of float32 [] at {root}",
         ),
         (forgets_a_handle, "barrier at {forgets}", "has returned"),
+        (makes_another_group, "has returned", "barrier among ranks [1, 2] at {group}"),
         (skips_the_backward_pass, "all_reduce (SUM) of float32 [] at {backward}", "has returned"),
     ],
 )
 def test_a_mismatch_names_the_lines(function, others, one, monkeypatch):
     monkeypatch.chdir(os.path.dirname(__file__))
-    marks = ("skips", "call", "other", "shape", "dtype", "how", "root", "forgets", "backward")
+    marks = "skips call other shape dtype how root forgets group backward".split()
     lines = {mark: line(mark) for mark in marks}
     with pytest.raises(shakedown.CollectiveMismatch) as caught:
         shakedown.ranks(3).run(function)
