@@ -305,7 +305,18 @@ def line(mark):
 )
 def test_a_mismatch_names_the_lines(function, others, one, monkeypatch):
     monkeypatch.chdir(os.path.dirname(__file__))
-    marks = "skips call other shape dtype how root forgets group backward".split()
+    marks = [
+        "skips",
+        "call",
+        "other",
+        "shape",
+        "dtype",
+        "how",
+        "root",
+        "forgets",
+        "group",
+        "backward",
+    ]
     lines = {mark: line(mark) for mark in marks}
     with pytest.raises(shakedown.CollectiveMismatch) as caught:
         shakedown.ranks(3).run(function)
