@@ -22,8 +22,10 @@ if typing.TYPE_CHECKING:
     from ._contract import Contract as Contract
     from ._contracts import *  # noqa: F403
     from ._errors import Broken as Broken
+    from ._errors import CollectiveMismatch as CollectiveMismatch
     from ._errors import EngineError as EngineError
     from ._errors import UsageError as UsageError
+    from ._ranks import ranks as ranks
     from ._report import Finding as Finding
     from ._report import Report as Report
     from ._stub import stub as stub
@@ -35,7 +37,8 @@ if typing.TYPE_CHECKING:
 HOMES = {
     "_check": ["check"],
     "_contract": ["Contract"],
-    "_errors": ["Broken", "EngineError", "UsageError"],
+    "_errors": ["Broken", "CollectiveMismatch", "EngineError", "UsageError"],
+    "_ranks": ["ranks"],
     "_report": ["Finding", "Report"],
     "_stub": ["stub"],
     "_surroundings": ["Diagnosis", "check_config", "check_data", "check_run"],

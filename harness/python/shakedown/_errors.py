@@ -28,6 +28,11 @@ class EngineError(RuntimeError):
     """The command is missing, of another version, or dead: with its last words."""
 
 
+class CollectiveMismatch(RuntimeError):
+    """Ranks that would wait for each other forever: one skips a collective, calls another one, or
+    calls it with another shape, dtype, reduction or root. The message has the line of each rank."""
+
+
 def brief(function: Call) -> Call:
     """The function, whose errors end in the line that calls it: none of the frames inside it."""
 
@@ -36,10 +41,11 @@ def brief(function: Call) -> Call:
         __tracebackhide__ = True
         try:
             return function(*args, **kwargs)
-        except (UsageError, EngineError) as error:
+        except (UsageError, EngineError, CollectiveMismatch) as error:
             raise error.with_traceback(None) from None
 
     return typing.cast(Call, called)
 
 
-UsageError.__module__ = EngineError.__module__ = Broken.__module__ = "shakedown"
+for public in (Broken, UsageError, EngineError, CollectiveMismatch):
+    public.__module__ = "shakedown"

@@ -25,6 +25,8 @@ reveal_type(one.report(print).findings[0].found)  # reveals str
 reveal_type(one.cases(8))  # reveals list[dict[str, object]]
 reveal_type(shakedown.check_run("log.jsonl"))  # reveals shakedown._surroundings.Diagnosis
 reveal_type(shakedown.check_run("log.jsonl").rules)  # reveals list[str]
+reveal_type(shakedown.ranks(4))  # reveals shakedown._ranks.Ranks
+reveal_type(shakedown.ranks(4).run(bin))  # reveals list[str]
 
 @one
 def test_advantages(rewards: object, groups: object) -> object: ...
@@ -40,6 +42,7 @@ one.settings(nosuch=3)  # wrong
 one.settings(arrays="jax")  # wrong
 shakedown.check(print, one, cases="many")  # wrong
 shakedown.check_config("grpo.yaml", processes="two")  # wrong
+shakedown.ranks("four")  # wrong
 """
 
 

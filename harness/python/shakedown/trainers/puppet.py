@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor, nn
+from torch import distributed as dist
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -93,11 +94,31 @@ class Puppet:
             pad_token_id=pad,
         )
         _PUPPETS[config.puppet] = self
-        self.model = _model(config, logits)
+        self._config = config
+        self._replicas: dict[int, Replica] = {}  # by rank
         self.reference = _model(config, logits) if "ref_logits" in arrays else None
-        self.table = self.model.model.table
-        self.optimizer = PuppetOptimizer(self)
         self._begin(arrays)
+
+    @property
+    def model(self) -> PuppetModel:
+        """The policy; in each of `shakedown.ranks` another one."""
+        return self._own().model
+
+    @property
+    def table(self) -> nn.Parameter:
+        backbone: Backbone = self.model.model
+        return backbone.table
+
+    @property
+    def optimizer(self) -> PuppetOptimizer:
+        return self._own().optimizer
+
+    def _own(self) -> Replica:
+        """What the rank that runs has."""
+        rank = _rank()
+        if rank not in self._replicas:
+            self._replicas[rank] = Replica(self, self._config, self._tables[0])
+        return self._replicas[rank]
 
     def words(self, ids: typing.Iterable[int]) -> str:
         """What the tokenizer reads as these ids."""
@@ -138,22 +159,38 @@ class Puppet:
             The largest gradient that reached the reference, and whether it was called in training
             mode; only where there is one.
         """
-        if self._updates != len(self._tables):
-            what_to_do = "train with `puppet.optimizer`, and declare as many as the trainer makes"
-            made = f"the trainer made {self._updates} updates, {len(self._tables)} are declared"
-            raise Strayed(f"{made}: {what_to_do}")
-        if not any(self._micro_batches):
+        for rank, replica in self._replicas.items():
+            if replica.updates != len(self._tables):
+                on = f" on rank {rank}" if len(self._replicas) > 1 else ""
+                made = f"the trainer made {replica.updates} updates{on}"
+                what_to_do = (
+                    "train with `puppet.optimizer`, and declare as many as the trainer makes"
+                )
+                raise Strayed(f"{made}, {len(self._tables)} are declared: {what_to_do}")
+        updates = zip(*(replica.micro_batches for replica in self._replicas.values()))
+        micro_batches = [[*itertools.chain(*of_ranks)] for of_ranks in updates]
+        if not any(micro_batches):
             raise Strayed("no update had a backward pass through `puppet.model`")
-        grads = torch.stack(self._grads)
+        grads = self._agreed()
         outputs = {
             "gradient": grads[:, 1:].reshape(self._shapes["logits"]),
-            "micro_batches": _filled_up(self._micro_batches),
+            "micro_batches": _filled_up(micro_batches),
             "unknown": grads[:, 0].abs().amax(dim=-1),
         }
         if self._ref_table is not None:
             outputs["ref_gradient"] = self._ref_gradient
             outputs["ref_training"] = torch.tensor(self._ref_training)
         return outputs
+
+    def _agreed(self) -> Tensor:
+        """The gradient of each update, which is the same on all ranks."""
+        grads = {rank: torch.stack(it.grads) for rank, it in self._replicas.items()}
+        first, *others = grads
+        for rank in others:
+            if not torch.allclose(grads[rank], grads[first], 0.0, 0.0, equal_nan=True):
+                why = "average them before `puppet.optimizer.step()`"
+                raise Strayed(f"ranks {first} and {rank} apply different gradients: {why}")
+        return grads[first]
 
     @classmethod
     def fixed(cls, case: typing.Sequence[Tensor | None]) -> list[object]:
@@ -206,15 +243,11 @@ class Puppet:
 
         self._trained = [0] * len(rows)
         self._forwards = 0
-        self._backwards: dict[int, list[tuple[int, list[int]]]] = {}  # since the last update
-        self._micro_batches: list[list[list[int]]] = []
-        self._grads: list[Tensor] = []
-        self._updates = 0
         self._references: weakref.WeakSet[Backbone] = weakref.WeakSet()
         self._ref_training = False
         self._ref_gradient = torch.zeros((), dtype=logits.dtype, device=logits.device)
-        self.table.grad = None
-        self.model.model.put(self._tables[0])
+        self._replicas = {rank: it for rank, it in self._replicas.items() if rank == _rank()}
+        self._own().begin(self._tables[0])
 
     def _until_eos(self, ids: typing.Sequence[int]) -> Ids:
         end = next((t for t, token in enumerate(ids) if token in self.eos), len(ids))
@@ -248,7 +281,7 @@ class Puppet:
     def _trains(self, forward: int, ends: list[int]) -> None:
         """A forward pass gets its gradient. All that one backward pass reaches is a micro-batch."""
         task = torch._C._current_graph_task_id()
-        self._backwards.setdefault(task, []).append((forward, ends))
+        self._own().backwards.setdefault(task, []).append((forward, ends))
 
     def _meet(self, reference: Backbone) -> None:
         """Whatever is a copy of the model, or loaded from its folder, is the reference."""
@@ -264,24 +297,42 @@ class Puppet:
 
     def _update(self) -> None:
         """Keeps the gradient, and goes on to the table of the next update."""
-        self._updates += 1
-        if self._updates > len(self._tables):
+        own = self._own()
+        own.updates += 1
+        if own.updates > len(self._tables):
             return  # told at the end, with the number of all
         grad = self.table.grad
-        self._grads.append(torch.zeros_like(self.table) if grad is None else grad.detach().clone())
-        found = sorted(sorted(forwards) for forwards in self._backwards.values())
-        self._micro_batches.append(
+        own.grads.append(torch.zeros_like(self.table) if grad is None else grad.detach().clone())
+        found = sorted(sorted(forwards) for forwards in own.backwards.values())
+        own.micro_batches.append(
             [[self._next_of(end) for _, ends in forwards for end in ends] for forwards in found]
         )
-        self._backwards.clear()
-        if self._updates < len(self._tables):
-            self.model.model.put(self._tables[self._updates])
+        own.backwards.clear()
+        if own.updates < len(self._tables):
+            self.model.model.put(self._tables[own.updates])
 
     def _next_of(self, end: int) -> int:
         """Of completions that are equal, the one that was trained least."""
         row = min(self._prefixes.ends[end], key=lambda row: self._trained[row])
         self._trained[row] += 1
         return row
+
+
+class Replica:
+    """The policy of one rank, and what was observed there. Without ranks there is one."""
+
+    def __init__(self, puppet: Puppet, config: PuppetConfig, table: Tensor) -> None:
+        self.model = _model(config, table)
+        self.optimizer = PuppetOptimizer(puppet, self.model.model.table)
+        self.begin(table)
+
+    def begin(self, table: Tensor) -> None:
+        self.backwards: dict[int, list[tuple[int, list[int]]]] = {}  # since the last update
+        self.micro_batches: list[list[list[int]]] = []
+        self.grads: list[Tensor] = []
+        self.updates = 0
+        self.model.model.table.grad = None
+        self.model.model.put(table)
 
 
 class Prefixes:
@@ -442,14 +493,18 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
 class PuppetOptimizer(torch.optim.Optimizer):
     """Keeps the gradients, and leads the table to where the case wants it next."""
 
-    def __init__(self, puppet: Puppet) -> None:
-        super().__init__([puppet.table], {"lr": 1.0})
+    def __init__(self, puppet: Puppet, table: Tensor) -> None:
+        super().__init__([table], {"lr": 1.0})
         self._puppet = weakref.proxy(puppet)
 
     def step(self, closure: typing.Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         loss = None if closure is None else closure()
         self._puppet._update()
         return loss
+
+
+def _rank() -> int:
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
 def _model(config: PuppetConfig, like: Tensor) -> PuppetModel:
