@@ -17,6 +17,7 @@ from .dpo import DPO
 from .grpo import GRPO
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
 from .sft import SFT
+from .watch import watch
 
 __all__ = [
     "ALL",
@@ -32,6 +33,7 @@ __all__ = [
     "runs_with",
     "settings_of",
     "to_write",
+    "watch",
 ]
 
 ALL: dict[str, type[Runs]] = {

@@ -1,0 +1,72 @@
+"""Tiny trainers that really train: a Llama of a few thousand parameters, built here."""
+
+import torch
+from datasets import Dataset
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+WORDS = ["<pad>", "<eos>", *(f"w{i}" for i in range(14))]
+QUIET = {
+    "use_cpu": True, "bf16": False, "report_to": [], "disable_tqdm": True, "save_strategy": "no",
+    "logging_strategy": "steps", "logging_steps": 1, "seed": 3, "learning_rate": 1e-2,
+    "dataloader_pin_memory": False,
+}  # fmt: skip
+
+
+def tokenizer():
+    core = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="w0"))
+    core.pre_tokenizer = WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=core, pad_token="<pad>", eos_token="<eos>")
+
+
+def model(seed=0, hidden=16):
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(WORDS), hidden_size=hidden, intermediate_size=2 * hidden,
+        num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
+        max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=None,
+    )  # fmt: skip
+    return LlamaForCausalLM(config)
+
+
+def variety(completions, **_):
+    """How many different words a completion has."""
+    return [len({*text.split()}) / 4 for text in completions]
+
+
+def brevity(completions, **_):
+    """Does not score every completion."""
+    lengths = [len(text.split()) for text in completions]
+    return [None if n % 5 == 4 else -n / 10 for n in lengths]
+
+
+class Losses(TrainerCallback):
+    """What is logged, but for times."""
+
+    def __init__(self):
+        self.rows = []
+
+    def on_log(self, args, state, control, logs=None, **_):
+        timed = ("time", "runtime", "second", "flos")
+        self.rows.append({n: it for n, it in logs.items() if not any(t in n for t in timed)})
+
+
+def grpo(folder, trainer_class=GRPOTrainer, rewards=(variety,), steps=6, hidden=16, **settings):
+    config = GRPOConfig(
+        output_dir=str(folder),
+        **{
+            **QUIET, "max_steps": steps, "per_device_train_batch_size": 8, "num_generations": 4,
+            "max_completion_length": 8, "loss_type": "grpo", "temperature": 0.8, **settings,
+        },
+    )  # fmt: skip
+    prompts = [{"prompt": f"w{i} w{(3 * i + 1) % 14} w{i % 5}"} for i in range(14)]
+    return trainer_class(
+        model=model(hidden=hidden),
+        args=config,
+        reward_funcs=list(rewards),
+        train_dataset=Dataset.from_list(prompts),
+        processing_class=tokenizer(),
+    )
