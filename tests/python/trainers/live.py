@@ -6,7 +6,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 WORDS = ["<pad>", "<eos>", *(f"w{i}" for i in range(14))]
 QUIET = {
@@ -22,14 +22,16 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=core, pad_token="<pad>", eos_token="<eos>")
 
 
-def model(seed=0, hidden=16):
-    torch.manual_seed(seed)
+def model(folder, hidden=16):
+    torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(WORDS), hidden_size=hidden, intermediate_size=2 * hidden,
         num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
         max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=None,
     )  # fmt: skip
-    return LlamaForCausalLM(config)
+    made = LlamaForCausalLM(config)
+    made.save_pretrained(folder)  # where a reference model is loaded from
+    return LlamaForCausalLM.from_pretrained(folder)
 
 
 def variety(completions, **_):
@@ -59,14 +61,48 @@ def grpo(folder, trainer_class=GRPOTrainer, rewards=(variety,), steps=6, hidden=
         output_dir=str(folder),
         **{
             **QUIET, "max_steps": steps, "per_device_train_batch_size": 8, "num_generations": 4,
-            "max_completion_length": 8, "loss_type": "grpo", "temperature": 0.8, **settings,
+            "max_completion_length": 8, "temperature": 0.8, **settings,
         },
     )  # fmt: skip
     prompts = [{"prompt": f"w{i} w{(3 * i + 1) % 14} w{i % 5}"} for i in range(14)]
     return trainer_class(
-        model=model(hidden=hidden),
+        model=model(f"{folder}/model", hidden),
         args=config,
         reward_funcs=list(rewards),
         train_dataset=Dataset.from_list(prompts),
+        processing_class=tokenizer(),
+    )
+
+
+def sft(folder, steps=6, hidden=16, **settings):
+    config = SFTConfig(
+        output_dir=str(folder),
+        **{**QUIET, "max_steps": steps, "per_device_train_batch_size": 4, **settings},
+    )
+    rows = [
+        {"prompt": f"w{i} w{i % 3}", "completion": " w1" * (i % 4 + 1) + f" w{i}"}
+        for i in range(14)
+    ]
+    return SFTTrainer(
+        model=model(f"{folder}/model", hidden),
+        args=config,
+        train_dataset=Dataset.from_list(rows),
+        processing_class=tokenizer(),
+    )
+
+
+def dpo(folder, steps=6, hidden=16, **settings):
+    config = DPOConfig(
+        output_dir=str(folder),
+        **{**QUIET, "max_steps": steps, "per_device_train_batch_size": 4, **settings},
+    )
+    rows = [
+        {"prompt": f"w{i} w{i % 3}", "chosen": f" w{i}" * (i % 3 + 1), "rejected": " w1" * (i % 4 + 2)}
+        for i in range(14)
+    ]
+    return DPOTrainer(
+        model=model(f"{folder}/model", hidden),
+        args=config,
+        train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer(),
     )

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import _command
 from .._errors import Broken
-from .._report import Report
+from .._report import Json, Report
 
 log = logging.getLogger("shakedown")
 
@@ -31,22 +31,26 @@ class Batch(typing.NamedTuple):
 
     contract: str
     step: int
-    tensors: dict[str, Tensor]
-    options: dict[str, object]
     place: str
-    """Device and dtype, which decide the tolerance."""
+    """Device and dtype: the dtype decides the tolerance."""
+    tensors: dict[str, Tensor]
+    options: dict[str, typing.Any]
+    note: str = ""
+    """What else is known, should the batch contradict its contract."""
 
 
 class Contradiction(typing.NamedTuple):
     """A batch that contradicts its contract."""
 
-    batch: str
-    """The file of the batch."""
     contract: str
     step: int
+    file: str
+    """Holds the batch."""
     report: Report
-    command: str
-    """Checks the batch again."""
+    diagnosis: Json | None
+    """The simplest explanation of the cut batch or of the whole."""
+    text: str
+    """For people: the report, and the command that checks the batch again."""
 
 
 @dataclasses.dataclass
@@ -57,21 +61,33 @@ class Check:
     step: int
     place: str
     file: str
+    note: str
     process: subprocess.Popen[bytes] | None = None
-    unnamed: Report | None = None
-    """What contradicts in the cut batch, where it has no name: the whole batch may have one."""
+    cut: Report | None = None
+    """What is wrong with the cut batch: the whole one may explain it better."""
+
+    def words(self, file: str) -> list[str]:
+        """The command that checks this batch at that path."""
+        words = ["check-batch", file, "--contract", self.contract, "--place", self.place]
+        # Rows that depend on each other are not cut apart.
+        return words if self.cut is None else [*words, "--option", "rows=batch"]
+
+    def remove(self) -> None:
+        for ending in ("", ".txt", ".json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.file + ending)
 
 
 class Checks:
     """Checks batches one by one with `shakedown check-batch`, at low priority.
 
-    `add` and `poll` do not wait; `finish` does. With `stop`, `poll` and `finish` raise Broken
-    for the first contradiction.
+    `add` and `poll` do not wait; `finish` does. With `stop`, `poll` and `finish` raise Broken for
+    the first contradiction.
     """
 
     def __init__(self, folder: str, stop: bool) -> None:
         self._folder, self._stop = folder, stop
-        self._command = [*_lowest_priority(), _command.find(), "check-batch"]
+        self._command = [*_lowest_priority(), _command.find()]
         self._waiting: collections.deque[Check] = collections.deque()
         self._running: Check | None = None
         self._added = 0
@@ -79,10 +95,12 @@ class Checks:
         """How many batches were checked, by contract."""
         self.wrong: collections.Counter[str] = collections.Counter()
         """How many of them contradict it."""
+        self.refused: collections.Counter[str] = collections.Counter()
+        """Batches that could not be checked, by contract."""
         self.dropped = 0
         """Batches that were not checked, as too many waited."""
         self.contradictions: list[Contradiction] = []
-        """One for each bug: the first."""
+        """One for each explanation: the first."""
 
     def add(self, batch: Batch) -> None:
         """Writes a batch down; `poll` starts its check when those before it have ended."""
@@ -95,7 +113,7 @@ class Checks:
         file = os.path.join(self._folder, name)
         tensors = {n: it.detach().cpu().contiguous().clone() for n, it in batch.tensors.items()}
         save_file(tensors, file, metadata={"options": json.dumps(batch.options)})
-        self._waiting.append(Check(batch.contract, batch.step, batch.place, file))
+        self._waiting.append(Check(batch.contract, batch.step, batch.place, file, batch.note))
 
     def poll(self) -> None:
         """Judges a check that has ended, and starts the next."""
@@ -123,67 +141,60 @@ class Checks:
             self.poll()
 
     def _start(self, check: Check) -> None:
-        words = [*self._command, *_arguments(check, os.path.basename(check.file))]
-        words += ["--json", os.path.basename(check.file) + ".json"]
-        with open(check.file + ".txt", "wb") as text:
+        name = os.path.basename(check.file)
+        words = [*self._command, *check.words(name), "--json", f"{name}.json"]
+        with open(f"{check.file}.txt", "wb") as text:
             check.process = subprocess.Popen(
                 words, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=text, stderr=text
             )
         self._running = check
 
     def _judge(self, check: Check, code: int) -> None:
-        with open(check.file + ".txt", encoding="utf-8") as said:
+        with open(f"{check.file}.txt", encoding="utf-8") as said:
             text = said.read()
-        report = Report.read(check.file + ".json", text) if code == 1 else None
-        is_named = report is not None and any(it.diagnosis for it in report.findings)
-        if report is not None and not is_named and check.unnamed is None:
-            check.unnamed = report
+        report = Report.read(f"{check.file}.json", text) if code == 1 else None
+        if check.cut is not None:
+            self._keep(check, check.cut, report)
+        elif report is not None:
+            check.cut = report
             self._start(check)
-            return
-        if report is None and check.unnamed is None and code != 0:
-            where = f"{check.contract} at step {check.step}"
-            log.warning("not checked: %s: %s", where, text.strip() or f"it took {LONGEST_CHECK_S} s")
-            return
-        self.checked[check.contract] += 1
-        found = report if is_named else check.unnamed
-        if found is not None:
-            if not is_named:
-                check.unnamed = None  # the command that shows it cuts the batch
-            self._keep(check, found)
+        elif code == 0:
+            self.checked[check.contract] += 1
+            check.remove()
         else:
-            _remove(check)
+            self._refuse(check, text.strip() or f"it took {LONGEST_CHECK_S:g} s")
 
-    def _keep(self, check: Check, report: Report) -> None:
-        """Tells the first contradiction of each bug, and counts the others."""
+    def _refuse(self, check: Check, reason: str) -> None:
+        """Logs the first batch that could not be checked, and counts the others."""
+        self.refused[check.contract] += 1
+        if self.refused[check.contract] == 1:
+            log.warning("not checked: %s at step %d: %s", check.contract, check.step, reason)
+        check.remove()
+
+    def _keep(self, check: Check, cut: Report, whole: Report | None) -> None:
+        """Logs the first contradiction of each explanation, and counts the others."""
+        self.checked[check.contract] += 1
         self.wrong[check.contract] += 1
-        if any(_bug(it.report) == _bug(report) for it in self.contradictions):
-            _remove(check)
+        reports = [cut, whole] if whole else [cut]
+        found = [it for one in reports for finding in one.findings for it in finding.diagnosis]
+        simplest = min(found, key=lambda it: len(it["told"]), default=None)
+        known = [it.diagnosis for it in self.contradictions if it.contract == check.contract]
+        if known and (simplest is None or simplest["told"] in [it["told"] for it in known if it]):
+            check.remove()
             return
-        command = " ".join(["shakedown check-batch", *_arguments(check, check.file)])
-        found = Contradiction(check.file, check.contract, check.step, report, command)
-        self.contradictions.append(found)
+        check.cut = None
+        lines = [f"step {check.step}", cut.text.rstrip()]
+        if simplest and simplest["told"] not in cut.text:
+            whole_batch = f"the whole batch is as if {simplest['told']}: {simplest['summary']}"
+            lines.append(f"    or         {whole_batch}")
+        lines += [f"    note       {check.note}"] if check.note else []
+        lines.append(f"    again      shakedown {' '.join(check.words(check.file))}")
+        text = "\n".join(lines).replace(" corpora/", f" {self._folder}/corpora/")
+        wrong = Contradiction(check.contract, check.step, check.file, cut, simplest, text)
+        self.contradictions.append(wrong)
         if self._stop:
-            raise Broken(report)
-        log.warning("step %d\n%s    again      %s", check.step, report.text, command)
-
-
-def _arguments(check: Check, file: str) -> list[str]:
-    words = [file, "--contract", check.contract, "--place", check.place]
-    # Rows that depend on each other are not cut apart.
-    return words if check.unnamed is None else [*words, "--option", "rows=batch"]
-
-
-def _bug(report: Report) -> tuple[object, ...]:
-    """What two contradictions by one bug have in common."""
-    first = report.findings[0]
-    named = [it["told"] for it in first.diagnosis]
-    return report.contract, *(named or [first.invariant])
-
-
-def _remove(check: Check) -> None:
-    for ending in ("", ".txt", ".json"):
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(check.file + ending)
+            raise Broken(cut)
+        log.warning(text)
 
 
 def _lowest_priority() -> list[str]:

@@ -7,9 +7,10 @@ import typing
 
 import torch
 from torch import Tensor
-from transformers import Trainer, TrainerCallback
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from ..side import Batch, Checks, Contradiction, log
+from .runs import Settings, defaults
 
 Method = typing.Callable[..., typing.Any]
 
@@ -61,78 +62,119 @@ def tapped(owner: object, name: str, tap: Method) -> typing.Iterator[None]:
                 setattr(owner, name, own)
 
 
+class Made(typing.NamedTuple):
+    """A batch of a stage."""
+
+    tensors: dict[str, Tensor]
+    options: dict[str, typing.Any]
+    dtype: torch.dtype
+    """Decides the tolerance."""
+    note: str = ""
+
+
 class Pass:
-    """What one loss was made of."""
+    """A forward pass of a causal language model."""
 
     hidden: Tensor | None = None
     """What went into the head, `[N, L, H]`."""
     dtype = torch.float32
     """What the head computes in."""
     labels: Tensor | None = None
-    tokens: Tensor | None = None
     log_probs: Tensor | None = None
     gradient: Tensor | None = None
-    """Of the loss by the log-probabilities, when it has been computed."""
+    """Of the loss by the log-probabilities, once it has been computed."""
     loss: Tensor
 
     def follow(self, log_probs: Tensor) -> None:
-        """These are the log-probabilities of the loss."""
-        self.log_probs = log_probs.detach()
-        if log_probs.requires_grad:
-            log_probs.register_hook(self._of_backward)
+        """These are the log-probabilities that the loss is made of."""
+        self.log_probs = followed = log_probs.detach()
 
-    def _of_backward(self, gradient: Tensor) -> None:
-        self.gradient = gradient.detach()
+        def of_backward(gradient: Tensor) -> None:
+            if self.log_probs is followed:
+                self.gradient = gradient.detach()
+
+        if log_probs.requires_grad:
+            log_probs.register_hook(of_backward)
 
 
 @contextlib.contextmanager
 def seen(model: torch.nn.Module) -> typing.Iterator[Pass]:
-    """The first pass of a causal language model that is trained on."""
+    """The next pass of a model; nothing is seen of one that is not made as transformers' are."""
     passed = Pass()
 
     def of_backbone(_: object, given: object, output: typing.Any) -> None:
         hidden = getattr(output, "last_hidden_state", None)
-        if passed.hidden is None and hidden is not None and torch.is_grad_enabled():
+        if passed.hidden is None and hidden is not None:
             passed.hidden = hidden.detach()
             device = hidden.device.type
             is_mixed = torch.is_autocast_enabled(device)
             passed.dtype = torch.get_autocast_dtype(device) if is_mixed else hidden.dtype
 
+    def of_model(_: object, given: object, named: typing.Any, output: typing.Any) -> None:
+        log_probs = getattr(output, "log_probs", None)
+        if passed.log_probs is None and log_probs is not None:
+            passed.labels = named.get("labels")
+            passed.follow(log_probs)
+
     backbone = getattr(model, "base_model", None)
-    if not isinstance(backbone, torch.nn.Module):
+    with contextlib.ExitStack() as hooks:
+        if isinstance(backbone, torch.nn.Module):
+            hooks.callback(backbone.register_forward_hook(of_backbone).remove)
+            hooks.callback(model.register_forward_hook(of_model, with_kwargs=True).remove)
         yield passed
-        return
-    hook = backbone.register_forward_hook(of_backbone)
-    try:
-        yield passed
-    finally:
-        hook.remove()
 
 
-def logits_of(model: typing.Any, hidden: Tensor, dtype: torch.dtype) -> Tensor:
-    """The logits of hidden states, `[N, T, V]`, computed in this format."""
+def declared(args: TrainingArguments) -> Settings:
+    """What a configuration sets. Another one beside it would reset the state that this one uses."""
+    plain = defaults(type(args))
+    return {name: getattr(args, name) for name in plain if getattr(args, name) != plain[name]}
+
+
+def causal(trainer: typing.Any, model: typing.Any) -> typing.Any:
+    """The causal language model inside all wrappers."""
+    inner = trainer.accelerator.unwrap_model(model)
+    return inner.get_base_model() if hasattr(inner, "get_base_model") else inner
+
+
+def scored(
+    model: typing.Any, passed: Pass, tokens: Tensor, mask: Tensor, temperature: float = 1.0
+) -> Made | None:
+    """The logits, tokens and log-probabilities of a few places, where a token counts.
+
+    The last of each are those of the last column of the tokens, `[N, T]`.
+    """
+    if passed.hidden is None or passed.log_probs is None:
+        raise LookupError("the model was not called as transformers' models are")
+    width = tokens.shape[1]
+    count = len(passed.hidden)  # a first part of the rows
+    hidden, mask = passed.hidden[:, -width - 1 : -1], mask[:count]
+    rows = mask.any(dim=1).nonzero()[:LOGIT_ROWS]
+    if not len(rows):
+        return None
+    vocabulary = model.config.get_text_config().vocab_size
+    few = max(1, LOGITS // (len(rows) * vocabulary))
+    few = min(LOGIT_TOKENS, few, *(int(mask[row].sum()) for row in rows))
+    columns = torch.stack([mask[row].nonzero()[:few, 1] for row in rows])
+    tensors = {
+        "logits": _logits(model, hidden[rows, columns], passed.dtype).float(),
+        "tokens": tokens[rows, columns],
+        "log_probs": passed.log_probs[:, -width:][rows, columns],
+    }
+    return Made(tensors, {"temperature": temperature, "gradient": False}, passed.dtype)
+
+
+def _logits(model: typing.Any, hidden: Tensor, dtype: torch.dtype) -> Tensor:
+    """The logits of hidden states, computed in this format."""
     config = model.config.get_text_config()
     for name in SCALED_LOGITS:
         if getattr(config, name, None) not in (None, 1.0):
             raise NotImplementedError(f"the model scales its logits: {name}")
     head = model.get_output_embeddings()
     with torch.no_grad(), torch.autocast(hidden.device.type, enabled=False):
-        parts = [
-            hidden.detach().to(dtype) @ part.to(dtype).t()
-            for part in head.weight.split(VOCABULARY_CHUNK)
-        ]
+        hidden = hidden.to(dtype)
+        parts = [hidden @ part.to(dtype).t() for part in head.weight.split(VOCABULARY_CHUNK)]
         logits = torch.cat(parts, dim=-1)
         return logits if head.bias is None else logits + head.bias.to(dtype)
-
-
-def places_of(mask: Tensor, vocabulary: int) -> tuple[Tensor, Tensor]:
-    """A few tokens of a few rows: the rows `[n, 1]`, and as many columns of each, `[n, t]`."""
-    rows = mask.any(dim=1).nonzero()[:LOGIT_ROWS]
-    if not len(rows):
-        raise LookupError("no token counts")
-    few = max(1, LOGITS // (len(rows) * vocabulary))
-    width = min(LOGIT_TOKENS, few, *(int(mask[row].sum()) for row in rows))
-    return rows, torch.stack([mask[row].nonzero()[:width, 1] for row in rows])
 
 
 class Watch(TrainerCallback):
@@ -152,6 +194,7 @@ class Watch(TrainerCallback):
         """Why a stage is not watched, by its contract."""
         self._checks = Checks(folder, stop)
         self._taps = contextlib.ExitStack()
+        self._stages: list[str] = []
         self._is_on = True
         trainer.add_callback(self)
         for contract, reason in skip.items():
@@ -194,22 +237,26 @@ class Watch(TrainerCallback):
             self.not_watched[contract] = reason
             log.warning("not watched: %s, because %s", contract, reason)
 
+    def expect(self, *contracts: str) -> None:
+        """These stages are watched; at the end, those are named of which no batch came."""
+        self._stages += contracts
+
     def tap(self, name: str, tap: Method) -> None:
         """Wraps a method of the trainer."""
         self._taps.enter_context(tapped(self.trainer, name, tap))
 
     def judge(self, contract: str, make: Method, *args: object) -> None:
-        """Checks the batch that `make` makes of these. What it raises stops no training."""
+        """Checks the batch that `make` makes of these, if any. What it raises stops no training."""
         if contract in self.not_watched:
             return
+        step = self.trainer.state.global_step + 1
         try:
             made = make(*args)
-            if made is None:
-                return
-            tensors, options, dtype = made
-            place = f"cpu/{DTYPES[dtype]}"
-            batch = Batch(contract, self.trainer.state.global_step + 1, tensors, options, place)
-            self._checks.add(batch)
+            if made is not None:
+                place = f"cpu/{DTYPES[made.dtype]}"
+                self._checks.add(
+                    Batch(contract, step, place, made.tensors, made.options, made.note)
+                )
         except Exception as error:
             self.leave_out(contract, f"{type(error).__name__}: {error}")
 
@@ -221,8 +268,11 @@ class Watch(TrainerCallback):
         for contract, count in self.checked.items():
             wrong = self._checks.wrong[contract]
             log.info("watched: %s, %d batches, %d are wrong", contract, count, wrong)
-        if not self.checked:
-            log.warning("the watch checked no batch")
+        for contract, count in self._checks.refused.items():
+            log.warning("not checked: %s, %d batches", contract, count)
+        for contract in self._stages:
+            if not self.checked[contract]:
+                self.leave_out(contract, "no batch of it was checked")
         if self._checks.dropped:
             log.warning(
                 "not checked: %d batches, as checks take longer than steps: a larger `every` helps",
