@@ -10,6 +10,8 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
+import time
 import typing
 
 from safetensors.torch import save_file
@@ -23,7 +25,28 @@ log = logging.getLogger("shakedown")
 
 WAITING = 64
 """Batches that wait for their check at the most."""
-LONGEST_CHECK_S = 120.0
+LONGEST_CHECK_S = 120
+POLLED_S = 0.5
+"""How long a check is not asked again whether it has ended."""
+LOOP = """\
+import json, subprocess, sys
+
+for line in sys.stdin:
+    file, limit, *words = json.loads(line)
+    with open(file, "wb") as text:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": text, "stderr": text}
+        try:
+            code = subprocess.run(words, timeout=limit, **streams).returncode
+        except (OSError, subprocess.TimeoutExpired) as error:
+            text.write(str(error).encode())
+            code = 2
+    print(code, flush=True)
+"""
+"""The side process: it runs one command after the other, and prints how each ended.
+
+One process for each check would cost the training more, and so would looking for files that this
+one writes: at low priority it may hold their folder for long.
+"""
 
 
 class Batch(typing.NamedTuple):
@@ -62,7 +85,6 @@ class Check:
     place: str
     file: str
     note: str
-    process: subprocess.Popen[bytes] | None = None
     cut: Report | None = None
     """What is wrong with the cut batch: the whole one may explain it better."""
 
@@ -87,10 +109,12 @@ class Checks:
 
     def __init__(self, folder: str, stop: bool) -> None:
         self._folder, self._stop = folder, stop
-        self._command = [*_lowest_priority(), _command.find()]
+        self._command = _command.find()
+        self._side: subprocess.Popen[bytes] | None = None
         self._waiting: collections.deque[Check] = collections.deque()
         self._running: Check | None = None
         self._added = 0
+        self._next_poll = 0.0
         self.checked: collections.Counter[str] = collections.Counter()
         """How many batches were checked, by contract."""
         self.wrong: collections.Counter[str] = collections.Counter()
@@ -116,41 +140,61 @@ class Checks:
         self._waiting.append(Check(batch.contract, batch.step, batch.place, file, batch.note))
 
     def poll(self) -> None:
-        """Judges a check that has ended, and starts the next."""
-        running = self._running
-        if running is not None:
-            assert running.process is not None
-            if running.process.poll() is None:
+        """Judges a check that has ended, and starts the next; seldom, as it is called often."""
+        now = time.monotonic()
+        if now >= self._next_poll:
+            self._next_poll = now + POLLED_S
+            self._poll()
+
+    def _poll(self) -> None:
+        if self._running is not None:
+            code = self._ended()
+            if code is None:
                 return
-            self._running = None
-            self._judge(running, running.process.returncode)
+            check, self._running = self._running, None
+            self._judge(check, code)
         if self._running is None and self._waiting:
             self._start(self._waiting.popleft())
 
     def finish(self) -> None:
         """Waits for the checks that are left."""
-        self.poll()
-        while self._running is not None:
-            process = self._running.process
-            assert process is not None
-            try:
-                process.wait(LONGEST_CHECK_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            self.poll()
+        try:
+            self._poll()
+            while self._running is not None:
+                time.sleep(0.01)
+                self._poll()
+        finally:
+            if self._side is not None:
+                self._side.communicate()
+                self._side = None
 
     def _start(self, check: Check) -> None:
-        name = os.path.basename(check.file)
-        words = [*self._command, *check.words(name), "--json", f"{name}.json"]
-        with open(f"{check.file}.txt", "wb") as text:
-            check.process = subprocess.Popen(
-                words, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=text, stderr=text
+        if self._side is None:
+            words = [*_lowest_priority(), sys.executable, "-c", LOOP]
+            pipe = subprocess.PIPE
+            self._side = subprocess.Popen(
+                words, cwd=self._folder, stdin=pipe, stdout=pipe, start_new_session=True
             )
+            os.set_blocking(_open(self._side.stdout).fileno(), False)
+        name = os.path.basename(check.file)
+        words = [self._command, *check.words(name), "--json", f"{name}.json"]
+        line = json.dumps([f"{name}.txt", LONGEST_CHECK_S, *words])
         self._running = check
+        with contextlib.suppress(BrokenPipeError):  # it has ended: `_ended` says so
+            _open(self._side.stdin).write(f"{line}\n".encode())
+            _open(self._side.stdin).flush()
+
+    def _ended(self) -> int | None:
+        """How the running check ended, if it has."""
+        assert self._side is not None
+        said = _open(self._side.stdout).read(16)
+        if said is None:
+            return None
+        return int(said) if said else 2  # nothing more comes
 
     def _judge(self, check: Check, code: int) -> None:
-        with open(f"{check.file}.txt", encoding="utf-8") as said:
+        text = "the side process has ended"
+        with contextlib.suppress(FileNotFoundError), open(f"{check.file}.txt") as said:
             text = said.read()
         report = Report.read(f"{check.file}.json", text) if code == 1 else None
         if check.cut is not None:
@@ -162,7 +206,7 @@ class Checks:
             self.checked[check.contract] += 1
             check.remove()
         else:
-            self._refuse(check, text.strip() or f"it took {LONGEST_CHECK_S:g} s")
+            self._refuse(check, text.strip())
 
     def _refuse(self, check: Check, reason: str) -> None:
         """Logs the first batch that could not be checked, and counts the others."""
@@ -195,6 +239,11 @@ class Checks:
         if self._stop:
             raise Broken(cut)
         log.warning(text)
+
+
+def _open(stream: typing.IO[bytes] | None) -> typing.IO[bytes]:
+    assert stream is not None
+    return stream
 
 
 def _lowest_priority() -> list[str]:
