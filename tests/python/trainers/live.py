@@ -22,10 +22,10 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=core, pad_token="<pad>", eos_token="<eos>")
 
 
-def model(folder, hidden=16):
+def model(folder, dropout=0.0):
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=len(WORDS), hidden_size=hidden, intermediate_size=2 * hidden,
+        vocab_size=len(WORDS), hidden_size=16, intermediate_size=32, attention_dropout=dropout,
         num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
         max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=None,
     )  # fmt: skip
@@ -56,7 +56,7 @@ class Losses(TrainerCallback):
         self.rows.append({n: it for n, it in logs.items() if not any(t in n for t in timed)})
 
 
-def grpo(folder, trainer_class=GRPOTrainer, rewards=(variety,), steps=6, hidden=16, **settings):
+def grpo(folder, trainer_class=GRPOTrainer, rewards=(variety,), steps=6, dropout=0.0, **settings):
     config = GRPOConfig(
         output_dir=str(folder),
         **{
@@ -66,7 +66,7 @@ def grpo(folder, trainer_class=GRPOTrainer, rewards=(variety,), steps=6, hidden=
     )  # fmt: skip
     prompts = [{"prompt": f"w{i} w{(3 * i + 1) % 14} w{i % 5}"} for i in range(14)]
     return trainer_class(
-        model=model(f"{folder}/model", hidden),
+        model=model(f"{folder}/model", dropout),
         args=config,
         reward_funcs=list(rewards),
         train_dataset=Dataset.from_list(prompts),
@@ -74,7 +74,7 @@ def grpo(folder, trainer_class=GRPOTrainer, rewards=(variety,), steps=6, hidden=
     )
 
 
-def sft(folder, steps=6, hidden=16, **settings):
+def sft(folder, trainer_class=SFTTrainer, steps=6, dropout=0.0, **settings):
     config = SFTConfig(
         output_dir=str(folder),
         **{**QUIET, "max_steps": steps, "per_device_train_batch_size": 4, **settings},
@@ -83,25 +83,29 @@ def sft(folder, steps=6, hidden=16, **settings):
         {"prompt": f"w{i} w{i % 3}", "completion": " w1" * (i % 4 + 1) + f" w{i}"}
         for i in range(14)
     ]
-    return SFTTrainer(
-        model=model(f"{folder}/model", hidden),
+    return trainer_class(
+        model=model(f"{folder}/model", dropout),
         args=config,
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer(),
     )
 
 
-def dpo(folder, steps=6, hidden=16, **settings):
+def dpo(folder, trainer_class=DPOTrainer, steps=6, dropout=0.0, **settings):
     config = DPOConfig(
         output_dir=str(folder),
         **{**QUIET, "max_steps": steps, "per_device_train_batch_size": 4, **settings},
     )
     rows = [
-        {"prompt": f"w{i} w{i % 3}", "chosen": f" w{i}" * (i % 3 + 1), "rejected": " w1" * (i % 4 + 2)}
+        {
+            "prompt": f"w{i} w{i % 3}",
+            "chosen": f" w{i}" * (i % 3 + 1),
+            "rejected": " w1" * (i % 4 + 2),
+        }
         for i in range(14)
     ]
-    return DPOTrainer(
-        model=model(f"{folder}/model", hidden),
+    return trainer_class(
+        model=model(f"{folder}/model", dropout),
         args=config,
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer(),

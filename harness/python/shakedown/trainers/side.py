@@ -26,6 +26,9 @@ log = logging.getLogger("shakedown")
 WAITING = 64
 """Batches that wait for their check at the most."""
 LONGEST_CHECK_S = 120
+LONGEST_LINE = 400
+NEEDS_COMPONENT = ("keep ", "replay ", "warning ")
+"""How lines of a report begin that speak about calls."""
 POLLED_S = 0.5
 """How long a check is not asked again whether it has ended."""
 LOOP = """\
@@ -219,7 +222,7 @@ class Checks:
         """Logs the first contradiction of each explanation, and counts the others."""
         self.checked[check.contract] += 1
         self.wrong[check.contract] += 1
-        reports = [cut, whole] if whole else [cut]
+        reports = [cut] if whole is None else [cut, whole]  # a report of failures is false
         found = [it for one in reports for finding in one.findings for it in finding.diagnosis]
         simplest = min(found, key=lambda it: len(it["told"]), default=None)
         known = [it.diagnosis for it in self.contradictions if it.contract == check.contract]
@@ -227,18 +230,28 @@ class Checks:
             check.remove()
             return
         check.cut = None
-        lines = [f"step {check.step}", cut.text.rstrip()]
-        if simplest and simplest["told"] not in cut.text:
-            whole_batch = f"the whole batch is as if {simplest['told']}: {simplest['summary']}"
-            lines.append(f"    or         {whole_batch}")
-        lines += [f"    note       {check.note}"] if check.note else []
-        lines.append(f"    again      shakedown {' '.join(check.words(check.file))}")
-        text = "\n".join(lines).replace(" corpora/", f" {self._folder}/corpora/")
+        text = "\n".join(self._lines(check, cut, simplest))
         wrong = Contradiction(check.contract, check.step, check.file, cut, simplest, text)
         self.contradictions.append(wrong)
         if self._stop:
             raise Broken(cut)
         log.warning(text)
+
+    def _lines(self, check: Check, cut: Report, simplest: Json | None) -> typing.Iterator[str]:
+        """What is said of a contradiction, without what needs a component to call."""
+        yield f"step {check.step}"
+        *lines, _ = cut.text.rstrip().splitlines()
+        for line in lines:
+            if not line.lstrip().startswith(NEEDS_COMPONENT):
+                yield line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …"
+        if simplest and simplest["told"] not in cut.text:
+            name = f" [{simplest['fault']}]" if simplest["fault"] else ""
+            yield f"    as a whole as if {simplest['told']}: {simplest['summary']}{name}"
+        if check.note:
+            yield f"    note       {check.note}"
+        for finding in cut.findings[:1]:
+            yield f"    kept       {self._folder}/{finding.case_file}"
+        yield f"    again      shakedown {' '.join(check.words(check.file))}"
 
 
 def _open(stream: typing.IO[bytes] | None) -> typing.IO[bytes]:

@@ -149,7 +149,10 @@ class DpoStages(LossStages):
 
     def models(self) -> list[typing.Any]:
         reference = self.trainer.ref_model
-        return [*super().models(), *([] if reference is None else [causal(self.trainer, reference)])]
+        return [
+            *super().models(),
+            *([] if reference is None else [causal(self.trainer, reference)]),
+        ]
 
     def made(self) -> Made:
         policy, reference = self.passes

@@ -97,13 +97,14 @@ class GrpoStages:
         return "over" in self.options
 
     def on_rewards(self, method: Method, *args: object, **named: object) -> Tensor:
-        self.rewards = method(*args, **named)
-        return self.rewards
+        rewards: Tensor = method(*args, **named)
+        self.rewards = rewards
+        return rewards
 
     def on_generation(self, method: Method, *args: object, **named: object) -> typing.Any:
         is_due = self.trainer.model.training and self.generation_is_due()
         self.is_looking = is_due
-        made = method(*args, **named)
+        made: dict[str, typing.Any] = method(*args, **named)
         self.is_looking = False
         if self.trainer.model.training:
             self.generation = made
@@ -144,7 +145,7 @@ class GrpoStages:
 
     def on_loss(self, method: Method, model: object, inputs: dict[str, typing.Any]) -> Tensor:
         if not self.trainer.model.training or not self.loss_is_due():
-            return method(model, inputs)
+            return typing.cast(Tensor, method(model, inputs))
         self.is_looking, self.passed = True, None
         loss: Tensor = method(model, inputs)
         self.is_looking, self.inputs = False, inputs
@@ -240,14 +241,14 @@ class GrpoStages:
         """The weighted sum of what the functions gave."""
         rewards = self.per_function()
         weights = self.settings.get("reward_weights") or [1.0] * rewards.shape[1]
-        combined = (rewards * torch.tensor(weights, device=rewards.device)).nansum(dim=1)
+        combined: Tensor = (rewards * torch.tensor(weights, device=rewards.device)).nansum(dim=1)
         return combined.masked_fill(rewards.isnan().all(dim=1), torch.nan)
 
     def groups(self) -> Tensor:
         """The group of each row: those of one prompt are adjacent, or else it is the prompt's."""
-        prompts = self.generation["prompt_ids"]
+        prompts: Tensor = self.generation["prompt_ids"]
         size = self.trainer.num_generations
-        by_prompt = prompts.unique(dim=0, return_inverse=True)[1]
+        by_prompt: Tensor = torch.unique(prompts, dim=0, return_inverse=True)[1]
         groups = torch.arange(len(prompts), device=prompts.device) // size
         firsts = by_prompt[groups * size]
         return groups if torch.equal(firsts, by_prompt) else by_prompt
@@ -265,7 +266,9 @@ class GrpoStages:
                 raise LookupError("a row of the loss was not generated")
             # A completion that came twice: the row that is alike in all, if there is one.
             alike = [
-                it for it in known[key] if all(torch.equal(made[n][it], inputs[n][row]) for n in others)
+                it
+                for it in known[key]
+                if all(torch.equal(made[n][it], inputs[n][row]) for n in others)
             ]
             rows.append((alike or known[key])[0])
         return rows
@@ -282,7 +285,7 @@ class GrpoStages:
         return f"{names} of the loss are those of other completions" if others else ""
 
     def mask_of(self, batch: dict[str, typing.Any]) -> Tensor:
-        mask = batch["completion_mask"].bool()
+        mask: Tensor = batch["completion_mask"].bool()
         return mask & batch["tool_mask"].bool() if "tool_mask" in batch else mask
 
     def undone(self, mask: Tensor) -> float:
@@ -291,7 +294,7 @@ class GrpoStages:
         if not self.counts_generation:
             return accumulation
         tokens = int(self.mask_of(self.generation).sum())
-        share = accumulation / self.trainer.args.steps_per_generation
+        share: float = accumulation / self.trainer.args.steps_per_generation
         return max(tokens, 1) * share / max(int(mask.sum()), 1)
 
     def metrics_of_loss(self) -> Tensors:

@@ -94,7 +94,7 @@ class Pass:
                 self.gradient = gradient.detach()
 
         if log_probs.requires_grad:
-            log_probs.register_hook(of_backward)
+            log_probs.register_hook(of_backward)  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager
