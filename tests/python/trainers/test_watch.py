@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+import time
 
 import live
 import pytest
@@ -90,6 +91,31 @@ def test_300_steps_of_a_right_run_are_no_alarm(name, tmp_path):
     watching = watched(make(tmp_path, steps=300, **settings), every=10)
     assert [it.text for it in watching.contradictions] == []
     assert sum(watching.checked.values()) >= 60
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("make", [live.grpo, live.sft, live.dpo])
+def test_300_steps_cost_less_than_two_percent_more(make, tmp_path, monkeypatch):
+    """Of the processor's time, which other processes do not change."""
+    spent = []
+
+    def timed(method):
+        def call(*args):
+            began = time.thread_time()
+            method(*args)
+            spent.append(time.thread_time() - began)
+
+        return call
+
+    for name in ("judge", "poll"):
+        monkeypatch.setattr(taps.Watch, name, timed(getattr(taps.Watch, name)))
+    trainer = make(tmp_path, steps=300)
+    began = time.thread_time()
+    watching = watched(trainer, every=50)
+    whole = time.thread_time() - began
+    print(f"{sum(spent):.3f} of {whole:.3f} s; {watching.checked}")
+    assert len(spent) > 300 and min(watching.checked.values()) == 6
+    assert sum(spent) < 0.02 * (whole - sum(spent))
 
 
 @pytest.mark.parametrize("make", [live.grpo, live.sft, live.dpo])
