@@ -45,6 +45,11 @@ def brevity(completions, **_):
     return [None if n % 5 == 4 else -n / 10 for n in lengths]
 
 
+def none(completions, **_):
+    """All completions are alike."""
+    return [0.0] * len(completions)
+
+
 class Losses(TrainerCallback):
     """What is logged, but for times."""
 

@@ -21,6 +21,10 @@ ANY_VALUE = {
     "steps_per_generation",
 }  # fmt: skip
 """Settings that the loss of a micro-batch does not depend on, or that are undone."""
+UNWEIGHTED = (
+    "TRL weights the KL term by the ratio: its difference from the unweighted term of this contract"
+    " was added before the check"
+)
 OF_THE_LOSS = (
     "objective", "ratio", "clip_low", "clip_high", "clip_bounds", "dual_clip", "beta", "aggregate",
     "norm_length",
@@ -65,9 +69,7 @@ class GrpoStages:
         except UsageError as error:
             yield "policy-loss", str(error)
             return
-        if args.beta and args.use_bias_correction_kl:
-            yield "policy-loss", "use_bias_correction_kl is not judged yet"
-        elif trainer.use_vllm and trainer.vllm_importance_sampling_correction:
+        if trainer.use_vllm and trainer.vllm_importance_sampling_correction:
             yield "policy-loss", "vllm_importance_sampling_correction is not judged yet"
         elif trainer.aux_loss_enabled:
             yield "policy-loss", "router_aux_loss_coef is not judged yet"
@@ -205,32 +207,38 @@ class GrpoStages:
         options = {"eos": eos, "pad": pad, "unfinished": self.options["unfinished"]}
         return Made(tensors, options, torch.float32)
 
-    def policy_loss(self) -> Made:
+    def policy_loss(self) -> Made | None:
         """What the loss was to be made of comes from the generation, by prompt and completion."""
         passed, made = self.passed, self.generation
+        if not made:  # the watch began later
+            return None
         if passed is None or passed.log_probs is None:
             raise LookupError("the loss did not call `_get_per_token_logps_and_entropies`")
         log_probs, rows = passed.log_probs, self.rows()
         mask = self.mask_of(made)[rows]
         names = {"old_log_probs": "old_per_token_logps", "ref_log_probs": "ref_per_token_logps"}
-        given = {ours: made[it][rows] for ours, it in names.items() if it in made}
-        gradient = torch.zeros_like(log_probs) if passed.gradient is None else passed.gradient
-        scale = self.undone(mask)
         tensors = {
             "log_probs": log_probs,
             "old_log_probs": log_probs,  # where none are there, these are meant
             "advantages": made["advantages"][rows],
             "mask": mask,
-            **given,
-            "loss": (passed.loss.double() * scale).to(log_probs.dtype),
-            "grad_log_probs": (gradient.double() * scale).to(log_probs.dtype),
-            **self.metrics,
+            **{ours: made[it][rows] for ours, it in names.items() if it in made},
         }
         declared = self.options
         options = {name: declared[name] for name in OF_THE_LOSS if name in declared}
         options |= {"empty_rows": "count", "holes": "tool_mask" in made}
         options["advantage_shape"] = "row" if tensors["advantages"].ndim == 1 else "token"
-        return Made(tensors, options, log_probs.dtype, self.astray(rows))
+        gradient = torch.zeros_like(log_probs) if passed.gradient is None else passed.gradient
+        scale = self.undone(mask)
+        loss, gradient = passed.loss.double() * scale, gradient.double() * scale
+        notes = [self.astray(rows)]
+        if options["beta"] and declared["kl_weighted"]:
+            more, slopes = unweighted(tensors, options)
+            loss, gradient = loss + more, gradient + slopes
+            notes.append(UNWEIGHTED)
+        tensors["loss"], tensors["grad_log_probs"] = loss.to(log_probs), gradient.to(log_probs)
+        note = "; ".join(it for it in notes if it)
+        return Made({**tensors, **self.metrics}, options, log_probs.dtype, note)
 
     def per_function(self) -> Tensor:
         if self.rewards is None:
@@ -303,7 +311,8 @@ class GrpoStages:
         given = {}
         if options["ratio"] == "token" and "clip_ratio/region_mean" in metrics:
             given["clip_fraction"] = metrics["clip_ratio/region_mean"][-1]
-        if options["aggregate"] == "token-mean" and "kl" in metrics:
+        is_alike = options["aggregate"] == "token-mean" and not options["kl_weighted"]
+        if is_alike and "kl" in metrics:
             given["kl"] = metrics["kl"][-1]
         if self.trainer.accelerator.num_processes > 1:
             given = {}  # theirs are means over all ranks
@@ -314,3 +323,24 @@ def keys(batch: dict[str, typing.Any]) -> list[bytes]:
     """Prompt and completion of each row."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     return [row.tobytes() for row in ids.cpu().numpy()]
+
+
+def unweighted(tensors: Tensors, options: Options) -> tuple[Tensor, Tensor]:
+    """What a KL term that is weighted by the ratio lacks of one that is not, and its gradient."""
+    old, reference, mask = (tensors[n] for n in ("old_log_probs", "ref_log_probs", "mask"))
+    log_probs = tensors["log_probs"].double().requires_grad_()
+    lengths = mask.sum(dim=1, keepdim=True).clamp(min=1)
+    log_ratio = log_probs - old
+    if options["ratio"] == "sequence":
+        log_ratio = (log_ratio * mask).sum(dim=1, keepdim=True) / lengths
+    gap = reference - log_probs
+    lacking = (torch.expm1(gap) - gap) * -torch.expm1(log_ratio)
+    counts = {
+        "token-mean": mask.sum().clamp(min=1),
+        "seq-mean-token-mean": len(mask) * lengths,
+        "seq-mean-token-sum": len(mask),
+        "seq-mean-token-sum-norm": len(mask) * options.get("norm_length", 1),
+    }
+    sum_of_all = options["beta"] * (lacking * mask / counts[options["aggregate"]]).sum()
+    [gradient] = torch.autograd.grad(sum_of_all, log_probs)
+    return sum_of_all.detach(), gradient
