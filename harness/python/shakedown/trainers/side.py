@@ -23,6 +23,8 @@ from .._report import Json, Report
 
 log = logging.getLogger("shakedown")
 
+MOST_LOGGED = 3
+"""Different explanations that are logged of what contradicts one contract."""
 WAITING = 64
 """Batches that wait for their check at the most."""
 LONGEST_CHECK_S = 120
@@ -226,7 +228,8 @@ class Checks:
         found = [it for one in reports for finding in one.findings for it in finding.diagnosis]
         simplest = min(found, key=lambda it: len(it["told"]), default=None)
         known = [it.diagnosis for it in self.contradictions if it.contract == check.contract]
-        if known and (simplest is None or simplest["told"] in [it["told"] for it in known if it]):
+        is_known = simplest is None or simplest["told"] in [it["told"] for it in known if it]
+        if known and is_known or len(known) == MOST_LOGGED:
             check.remove()
             return
         check.cut = None

@@ -30,8 +30,8 @@ class LossStages:
         self.is_due = Turn(watching.every)
         self.passes: list[Pass] = []
         """Of the loss that is looked at: the policy, and the reference if there is one."""
-        self.inputs: dict[str, typing.Any] = {}
         self.count: Tensor | int | None = None
+        """The tokens of the whole update, where the trainer counts them."""
         reason = self.unwatched()
         if reason:
             watching.leave_out(self.contract, reason)
@@ -53,33 +53,30 @@ class LossStages:
         """The batch of the loss."""
         raise NotImplementedError
 
-    def on_loss(
-        self, method: Method, model: object, inputs: dict[str, typing.Any], *args: object,
-        **named: typing.Any,
-    ) -> typing.Any:  # fmt: skip
+    def on_loss(self, method: Method, *args: object, **named: typing.Any) -> typing.Any:
         if not self.trainer.model.training or not self.is_due():
-            return method(model, inputs, *args, **named)
+            return method(*args, **named)
         models = self.models()
         with contextlib.ExitStack() as hooks:
             self.passes = [hooks.enter_context(seen(it)) for it in models]
-            made = method(model, inputs, *args, **named)
+            made = method(*args, **named)
         loss: Tensor = made[0] if isinstance(made, tuple) else made
         self.passes[0].loss = loss.detach()
-        self.inputs, self.count = inputs, named.get("num_items_in_batch")
+        self.count = named.get("num_items_in_batch")
         for it, passed in zip(models, self.passes):
             self.watch.judge("token-log-probs", self.log_probs, it, passed)
         return made
 
     def on_step(self, method: Method, *args: object, **named: object) -> Tensor:
-        self.passes = []
         made: Tensor = method(*args, **named)
         if self.passes:
             self.watch.judge(self.contract, self.made)
+            self.passes = []
         self.watch.poll()
         return made
 
     def log_probs(self, model: typing.Any, passed: Pass) -> Made | None:
-        tokens, mask = targets(passed)
+        _, tokens, mask = targets(passed)
         return scored(model, passed, tokens, mask)
 
 
@@ -104,15 +101,12 @@ class SftStages(LossStages):
 
     def made(self) -> Made:
         [passed] = self.passes
-        _, mask = targets(passed)
-        log_probs = passed.log_probs
-        assert log_probs is not None
-        tokens = int(mask.sum())
+        log_probs, _, mask = targets(passed)
         accumulation = self.trainer.current_gradient_accumulation_steps
         if self.count is None:
             of_loss, of_gradient = 1.0, float(accumulation)
         else:
-            of_loss = of_gradient = float(self.count) / max(tokens, 1)
+            of_loss = of_gradient = float(self.count) / max(int(mask.sum()), 1)
         gradient = torch.zeros_like(log_probs) if passed.gradient is None else passed.gradient
         gradient = gradient.masked_fill(~mask, 0)  # of a number that the head puts in their place
         tensors = {
@@ -156,31 +150,30 @@ class DpoStages(LossStages):
 
     def made(self) -> Made:
         policy, reference = self.passes
-        _, mask = targets(policy)
-        assert policy.log_probs is not None and reference.log_probs is not None
-        sums = [it.sum(dim=1).chunk(2) for it in (policy.log_probs, reference.log_probs)]
+        (log_probs, _, mask), (ref_log_probs, _, _) = targets(policy), targets(reference)
+        sums = [it.sum(dim=1).chunk(2) for it in (log_probs, ref_log_probs)]
         lengths = mask.sum(dim=1)
         tensors = {
             "policy_chosen": sums[0][0],
             "policy_rejected": sums[0][1],
             "ref_chosen": sums[1][0],
             "ref_rejected": sums[1][1],
-            "loss": policy.loss.to(policy.log_probs.dtype),
+            "loss": policy.loss.to(log_probs.dtype),
         }
         gradient = policy.gradient
-        gradient = torch.zeros_like(policy.log_probs) if gradient is None else gradient
+        gradient = torch.zeros_like(log_probs) if gradient is None else gradient
         # A sum gives all its tokens one gradient.
         slopes = (gradient.double() * mask).sum(dim=1) / lengths.clamp(min=1)
         slopes = (slopes * self.trainer.current_gradient_accumulation_steps).to(gradient.dtype)
         tensors["grad_policy_chosen"], tensors["grad_policy_rejected"] = slopes.chunk(2)
         if self.contract == "pair-objective":
             tensors["chosen_lengths"], tensors["rejected_lengths"] = lengths.chunk(2)
-        return Made(tensors, {**self.options, "reduction": "mean"}, policy.log_probs.dtype)
+        return Made(tensors, {**self.options, "reduction": "mean"}, log_probs.dtype)
 
 
-def targets(passed: Pass) -> tuple[Tensor, Tensor]:
-    """The tokens that a pass scores, and which of them count."""
-    if passed.labels is None:
-        raise LookupError("the model was not called with labels")
+def targets(passed: Pass) -> tuple[Tensor, Tensor, Tensor]:
+    """The log-probabilities of a pass, of which tokens they are, and which of them count."""
+    if passed.labels is None or passed.log_probs is None:
+        raise LookupError("the model was not called with labels, for log-probabilities")
     tokens = passed.labels[:, 1:]
-    return tokens.clamp(min=0), tokens != -100
+    return passed.log_probs, tokens.clamp(min=0), tokens != -100

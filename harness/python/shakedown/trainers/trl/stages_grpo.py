@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..._errors import UsageError
 from .grpo import GRPO
-from .runs import Options
+from .runs import Options, Settings
 from .taps import Made, Method, Pass, Turn, Watch, causal, declared, scored, seen
 
 Tensors = dict[str, Tensor]
@@ -38,15 +38,18 @@ class GrpoStages:
     def __init__(self, watching: Watch) -> None:
         self.watch, self.trainer = watching, watching.trainer
         self.settings = declared(self.trainer.args)
+        of_the_loss = {n: it for n, it in self.settings.items() if n not in ANY_VALUE}
+        self.options = GRPO.options(of_the_loss)
         self.generation_is_due, self.loss_is_due = Turn(watching.every), Turn(watching.every)
         self.rewards: Tensor | None = None
         self.generation: dict[str, typing.Any] = {}
-        self.inputs: dict[str, typing.Any] = {}
-        """Of the loss that is looked at, as the next three are."""
-        self.passed: Pass | None = None
-        self.metrics: Tensors = {}
         self.is_looking = False
-        for contract, reason in self.unwatched():
+        """Whether the passes are looked at."""
+        self.passed: Pass | None = None
+        """The last of them."""
+        self.inputs: dict[str, typing.Any] = {}
+        """Of the loss that is looked at."""
+        for contract, reason in self.unwatched(of_the_loss):
             watching.leave_out(contract, reason)
         watching.expect(*self.stages())
         watching.tap("_calculate_rewards", self.on_rewards)
@@ -55,7 +58,7 @@ class GrpoStages:
         watching.tap("_compute_loss", self.on_loss)
         watching.tap("training_step", self.on_step)
 
-    def unwatched(self) -> typing.Iterator[tuple[str, str]]:
+    def unwatched(self, of_the_loss: Settings) -> typing.Iterator[tuple[str, str]]:
         """What this trainer does that no option of a contract stands for."""
         trainer, args = self.trainer, self.trainer.args
         if trainer.tools or trainer.rollout_func or trainer.environments:
@@ -65,7 +68,7 @@ class GrpoStages:
             yield "group-advantage", "the rows of a group are on several ranks"
             yield "reward-combination", "the rows of a group are on several ranks"
         try:
-            GRPO.must_be_judged({n: it for n, it in self.settings.items() if n not in ANY_VALUE})
+            GRPO.must_be_judged(of_the_loss)
         except UsageError as error:
             yield "policy-loss", str(error)
             return
@@ -84,10 +87,6 @@ class GrpoStages:
         if self.normalises_first or len(self.trainer.reward_funcs) > 1:
             yield "reward-combination"
         yield from ("completion-mask", "token-log-probs", "policy-loss")
-
-    @property
-    def options(self) -> Options:
-        return GRPO.options({n: it for n, it in self.settings.items() if n not in ANY_VALUE})
 
     @property
     def normalises_first(self) -> bool:
@@ -153,14 +152,13 @@ class GrpoStages:
         self.is_looking, self.inputs = False, inputs
         if self.passed is not None:
             self.passed.loss = loss.detach()
-            self.metrics = self.metrics_of_loss()
         return loss
 
     def on_step(self, method: Method, *args: object, **named: object) -> Tensor:
-        self.inputs = {}
         made: Tensor = method(*args, **named)
         if self.inputs:
             self.watch.judge("policy-loss", self.policy_loss)
+            self.inputs, self.passed = {}, None
         self.watch.poll()
         return made
 
@@ -178,7 +176,9 @@ class GrpoStages:
             "unscored": "exclude",
             "reward_range": [min(ends), max(ends)],
         }
-        return Made(tensors, options, rewards.dtype)
+        functions = len(self.trainer.reward_funcs)
+        note = f"the rewards are the weighted sum of {functions} functions" if functions > 1 else ""
+        return Made(tensors, options, rewards.dtype, note)
 
     def reward_combination(self) -> Made:
         """Of the combined rewards a trainer shows means, in its metrics; or the advantages, where
@@ -238,7 +238,7 @@ class GrpoStages:
             notes.append(UNWEIGHTED)
         tensors["loss"], tensors["grad_log_probs"] = loss.to(log_probs), gradient.to(log_probs)
         note = "; ".join(it for it in notes if it)
-        return Made({**tensors, **self.metrics}, options, log_probs.dtype, note)
+        return Made({**tensors, **self.metrics()}, options, log_probs.dtype, note)
 
     def per_function(self) -> Tensor:
         if self.rewards is None:
@@ -305,7 +305,7 @@ class GrpoStages:
         share: float = accumulation / self.trainer.args.steps_per_generation
         return max(tokens, 1) * share / max(int(mask.sum()), 1)
 
-    def metrics_of_loss(self) -> Tensors:
+    def metrics(self) -> Tensors:
         """What the trainer logs about a loss, where the contract defines it alike."""
         metrics, options = self.trainer._metrics["train"], self.options
         given = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import typing
 
 import torch
@@ -253,10 +254,9 @@ class Watch(TrainerCallback):
         try:
             made = make(*args)
             if made is not None:
-                place = f"cpu/{DTYPES[made.dtype]}"
-                self._checks.add(
-                    Batch(contract, step, place, made.tensors, made.options, made.note)
-                )
+                tensors, options, dtype, note = made
+                place = f"cpu/{DTYPES[dtype]}"
+                self._checks.add(Batch(contract, step, place, tensors, options, note))
         except Exception as error:
             self.leave_out(contract, f"{type(error).__name__}: {error}")
 
@@ -267,7 +267,8 @@ class Watch(TrainerCallback):
     def _conclude(self) -> None:
         for contract, count in self.checked.items():
             wrong = self._checks.wrong[contract]
-            log.info("watched: %s, %d batches, %d are wrong", contract, count, wrong)
+            level = logging.WARNING if wrong else logging.INFO
+            log.log(level, "watched: %s, %d batches, %d are wrong", contract, count, wrong)
         for contract, count in self._checks.refused.items():
             log.warning("not checked: %s, %d batches", contract, count)
         for contract in self._stages:

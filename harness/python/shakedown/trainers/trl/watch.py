@@ -37,14 +37,15 @@ def watch(
     """Checks one batch in `every` of each stage against the trainer's configuration.
 
     What contradicts it is logged, and kept in `folder`; with `stop`, the training ends with
-    Broken. `skip` leaves contracts out, each with a reason.
+    Broken. `skip` leaves contracts out, each with a reason. Of several ranks the first is watched.
     """
     if every < 1:
         raise UsageError(f"every is {every}, expected at least 1")
     for trainer_class, stages in STAGES.items():
         if isinstance(trainer, trainer_class):
             watching = Watch(trainer, every, stop, skip or {}, folder)
-            stages(watching)
+            if trainer.is_world_process_zero():
+                stages(watching)
             return watching
     supported = ", ".join(it.__name__ for it in STAGES)
     raise UsageError(f"a {type(trainer).__name__} cannot be watched; supported: {supported}")
