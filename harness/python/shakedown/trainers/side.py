@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .. import _command
 from .._errors import Broken
-from .._report import Json, Report
+from .._report import Json, Report, Said
 
 log = logging.getLogger("shakedown")
 
@@ -105,6 +105,37 @@ class Check:
                 os.remove(self.file + ending)
 
 
+class Side:
+    """The side process, at low priority."""
+
+    def __init__(self, folder: str) -> None:
+        nice = shutil.which("nice")
+        lowest = [nice, "-n", "19"] if nice else []
+        pipe = subprocess.PIPE
+        words = [*lowest, sys.executable, "-c", LOOP]
+        self._process = subprocess.Popen(
+            words, cwd=folder, stdin=pipe, stdout=pipe, start_new_session=True
+        )
+        assert self._process.stdin and self._process.stdout
+        self._to, self._from = self._process.stdin, self._process.stdout
+        os.set_blocking(self._from.fileno(), False)
+
+    def run(self, text: str, words: list[str]) -> None:
+        """Runs a command that prints into this file."""
+        with contextlib.suppress(BrokenPipeError):  # it has died: `ended` says so
+            self._to.write(json.dumps([text, LONGEST_CHECK_S, *words]).encode() + b"\n")
+            self._to.flush()
+
+    def ended(self) -> int | None:
+        """How the command ended, if it has; 2 where the side process died."""
+        said = self._from.read(16)
+        return None if said is None else int(said or 2)
+
+    def close(self) -> None:
+        """Waits for the command that still runs."""
+        self._process.communicate()
+
+
 class Checks:
     """Checks batches one by one with `shakedown check-batch`, at low priority.
 
@@ -115,7 +146,7 @@ class Checks:
     def __init__(self, folder: str, stop: bool) -> None:
         self._folder, self._stop = folder, stop
         self._command = _command.find()
-        self._side: subprocess.Popen[bytes] | None = None
+        self._side: Side | None = None
         self._waiting: collections.deque[Check] = collections.deque()
         self._running: Check | None = None
         self._added = 0
@@ -152,8 +183,8 @@ class Checks:
             self._poll()
 
     def _poll(self) -> None:
-        if self._running is not None:
-            code = self._ended()
+        if self._running is not None and self._side is not None:
+            code = self._side.ended()
             if code is None:
                 return
             check, self._running = self._running, None
@@ -170,36 +201,22 @@ class Checks:
                 self._poll()
         finally:
             if self._side is not None:
-                self._side.communicate()
+                self._side.close()
                 self._side = None
 
     def _start(self, check: Check) -> None:
-        if self._side is None:
-            words = [*_lowest_priority(), sys.executable, "-c", LOOP]
-            pipe = subprocess.PIPE
-            self._side = subprocess.Popen(
-                words, cwd=self._folder, stdin=pipe, stdout=pipe, start_new_session=True
-            )
-            os.set_blocking(_open(self._side.stdout).fileno(), False)
+        self._side = self._side or Side(self._folder)
+        self._running = check
         name = os.path.basename(check.file)
         words = [self._command, *check.words(name), "--json", f"{name}.json"]
-        line = json.dumps([f"{name}.txt", LONGEST_CHECK_S, *words])
-        self._running = check
-        with contextlib.suppress(BrokenPipeError):  # it has ended: `_ended` says so
-            _open(self._side.stdin).write(f"{line}\n".encode())
-            _open(self._side.stdin).flush()
-
-    def _ended(self) -> int | None:
-        """How the running check ended, if it has."""
-        assert self._side is not None
-        said = _open(self._side.stdout).read(16)
-        if said is None:
-            return None
-        return int(said) if said else 2  # nothing more comes
+        self._side.run(f"{name}.txt", words)
 
     def _judge(self, check: Check, code: int) -> None:
         text = "the side process has ended"
-        with contextlib.suppress(FileNotFoundError), open(f"{check.file}.txt") as said:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            open(f"{check.file}.txt", encoding="utf-8") as said,
+        ):
             text = said.read()
         report = Report.read(f"{check.file}.json", text) if code == 1 else None
         if check.cut is not None:
@@ -237,7 +254,7 @@ class Checks:
         wrong = Contradiction(check.contract, check.step, check.file, cut, simplest, text)
         self.contradictions.append(wrong)
         if self._stop:
-            raise Broken(cut)
+            raise Broken(Said(text, "", cut.json))
         log.warning(text)
 
     def _lines(self, check: Check, cut: Report, simplest: Json | None) -> typing.Iterator[str]:
@@ -255,13 +272,3 @@ class Checks:
         for finding in cut.findings[:1]:
             yield f"    kept       {self._folder}/{finding.case_file}"
         yield f"    again      shakedown {' '.join(check.words(check.file))}"
-
-
-def _open(stream: typing.IO[bytes] | None) -> typing.IO[bytes]:
-    assert stream is not None
-    return stream
-
-
-def _lowest_priority() -> list[str]:
-    nice = shutil.which("nice")
-    return [nice, "-n", "19"] if nice else []

@@ -12,7 +12,7 @@ from ..._errors import UsageError
 from .dpo import DPO
 from .runs import Options
 from .sft import SFT
-from .taps import Made, Method, Pass, Turn, Watch, causal, declared, scored, seen
+from .taps import Made, Method, Pass, Turn, Watch, beyond, causal, declared, scored, seen
 
 WITH_MARGINS = {"sigmoid", "hinge", "robust"}
 """The kinds of `preference-loss`; the others are those of `pair-objective`."""
@@ -41,10 +41,7 @@ class LossStages:
 
     def unwatched(self) -> str | None:
         """Why the loss cannot be watched."""
-        args = self.trainer.args
-        if args.fp16 or self.trainer.is_deepspeed_enabled:
-            return "the loss is scaled for its gradient"
-        return "router_aux_loss_coef is not judged yet" if self.trainer.aux_loss_enabled else None
+        return beyond(self.trainer)
 
     def models(self) -> list[typing.Any]:
         return [causal(self.trainer, self.trainer.model)]

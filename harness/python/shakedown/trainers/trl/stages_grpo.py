@@ -10,7 +10,7 @@ from torch import Tensor
 from ..._errors import UsageError
 from .grpo import GRPO
 from .runs import Options, Settings
-from .taps import Made, Method, Pass, Turn, Watch, causal, declared, scored, seen
+from .taps import Made, Method, Pass, Turn, Watch, beyond, causal, declared, scored, seen
 
 Tensors = dict[str, Tensor]
 
@@ -64,22 +64,23 @@ class GrpoStages:
         if trainer.tools or trainer.rollout_func or trainer.environments:
             yield "completion-mask", "tools, environments or `rollout_func` make completions"
         are_many = trainer.accelerator.num_processes > 1
-        if are_many:
-            yield "group-advantage", "the rows of a group are on several ranks"
-            yield "reward-combination", "the rows of a group are on several ranks"
+        rows = args.per_device_train_batch_size * args.steps_per_generation
+        is_split = self.options["scale"] == "batch-std" or rows % trainer.num_generations
+        if are_many and is_split:
+            yield "group-advantage", "its rows are on several ranks"
+        if are_many and "reward-combination" in self.stages():
+            yield "reward-combination", "its rows are on several ranks"
+        reason = beyond(trainer)
+        if trainer.use_vllm and trainer.vllm_importance_sampling_correction:
+            reason = "vllm_importance_sampling_correction is not judged yet"
+        elif are_many and self.counts_generation:
+            reason = "its tokens are counted over several ranks"
         try:
             GRPO.must_be_judged(of_the_loss)
         except UsageError as error:
-            yield "policy-loss", str(error)
-            return
-        if trainer.use_vllm and trainer.vllm_importance_sampling_correction:
-            yield "policy-loss", "vllm_importance_sampling_correction is not judged yet"
-        elif trainer.aux_loss_enabled:
-            yield "policy-loss", "router_aux_loss_coef is not judged yet"
-        elif are_many and self.counts_generation:
-            yield "policy-loss", "its tokens are counted over several ranks"
-        elif args.fp16 or trainer.is_deepspeed_enabled:
-            yield "policy-loss", "the loss is scaled for its gradient"
+            reason = str(error)
+        if reason:
+            yield "policy-loss", reason
 
     def stages(self) -> typing.Iterator[str]:
         if not self.normalises_first:
@@ -243,7 +244,7 @@ class GrpoStages:
     def per_function(self) -> Tensor:
         if self.rewards is None:
             raise LookupError("the trainer did not call `_calculate_rewards`")
-        return self.rewards
+        return self.rewards[: len(self.generation["prompt_ids"])]  # of the first rank
 
     def combined(self) -> Tensor:
         """The weighted sum of what the functions gave."""

@@ -131,6 +131,14 @@ def declared(args: TrainingArguments) -> Settings:
     return {name: getattr(args, name) for name in plain if getattr(args, name) != plain[name]}
 
 
+def beyond(trainer: typing.Any) -> str | None:
+    """Why the loss of a trainer cannot be watched, whatever it is."""
+    if trainer.aux_loss_enabled:
+        return "router_aux_loss_coef is not judged yet"
+    is_scaled = trainer.args.fp16 or trainer.is_deepspeed_enabled
+    return "the loss is scaled for its gradient" if is_scaled else None
+
+
 def causal(trainer: typing.Any, model: typing.Any) -> typing.Any:
     """The causal language model inside all wrappers."""
     inner = trainer.accelerator.unwrap_model(model)
@@ -268,7 +276,7 @@ class Watch(TrainerCallback):
         for contract, count in self.checked.items():
             wrong = self._checks.wrong[contract]
             level = logging.WARNING if wrong else logging.INFO
-            log.log(level, "watched: %s, %d batches, %d are wrong", contract, count, wrong)
+            log.log(level, "watched: %s, %d of %d batches are wrong", contract, wrong, count)
         for contract, count in self._checks.refused.items():
             log.warning("not checked: %s, %d batches", contract, count)
         for contract in self._stages:
