@@ -33,9 +33,9 @@ class LossStages:
         self.count: Tensor | int | None = None
         """The tokens of the whole update, where the trainer counts them."""
         reason = self.unwatched()
+        watching.begin("token-log-probs", self.contract)
         if reason:
             watching.leave_out(self.contract, reason)
-        watching.expect("token-log-probs", self.contract)
         watching.tap("compute_loss", self.on_loss)
         watching.tap("training_step", self.on_step)
 

@@ -49,9 +49,9 @@ class GrpoStages:
         """The last of them."""
         self.inputs: dict[str, typing.Any] = {}
         """Of the loss that is looked at."""
+        watching.begin(*self.stages())
         for contract, reason in self.unwatched(of_the_loss):
             watching.leave_out(contract, reason)
-        watching.expect(*self.stages())
         watching.tap("_calculate_rewards", self.on_rewards)
         watching.tap("_generate_and_score_completions", self.on_generation)
         watching.tap("_get_per_token_logps_and_entropies", self.on_log_probs)
@@ -66,7 +66,7 @@ class GrpoStages:
         are_many = trainer.accelerator.num_processes > 1
         rows = args.per_device_train_batch_size * args.steps_per_generation
         is_split = self.options["scale"] == "batch-std" or rows % trainer.num_generations
-        if are_many and is_split:
+        if are_many and is_split and not self.normalises_first:
             yield "group-advantage", "its rows are on several ranks"
         if are_many and "reward-combination" in self.stages():
             yield "reward-combination", "its rows are on several ranks"

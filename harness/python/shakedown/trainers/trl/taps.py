@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
+from ..._errors import UsageError
 from ..side import Batch, Checks, Contradiction, log
 from .runs import Settings, defaults
 
@@ -204,8 +205,7 @@ class Watch(TrainerCallback):
         self._checks = Checks(folder, stop)
         self._taps = contextlib.ExitStack()
         self._stages: list[str] = []
-        self._is_on = True
-        trainer.add_callback(self)
+        self._is_on = False
         for contract, reason in skip.items():
             self.leave_out(contract, reason)
 
@@ -246,9 +246,15 @@ class Watch(TrainerCallback):
             self.not_watched[contract] = reason
             log.warning("not watched: %s, because %s", contract, reason)
 
-    def expect(self, *contracts: str) -> None:
+    def begin(self, *contracts: str) -> None:
         """These stages are watched; at the end, those are named of which no batch came."""
+        for name in self.not_watched:
+            if name not in contracts:
+                stages = ", ".join(contracts)
+                raise UsageError(f"skip: this trainer has no stage `{name}`; it has: {stages}")
         self._stages += contracts
+        self._is_on = True
+        self.trainer.add_callback(self)
 
     def tap(self, name: str, tap: Method) -> None:
         """Wraps a method of the trainer."""
