@@ -18,6 +18,7 @@ from .grpo import GRPO
 from .rloo import RLOO
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
 from .sft import SFT
+from .watch import watch
 
 __all__ = [
     "ALL",
@@ -34,6 +35,7 @@ __all__ = [
     "runs_with",
     "settings_of",
     "to_write",
+    "watch",
 ]
 
 ALL: dict[str, type[Runs]] = {
