@@ -17,6 +17,7 @@ from .dpo import DPO
 from .grpo import GRPO
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
 from .sft import SFT
+from .sweep import named, sweep
 
 __all__ = [
     "ALL",
@@ -26,11 +27,13 @@ __all__ = [
     "as_typed",
     "contract",
     "found",
+    "named",
     "of_scripts",
     "options_of",
     "runs_of",
     "runs_with",
     "settings_of",
+    "sweep",
     "to_write",
 ]
 
