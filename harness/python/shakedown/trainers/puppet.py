@@ -354,6 +354,7 @@ class Backbone(nn.Module):
     """The layers of the model: the hidden state of a token is its logits."""
 
     gradient_checkpointing = False
+    _gradient_checkpointing_func: typing.Callable[..., Tensor]  # set where it is turned on
 
     def __init__(self, config: PuppetConfig) -> None:
         super().__init__()
@@ -377,7 +378,7 @@ class Backbone(nn.Module):
         position_ids: Tensor | None = None,
         **_: typing.Any,
     ) -> BaseModelOutputWithPast:
-        read = _PUPPETS[self._config.puppet]._logits
+        read: typing.Callable[..., Tensor] = _PUPPETS[self._config.puppet]._logits
         if self.gradient_checkpointing and self.training:
             read = functools.partial(self._gradient_checkpointing_func, read)
         hidden = read(self, input_ids, attention_mask, position_ids)

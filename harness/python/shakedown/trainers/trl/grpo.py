@@ -57,6 +57,7 @@ class GRPO(Runs):
     }  # fmt: skip
     harmless = (
         {"cast_lm_head_to_fp32": True},
+        {"train_sampling_strategy": "group_by_length"},
         {"top_k": 5, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.1},
         {"logging_strategy": "steps", "logging_steps": 1, "log_completions": True},
         {"entropy_coef_min": 0.1, "entropy_coef_max": 0.5, "entropy_coef_delta": 0.1,

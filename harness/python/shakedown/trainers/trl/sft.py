@@ -44,6 +44,7 @@ class SFT(Runs):
         {"packing_strategy": "wrapped"},  # of `packing`
         {"padding_free": True},
         {"shuffle_dataset": True},
+        {"train_sampling_strategy": "group_by_length"},
     )
     telling = (
         [{"assistant_only_loss": True}, {"assistant_only_loss": False}],

@@ -30,7 +30,6 @@ HARMLESS: list[Settings] = [
     {"remove_unused_columns": True},
     {"save_strategy": "steps", "save_steps": 1},
     {"seed": 7, "data_seed": 7},
-    {"train_sampling_strategy": "group_by_length"},
     {"train_sampling_strategy": "sequential"},
     {"use_cache": True},
 ]
@@ -77,7 +76,7 @@ NOT_SWEPT = {
         "logging_first_step", "logging_nan_inf_filter", "num_completions_to_print", "save_*",
         "skip_memory_metrics",
     ],
-}
+}  # fmt: skip
 """Why settings are not swept, and their names."""
 
 
@@ -111,7 +110,9 @@ def named(change: Settings) -> str:
     return ", ".join(written).replace('"', "")
 
 
-def _telling(runs: type[Runs], settings: Settings, candidates: typing.Sequence[Settings]) -> Settings:
+def _telling(
+    runs: type[Runs], settings: Settings, candidates: typing.Sequence[Settings]
+) -> Settings:
     """The first change of a judged setting that the options show, or else that may not matter."""
     before, same = runs.options(settings), []
     for change in candidates:
