@@ -63,7 +63,6 @@ class OneBound(GRPOTrainer):
 
 
 def report_of(trainer, change):
-    """With one more value for what the options have at their default already."""
     contract = trl.contract(change).settings(cases=CASES, time=60)
     return contract.report(trl.GRPO(trainer=trainer, changed=change))
 

@@ -48,7 +48,7 @@ class DPO(Runs):
         "f_divergence_type", "ld_alpha", "neftune_noise_alpha", "precompute_ref_log_probs",
         "router_aux_loss_coef", "sync_ref_model", "use_liger_kernel", "use_weighting",
     }  # fmt: skip
-    harmless = (
+    harmless = (  # `group_by_length` raises in TRL: it looks for `input_ids`
         {"dataset_num_proc": 1},
         {"discopop_tau": 0.5},  # of the loss discopop
         {"f_alpha_divergence_coef": 0.2},  # of `f_divergence_type`

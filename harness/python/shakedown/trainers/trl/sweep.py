@@ -92,10 +92,13 @@ def sweep(
         if {*change} <= {*known} and any(given[name] != it for name, it in change.items()):
             changes.append(change)
     for candidates in runs.telling:
+        if not {*candidates[0]} <= {*known}:
+            continue  # this release does not have it
         try:
             changes.append(_telling(runs, settings, candidates))
         except UsageError as error:
-            notes.append(f"not swept: {named(candidates[-1])} ({error})")
+            why = str(error).partition(":")[0]
+            notes.append(f"not swept: {named(candidates[-1])} ({why})")
     swept = {name for change in changes for name in change}
     for reason, patterns in NOT_SWEPT.items():
         there = [it for it in patterns if {*fnmatch.filter(known, it)} - swept]
