@@ -15,8 +15,9 @@ use shakedown_engine::host::process::default_interpreter;
 const HEAD: &str = "# Written by `shakedown check-trainer`, which writes it anew.";
 
 pub(super) fn run(arguments: CheckTrainerArguments) -> Done {
-    let CheckTrainerArguments { trainer, config, sweep, manifest, cases, time, seed, places, .. } =
-        arguments;
+    let CheckTrainerArguments {
+        trainer, config, sweep, manifest, cases, time, seed, places, ..
+    } = arguments;
     let manifest = manifest.unwrap_or_else(|| named_after(&trainer));
     write(&manifest, &declared(&trainer, config.as_deref(), sweep)?)?;
     check::run(&CheckArguments {
