@@ -25,6 +25,9 @@ pub(super) struct Task<'a> {
     pub(super) only: Vec<String>,
 }
 
+/// Random cases under each changed setting of a sweep, at the most.
+const SWEEP_CASES: u64 = 12;
+
 pub(super) fn run(arguments: &CheckArguments) -> Done {
     let started = Instant::now();
     if arguments.manifest == Path::new(MANIFEST) && !arguments.manifest.exists() {
@@ -56,9 +59,23 @@ pub(super) fn run(arguments: &CheckArguments) -> Done {
     }
     let budget = Budget { cases: arguments.cases, seed: arguments.seed, time: arguments.time };
     let bar = progress_bar(&tasks);
-    let outcomes = in_parallel(arguments.jobs, &tasks, |task| {
-        run_task(&manifest, task, &budget, arguments.values, &bar)
-    });
+    let run = |task: &Task<'_>, budget: &Budget| {
+        run_task(&manifest, task, budget, arguments.values, &bar)
+    };
+    let outcomes = match tasks.split_first().filter(|_| arguments.sweep) {
+        Some((first, changed)) => {
+            let mut outcomes = vec![run(first, &budget)];
+            if outcomes[0].iter().all(|(report, _)| report.status == Status::Pass) {
+                let few = Budget { cases: budget.cases.min(SWEEP_CASES), ..budget.clone() };
+                outcomes.extend(in_parallel(arguments.jobs, changed, |task| run(task, &few)));
+            } else {
+                let name = &first.declared.name;
+                eprintln!("no sweep: {name} has to pass before its settings are changed");
+            }
+            outcomes
+        }
+        None => in_parallel(arguments.jobs, &tasks, |task| run(task, &budget)),
+    };
     bar.finish_and_clear();
 
     let (reports, tables): (Vec<_>, Vec<_>) = outcomes.into_iter().flatten().unzip();

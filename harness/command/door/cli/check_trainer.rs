@@ -15,10 +15,11 @@ use shakedown_engine::host::process::default_interpreter;
 const HEAD: &str = "# Written by `shakedown check-trainer`, which writes it anew.";
 
 pub(super) fn run(arguments: CheckTrainerArguments) -> Done {
-    let CheckTrainerArguments { trainer, config, manifest, cases, time, seed, places, .. } =
-        arguments;
+    let CheckTrainerArguments {
+        trainer, config, sweep, manifest, cases, time, seed, places, ..
+    } = arguments;
     let manifest = manifest.unwrap_or_else(|| named_after(&trainer));
-    write(&manifest, &declared(&trainer, config.as_deref())?)?;
+    write(&manifest, &declared(&trainer, config.as_deref(), sweep)?)?;
     check::run(&CheckArguments {
         manifest,
         only: Vec::new(),
@@ -33,6 +34,7 @@ pub(super) fn run(arguments: CheckTrainerArguments) -> Done {
         values: false,
         show_output: arguments.show_output,
         shard: None,
+        sweep,
         files: arguments.files,
     })
 }
@@ -45,12 +47,15 @@ fn named_after(trainer: &str) -> PathBuf {
 
 /// What the trainer and its configuration declare, as a manifest. What is not judged, Python says
 /// on standard error.
-fn declared(trainer: &str, config: Option<&Path>) -> Result<String, Error> {
+fn declared(trainer: &str, config: Option<&Path>, sweep: bool) -> Result<String, Error> {
     let interpreter = default_interpreter();
     let mut command = Command::new(&interpreter);
     command.args(["-m", "shakedown.trainers", trainer]).stderr(Stdio::inherit());
     if let Some(config) = config {
         command.arg("--config").arg(config);
+    }
+    if sweep {
+        command.arg("--sweep");
     }
     let output = command
         .output()

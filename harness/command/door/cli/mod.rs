@@ -223,6 +223,10 @@ struct CheckArguments {
     /// Check one part of N, the components at their places dealt out in turn: 2/8
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    /// Whether the others are the first component with one setting changed: they are checked where
+    /// it passes, on fewer cases.
+    #[arg(skip)]
+    sweep: bool,
     #[command(flatten)]
     files: ReportFiles,
 }
@@ -261,6 +265,10 @@ struct CheckTrainerArguments {
     /// Without one the library's defaults are declared
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Where the check passes, check again with each setting changed, one after the other: some
+    /// must not matter, the others must have their effect
+    #[arg(long)]
+    sweep: bool,
     /// Where to write the manifest by which the check can be repeated and its findings replayed
     /// [default: shakedown-TRAINER.yaml]
     #[arg(long, short, value_name = "FILE")]

@@ -29,9 +29,11 @@ def main(words: list[str]) -> str | None:
     parser.add_argument("trainer", help=what)
     what = "its arguments: .yaml, .json, or .py with a `config`, `args` or `training_args`"
     parser.add_argument("--config", metavar="FILE", help=f"{what} [default: those of TRL]")
+    what = "also a component for each setting that is changed: it must not matter, or must arrive"
+    parser.add_argument("--sweep", action="store_true", help=what)
     given = parser.parse_args(words)
     try:
-        manifest, notes = manifest_of(given.trainer, given.config)
+        manifest, notes = manifest_of(given.trainer, given.config, given.sweep)
     except OSError as error:
         return f"error: {error.filename}: {error.strerror}"
     except UsageError as error:
@@ -42,8 +44,10 @@ def main(words: list[str]) -> str | None:
     return None
 
 
-def manifest_of(trainer: str, file: str | None) -> tuple[dict[str, object], list[str]]:
-    """A manifest of one component, and a note on each setting that is not judged."""
+def manifest_of(
+    trainer: str, file: str | None, is_swept: bool = False
+) -> tuple[dict[str, object], list[str]]:
+    """A manifest of one component, or of a sweep; and a note on what is not judged or changed."""
     if trainer not in SUPPORTED and ":" not in trainer:
         near = [it for it in SUPPORTED if it.lower() == trainer.lower()]
         # The names of TRL's other trainers are near, too.
@@ -77,8 +81,9 @@ def manifest_of(trainer: str, file: str | None) -> tuple[dict[str, object], list
         where = file if script else config_class.__module__
         init["config_class"] = f"{where}:{config_class.__qualname__}"
     options, not_judged = trl.options_of(config, config_class)
-    init["config"] = trl.to_write(trl.settings_of(config, config_class))
-    component = {
+    settings = trl.settings_of(config, config_class)
+    init["config"] = trl.to_write(settings)
+    component: dict[str, typing.Any] = {
         "name": trainer.rpartition(":")[2],
         "contract": runs.contract_id,
         "target": f"python:shakedown.trainers.trl:{runs.__name__}",
@@ -86,7 +91,20 @@ def manifest_of(trainer: str, file: str | None) -> tuple[dict[str, object], list
         "options": options,
     }
     notes = [f"not judged: {name}" for name in (*not_judged, *others)]
-    return {"version": 1, "components": [component]}, notes
+    components = [component]
+    if is_swept:
+        changes, not_swept = trl.sweep(runs, settings, config_class)
+        notes += not_swept
+        components += [
+            {
+                **component,
+                "name": f"{component['name']}, {trl.named(change)}",
+                "init": {**init, "changed": change},
+                "options": runs.options({**settings, **change}),
+            }
+            for change in changes
+        ]
+    return {"version": 1, "components": components}, notes
 
 
 def read(file: str) -> typing.Any:

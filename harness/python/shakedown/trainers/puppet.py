@@ -8,6 +8,7 @@ optimizer keeps these gradients, and sets the table to what the case wants at th
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import random
@@ -404,6 +405,7 @@ class Backbone(nn.Module):
     """The layers of the model: the hidden state of a token is its logits."""
 
     gradient_checkpointing = False
+    _gradient_checkpointing_func: typing.Callable[..., Tensor]  # set where it is turned on
 
     def __init__(self, config: PuppetConfig) -> None:
         super().__init__()
@@ -427,8 +429,10 @@ class Backbone(nn.Module):
         position_ids: Tensor | None = None,
         **_: typing.Any,
     ) -> BaseModelOutputWithPast:
-        puppet = _PUPPETS[self._config.puppet]
-        hidden = puppet._logits(self, input_ids, attention_mask, position_ids)
+        read: typing.Callable[..., Tensor] = _PUPPETS[self._config.puppet]._logits
+        if self.gradient_checkpointing and self.training:
+            read = functools.partial(self._gradient_checkpointing_func, read)
+        hidden = read(self, input_ids, attention_mask, position_ids)
         return BaseModelOutputWithPast(last_hidden_state=hidden)
 
 

@@ -18,6 +18,7 @@ from .grpo import GRPO
 from .rloo import RLOO
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
 from .sft import SFT
+from .sweep import named, sweep
 from .watch import watch
 
 __all__ = [
@@ -29,11 +30,13 @@ __all__ = [
     "as_typed",
     "contract",
     "found",
+    "named",
     "of_scripts",
     "options_of",
     "runs_of",
     "runs_with",
     "settings_of",
+    "sweep",
     "to_write",
     "watch",
 ]

@@ -48,6 +48,26 @@ class DPO(Runs):
         "f_divergence_type", "ld_alpha", "neftune_noise_alpha", "precompute_ref_log_probs",
         "router_aux_loss_coef", "sync_ref_model", "use_liger_kernel", "use_weighting",
     }  # fmt: skip
+    harmless = (  # `group_by_length` raises in TRL: it looks for `input_ids`
+        {"dataset_num_proc": 1},
+        {"discopop_tau": 0.5},  # of the loss discopop
+        {"f_alpha_divergence_coef": 0.2},  # of `f_divergence_type`
+        {"label_smoothing_factor": 0.1},  # of another loss
+        {"padding_free": True},
+        {"precompute_ref_batch_size": 2},  # of `precompute_ref_log_probs`
+        {"ref_model_mixup_alpha": 0.1, "ref_model_sync_steps": 1},  # of `sync_ref_model`
+    )
+    telling = (
+        [{"beta": 0.5}, {"beta": 0.04}],
+        [{"gradient_accumulation_steps": 2}, {"gradient_accumulation_steps": 1}],
+        [
+            *({"label_smoothing": 0.1}, {"label_smoothing": 0.2}),
+            {"label_smoothing": 0.2, "loss_type": ["robust"]},
+        ],
+        [{"loss_type": ["hinge"]}, {"loss_type": ["sigmoid"]}],
+        [{"loss_weights": [0.5]}],
+        [{"num_train_epochs": 1}, {"num_train_epochs": 2}],
+    )
 
     def __call__(
         self,

@@ -67,6 +67,36 @@ class GRPO(Sampling):
         "entropy_coef", "neftune_noise_alpha", "off_policy_mask_threshold", "sync_ref_model",
         "top_entropy_quantile", "use_adaptive_entropy", "use_liger_kernel",
     }  # fmt: skip
+    harmless = (
+        {"cast_lm_head_to_fp32": True},
+        {"train_sampling_strategy": "group_by_length"},
+        {"top_k": 5, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.1},
+        {"logging_strategy": "steps", "logging_steps": 1, "log_completions": True},
+        {"entropy_coef_min": 0.1, "entropy_coef_max": 0.5, "entropy_coef_delta": 0.1,
+         "entropy_target": 0.9},  # of `use_adaptive_entropy`
+        {"label_smoothing_factor": 0.1},  # of another loss
+        {"ref_model_mixup_alpha": 0.1, "ref_model_sync_steps": 1},  # of `sync_ref_model`
+        {"sapo_temperature_neg": 2.0, "sapo_temperature_pos": 2.0},  # of the loss sapo
+        {"vespo_k_neg": 1.0, "vespo_k_pos": 1.0, "vespo_lambda_neg": 1.0, "vespo_lambda_pos": 1.0},
+    )  # fmt: skip
+    telling = (
+        [{"beta": 0.5}, {"beta": 0.04}],
+        [{"delta": 1.5}, {"delta": 2.5}, {"delta": 10.0}],
+        [{"epsilon": 0.1}, {"epsilon": 0.3}],
+        [{"epsilon_high": 0.5}, {"epsilon_high": 0.3}],
+        [{"gradient_accumulation_steps": 2}, {"gradient_accumulation_steps": 1}],
+        [{"importance_sampling_level": "sequence"}, {"importance_sampling_level": "token"}],
+        [{"loss_type": "bnpo"}, {"loss_type": "grpo"}],
+        [{"mask_truncated_completions": True}, {"mask_truncated_completions": False}],
+        [{"max_completion_length": 16}, {"max_completion_length": 32}],
+        [{"multi_objective_aggregation": "normalize_then_sum"}],
+        [{"num_iterations": 2}, {"num_iterations": 1}],
+        [{"reward_weights": [2.0, 0.5]}, {"reward_weights": [1.0, 3.0]}],
+        [{"scale_rewards": "none"}, {"scale_rewards": "group"}],
+        [{"steps_per_generation": 2}, {"steps_per_generation": 4}, {"steps_per_generation": 8}],
+        [{"temperature": 0.7}, {"temperature": 1.3}],
+        [{"use_bias_correction_kl": False}, {"use_bias_correction_kl": True}],
+    )
 
     def __call__(
         self,

@@ -27,6 +27,26 @@ class RLOO(Sampling):
         "sync_ref_model",
     }  # fmt: skip
 
+    harmless = (
+        {"train_sampling_strategy": "group_by_length"},
+        {"top_k": 5, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.1},
+        {"logging_strategy": "steps", "logging_steps": 1, "log_completions": True},
+        {"label_smoothing_factor": 0.1},  # of another loss
+        {"max_completion_length": 16},
+        {"ref_model_mixup_alpha": 0.1, "ref_model_sync_steps": 1},  # of `sync_ref_model`
+    )
+    telling = (
+        [{"beta": 0.5}, {"beta": 0.04}],
+        [{"epsilon": 0.1}, {"epsilon": 0.3}],
+        [{"epsilon_high": 0.5}, {"epsilon_high": 0.3}],
+        [{"gradient_accumulation_steps": 2}, {"gradient_accumulation_steps": 1}],
+        [{"mask_truncated_completions": True}, {"mask_truncated_completions": False}],
+        [{"num_iterations": 2}, {"num_iterations": 1}],
+        [{"reward_weights": [2.0, 0.5]}, {"reward_weights": [1.0, 3.0]}],
+        [{"steps_per_generation": 2}, {"steps_per_generation": 4}, {"steps_per_generation": 8}],
+        [{"temperature": 0.7}, {"temperature": 1.3}],
+    )
+
     def __call__(
         self,
         tokens: Tensor,

@@ -7,6 +7,8 @@ import dataclasses
 import gc
 import inspect
 import logging
+import os
+import shutil
 import sys
 import tempfile
 import typing
@@ -74,7 +76,8 @@ class Runs:
     sizes and lengths are those of the case, and options in force come before what the
     configuration says. `trainer` makes the trainer: a class, a function with its parameters, or
     where to find one of these, as in "mypkg.trainers:OurTrainer". `config_class` is a subclass of
-    the configuration class, or where to find it.
+    the configuration class, or where to find it. `changed` are settings of a sweep: they hold
+    whatever the configuration or a check says.
     """
 
     contract_id: typing.ClassVar[str]
@@ -85,6 +88,10 @@ class Runs:
     """The settings that the options of the contract stand for."""
     refused: typing.ClassVar[set[str]]
     """What changes the gradient, and is no option of the contract."""
+    harmless: typing.ClassVar[typing.Sequence[Settings]]
+    """Settings on which no update may depend, beside those of all trainers."""
+    telling: typing.ClassVar[typing.Sequence[typing.Sequence[Settings]]]
+    """Other values of the judged settings, of which a sweep takes the first one that differs."""
     kept: typing.ClassVar[int] = 0
     """Trainers that are not built anew when a case of their shapes comes again."""
 
@@ -93,12 +100,15 @@ class Runs:
         config: Config = None,
         trainer: MakeTrainer | str | None = None,
         config_class: type[TrainingArguments] | str | None = None,
+        changed: Settings | None = None,
     ) -> None:
         made = type(config) if isinstance(config, TrainingArguments) else None
         self._config_class: type[TrainingArguments] = made or found(
             config_class or self.base_config
         )
-        self._settings = settings_of(config, self._config_class)
+        self._changed = dict(changed or {})
+        given = {**settings_of(config, self._config_class), **self._changed}
+        self._settings = settings_of(given, self._config_class)
         self.must_be_judged(self._settings)
         self._options = self.options(self._settings)
         self._trainer: MakeTrainer = found(trainer or self.trainer_class)
@@ -116,7 +126,7 @@ class Runs:
             puppet, trainer = built or self._build(case, {**self._options, **options})
             puppet.load(*case)
             seed_all(seed)  # building a trainer sets its own
-            with _without_garbage():
+            with _without_garbage(), _folder_of(trainer):
                 trainer.train()
             outputs = puppet.outputs()
         if self.kept:  # one that raised may have stopped anywhere
@@ -156,7 +166,7 @@ class Runs:
         names = {*inspect.signature(self.puppet_class).parameters} & {*options}
         puppet = self.puppet_class(*case, **{name: options[name] for name in names})
         wanted = {
-            **QUIET,
+            **{name: it for name, it in QUIET.items() if name not in self._changed},
             **self.settings_under(options),
             **self._sizes(puppet),
             "use_cpu": puppet.table.device.type == "cpu",
@@ -172,6 +182,7 @@ class Runs:
             constant = torch.optim.lr_scheduler.LambdaLR(puppet.optimizer, lambda _: 1.0)
             settings = {
                 **to_write(self._settings),
+                **self._changed,
                 **{name: it for name, it in wanted.items() if name in known},
                 "output_dir": folder,
             }
@@ -275,6 +286,17 @@ def defaults(config_class: type[TrainingArguments]) -> dict[str, typing.Any]:
         for it in dataclasses.fields(config_class)
         if it.init
     }
+
+
+@contextlib.contextmanager
+def _folder_of(trainer: Trainer) -> typing.Iterator[None]:
+    """With the folder that its constructor saw, for what a sweep saves."""
+    folder = str(trainer.args.output_dir)
+    os.makedirs(os.path.join(folder, "completions"))  # as the constructor leaves it
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder)
 
 
 @contextlib.contextmanager

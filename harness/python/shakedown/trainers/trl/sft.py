@@ -38,6 +38,21 @@ class SFT(Runs):
         "label_smoothing_factor", "neftune_noise_alpha", "packing", "router_aux_loss_coef",
         "use_liger_kernel",
     }  # fmt: skip
+    harmless = (
+        {"dataset_num_proc": 1},
+        {"loss_type": "chunked_nll"},
+        {"packing_strategy": "wrapped"},  # of `packing`
+        {"padding_free": True},
+        {"shuffle_dataset": True},
+        {"train_sampling_strategy": "group_by_length"},
+    )
+    telling = (
+        [{"assistant_only_loss": True}, {"assistant_only_loss": False}],
+        [{"completion_only_loss": False}, {"completion_only_loss": True}],
+        [{"gradient_accumulation_steps": 2}, {"gradient_accumulation_steps": 1}],
+        [{"loss_type": "dft"}, {"loss_type": "nll"}],
+        [{"num_train_epochs": 1}, {"num_train_epochs": 2}],
+    )
 
     def __call__(
         self,
