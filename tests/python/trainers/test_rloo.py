@@ -44,21 +44,21 @@ OFF_POLICY = {"steps_per_generation": 2, "beta": 0.0}
 DIVERGENCE = {"beta": 0.5}
 KL = "kl = (per_token_kl * completion_mask).sum(-1)"
 BOUNDED = "torch.clamp(coef_1, 1 - self.epsilon_low, 1 + self.epsilon_high)"
-SUMMED = "logps = (per_token_logps * completion_mask).sum(1)"
+RATIO = "log_ratio = logps - old_logps"
 
 # Known bug: the configuration, the line, the wrong one, and how often it is there.
 INTO_TRL = {
     "penalty-added": (DIVERGENCE, "rewards - self.beta * kl", "rewards + self.beta * kl"),
     "penalty-is-a-mean": (DIVERGENCE, KL, f"{KL} / completion_mask.sum(-1).clamp(min=1)"),
-    "penalty-over-padding": (DIVERGENCE, KL, "kl = per_token_kl.sum(-1)"),
-    "beta: 0": (DIVERGENCE, "rewards - self.beta * kl", "rewards"),
+    "`beta` were 0": (DIVERGENCE, "rewards - self.beta * kl", "rewards"),
     "baseline: mean": (
         {"beta": 0.0}, "(grouped_sum - grouped_rewards) / (scorable_counts - 1)",
         "grouped_sum / scorable_counts",
     ),
     "baseline-missing": ({"beta": 0.0}, "advantages = rewards - baselines", "advantages = rewards"),
     "mean-log-prob-for-the-sum": (
-        OFF_POLICY, SUMMED, f"{SUMMED} / completion_mask.sum(1).clamp(min=1)",
+        OFF_POLICY, RATIO,
+        "log_ratio = (logps - old_logps) / completion_mask.sum(1).clamp(min=1)",
     ),
     "clipping-ignored": (OFF_POLICY, BOUNDED, "coef_1"),
     "minimum-for-maximum": (

@@ -24,7 +24,7 @@ class RLOO(Sampling):
     }  # fmt: skip
     refused = {
         "neftune_noise_alpha", "normalize_advantages", "reward_clip_range", "router_aux_loss_coef",
-        "sync_ref_model",
+        "sync_ref_model", "use_liger_kernel",
     }  # fmt: skip
 
     harmless = (
