@@ -35,7 +35,8 @@ class GrpoPuppet(Puppet):
     generations, and the rows of each are passed `iterations` times.
 
     A trainer also gets `rewards` (or `reward`, where there is one function), samples `group`
-    completions of each prompt, and trains on one of `batches` after the other.
+    completions of each prompt, and trains on one of `batches` after the other. One that does not
+    sample gets `rollouts`.
     """
 
     axes = {"tokens": "PGT", "rewards": "PGK", "logits": "UPGTV", "ref_logits": "PGTV"}
@@ -89,12 +90,31 @@ class GrpoPuppet(Puppet):
         prompts = [list(prompt) for prompt in self.prompts]
         return [prompts[i : i + size] for i in range(0, len(prompts), size)]
 
+    @property
+    def rollouts(self) -> list[list[Example]]:
+        """The completions of each generation, for a trainer that does not sample.
+
+        prompt_ids, completion_ids: without pads
+        rewards: one for each reward function. With `baseline` and `scale` "none", their sum is the
+            advantage.
+        """
+        self._are_sampled = True
+        each = zip(self._prompts, self._completions, self._rewards)
+        rows = [
+            {"prompt_ids": [*prompt], "completion_ids": [*completion], "rewards": [*rewards]}
+            for prompt, completion, rewards in each
+        ]
+        size = len(rows) // self.generations
+        return [rows[i : i + size] for i in range(0, len(rows), size)]
+
     def outputs(self) -> dict[str, Tensor]:
-        """What was observed, and also
+        """What was observed, and also, where completions were sampled,
 
         scored: int [P, G, K]
             How often each function scored each completion.
         """
+        if self._are_sampled:
+            return super().outputs()
         scored = torch.tensor(self._scored).reshape(self._shapes["rewards"])
         return {**super().outputs(), "scored": scored}
 
@@ -111,6 +131,7 @@ class GrpoPuppet(Puppet):
             self._texts.setdefault((prompt, self._unmarked(completion)), []).extend(rows)
         self._generated = dict.fromkeys(self._of_prompt, 0)
         self._scored = [[0] * len(self.rewards) for _ in self._completions]
+        self._are_sampled = False  # beforehand: no reward function is asked
 
     def _unmarked(self, ids: typing.Iterable[int]) -> Ids:
         """What is left of the ids where special tokens are skipped."""
