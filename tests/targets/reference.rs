@@ -103,6 +103,7 @@ references! {
     accumulated_loss
     sft_step
     preference_step
+    reward_model_step
     grpo_step
     metric_reduction
 }

@@ -1,7 +1,7 @@
 """A puppet: the stand-ins that a trainer is handed, which lead it through one case.
 
-The model is a table of logits, one row for each prefix, and that table is its only parameter. So
-the gradient of every logit is read off `table.grad`, whatever the trainer does inside. The
+The model is a table of logits, one row for each prefix, and that table is its only parameter. That
+of a reward model has scores, one for each prefix. So the gradient of every logit is read off `table.grad`, whatever the trainer does inside. The
 optimizer keeps these gradients, and sets the table to what the case wants at the next update.
 """
 
@@ -23,11 +23,13 @@ from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
     GenerationMixin,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.modeling_layers import GenericForSequenceClassification
 from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
 
 from .._errors import UsageError
@@ -39,6 +41,10 @@ MOST_IDS = 100
 """The largest vocabulary; that of the tokenizer."""
 UNKNOWN_LOGIT = 20.0
 """Row 0 of a table goes from minus this to this. No row of a case looks like it."""
+
+
+HIDDEN = -1
+"""In the place of the id of a token that the mask hides."""
 
 
 class Strayed(RuntimeError):
@@ -59,6 +65,9 @@ class Puppet:
 
     axes: typing.ClassVar[dict[str, str]]
     """The arrays of a case in order, each with the letters of its axes."""
+    table_name: typing.ClassVar[str] = "logits"
+    """The array that is the model's table at each update: `logits`, or `scores` of a reward
+    model."""
 
     def __init__(
         self,
@@ -84,17 +93,17 @@ class Puppet:
         self.tokenizer = _tokenizer(self.eos, pad)
         self._word_ids: dict[str, int] = self.tokenizer.get_vocab()
         self._words = sorted(self._word_ids, key=lambda word: self._word_ids[word])
-        logits = arrays["logits"]
+        tables = self._values(arrays)
         config = PuppetConfig(
             puppet=f"{next(_NUMBERS)}",
-            rows=1 + math.prod(logits.shape[1:-1]),
-            vocab_size=logits.shape[-1],
+            rows=1 + math.prod(tables.shape[1:-1]),
+            vocab_size=tables.shape[-1],
             eos_token_id=list(eos),
             pad_token_id=pad,
         )
         _PUPPETS[config.puppet] = self
-        self.model = _model(config, logits)
-        self.reference = _model(config, logits) if "ref_logits" in arrays else None
+        self.model = _model(config, tables, PuppetScorer if self._is_scored else PuppetModel)
+        self.reference = _model(config, tables, PuppetModel) if "ref_logits" in arrays else None
         self.table = self.model.model.table
         self.optimizer = PuppetOptimizer(self)
         self._begin(arrays)
@@ -128,7 +137,7 @@ class Puppet:
         """What was observed in a run that has ended; `B` rows at most are in a micro-batch, of
         which an update has `M` at most.
 
-        gradient: float, of the shape of the logits
+        gradient: float, of the shape of the logits, or scores
             The gradient of what each update minimises; 0 where another row has the same prefix.
         micro_batches: int [U, M, B]
             The rows of each, filled up with -1. Rows are counted through all axes before `T`.
@@ -146,7 +155,7 @@ class Puppet:
             raise Strayed("no update had a backward pass through `puppet.model`")
         grads = torch.stack(self._grads)
         outputs = {
-            "gradient": grads[:, 1:].reshape(self._shapes["logits"]),
+            "gradient": grads[:, 1:].reshape(self._shapes[self.table_name]),
             "micro_batches": _filled_up(self._micro_batches),
             "unknown": grads[:, 0].abs().amax(dim=-1),
         }
@@ -163,20 +172,29 @@ class Puppet:
             (name, [n for n, axis in zip(array.shape, cls.axes[name]) if axis not in "TV"])
             for name, array in arrays.items()
         ]
-        return [arrays["logits"].dtype, arrays["logits"].device, *sizes]
+        table = arrays[cls.table_name]
+        return [table.dtype, table.device, *sizes]
 
     @classmethod
     def _named(cls, case: typing.Sequence[Tensor | None]) -> dict[str, Tensor]:
         return {name: array for name, array in zip(cls.axes, case) if array is not None}
 
+    @property
+    def _is_scored(self) -> bool:
+        return self.table_name == "scores"
+
+    def _values(self, arrays: dict[str, Tensor]) -> Tensor:
+        """The tables of all updates, with the last axis that of a row: of scores it has length 1."""
+        return arrays["scores"][..., None] if self._is_scored else arrays["logits"]
+
     def _must_fit(self) -> None:
         """The arrays fit together, and a row of tokens has one reading only."""
-        sizes = {**dict(zip(self.axes["logits"], self._shapes["logits"])), "2": 2}
+        sizes = {**dict(zip(self.axes[self.table_name], self._shapes[self.table_name])), "2": 2}
         for name, shape in self._shapes.items():
             expected = [sizes.get(axis, size) for axis, size in zip(self.axes[name], shape)]
             if [*shape] != expected:
                 raise UsageError(f"{name} are {[*shape]}, expected {expected}")
-        if sizes["V"] > MOST_IDS:
+        if sizes.get("V", 0) > MOST_IDS:
             raise UsageError(f"a vocabulary of {sizes['V']}, at most {MOST_IDS}")
         if any(not prompt or prompt[0] == self.pad for prompt in self.prompts):
             raise UsageError(f"a prompt begins with the pad, {self.pad}, or is empty")
@@ -186,22 +204,25 @@ class Puppet:
 
     def _cut(self, passes: int, number: int, what: str) -> int:
         """The size of a micro-batch; all updates and all their micro-batches are alike."""
-        declared, updates = passes * self.mini_batches, self._shapes["logits"][0]
+        name = self.table_name
+        declared, updates = passes * self.mini_batches, self._shapes[name][0]
         if updates != declared:
-            raise UsageError(f"{declared} updates are declared, and there are logits of {updates}")
+            raise UsageError(f"{declared} updates are declared, and there are {name} of {updates}")
         if number % (self.mini_batches * self.accumulation):
             parts = f"{self.mini_batches} mini-batches of {self.accumulation} micro-batches"
             raise UsageError(f"{number} {what} cannot be split evenly into {parts}")
         return number // self.mini_batches // self.accumulation
 
     def _begin(self, arrays: dict[str, Tensor]) -> None:
-        tokens, logits, ref_logits = arrays["tokens"], arrays["logits"], arrays.get("ref_logits")
+        tokens, tables = arrays["tokens"], self._values(arrays)
         rows = tokens.reshape(-1, tokens.shape[-1]).tolist()
         self._completions = [self._until_eos(ids) for ids in rows]
         copies = len(rows) // len(self.prompts)
         self._prompts = [prompt for prompt in self.prompts for _ in range(copies)]  # of each row
-        self._prefixes = Prefixes(self._prompts, self._completions, tokens.shape[-1])
-        self._tables = _tables(logits)
+        prefixes = ScoredPrefixes if self._is_scored else Prefixes
+        self._prefixes = prefixes(self._prompts, self._completions, tokens.shape[-1])
+        self._tables = _tables(tables)
+        ref_logits = arrays.get("ref_logits")
         self._ref_table = None if ref_logits is None else _tables(ref_logits[None])[0]
 
         self._trained = [0] * len(rows)
@@ -212,7 +233,7 @@ class Puppet:
         self._updates = 0
         self._references: weakref.WeakSet[Backbone] = weakref.WeakSet()
         self._ref_training = False
-        self._ref_gradient = torch.zeros((), dtype=logits.dtype, device=logits.device)
+        self._ref_gradient = torch.zeros((), dtype=tables.dtype, device=tables.device)
         self.table.grad = None
         self.model.model.put(self._tables[0])
 
@@ -298,12 +319,18 @@ class Prefixes:
             node = self.ROOT
             for token in prompt:
                 node = self._after(node, token)
-            for t in range(width):
-                self._rows[node] = self._rows[node] or 1 + row * width + t
-                if t == len(completion):
-                    break
-                node = self._after(node, completion[t])
-            self.ends.setdefault(node, []).append(row)
+            end = self._grow(node, completion, range(1 + row * width, 1 + (row + 1) * width))
+            self.ends.setdefault(end, []).append(row)
+
+    def _grow(self, node: int, completion: Ids, places: range) -> int:
+        """Leads a completion on from the end of its prompt, with a place of the table before each
+        token and behind the last one: the node of its end."""
+        for t, place in enumerate(places):
+            self._rows[node] = self._rows[node] or place
+            if t == len(completion):
+                break
+            node = self._after(node, completion[t])
+        return node
 
     def _after(self, node: int, token: int) -> int:
         if token not in self._next[node]:
@@ -326,6 +353,8 @@ class Prefixes:
                     if is_start:
                         node = reading = self.ROOT
                     node = self._next[node].get(token, self.LOST)
+                else:
+                    node = self._next[node].get(HIDDEN, node)
                 rows.append(self._rows[node])
                 skipped = self.ROOT if reading == self.ROOT else self.LOST
                 reading = self._next[reading].get(token, skipped)
@@ -334,6 +363,21 @@ class Prefixes:
                     reading = self.ROOT
             index.append(rows)
         return index, ends
+
+
+class ScoredPrefixes(Prefixes):
+    """The same for scores: the place of a token is that of what is seen up to it. Behind an end
+    each hidden token has a place of its own."""
+
+    def _grow(self, node: int, completion: Ids, places: range) -> int:
+        end = node
+        for t, place in enumerate(places):
+            node = self._after(node, completion[t] if t < len(completion) else HIDDEN)
+            self._rows[node] = self._rows[node] or place
+            if t < len(completion):
+                end = node
+        self._next[node].setdefault(HIDDEN, self.LOST)
+        return end
 
 
 class PuppetConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
@@ -346,7 +390,7 @@ class PuppetConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
     ) -> None:
         self.puppet, self.rows, self.vocab_size = puppet, rows, vocab_size
         self.hidden_size = vocab_size
-        super().__init__(**{"tie_word_embeddings": False, **others})
+        super().__init__(**{"tie_word_embeddings": False, "num_labels": 1, **others})
 
 
 class Backbone(nn.Module):
@@ -392,10 +436,8 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
         super().__init__(config)
         self.loss_type = "ForCausalLM"  # transformers goes by the name of the class
         self.model = Backbone(config)
-        # Frozen, and the identity: trainers multiply the hidden state with its weight themselves.
-        self.lm_head: nn.Linear = nn.Linear(config.vocab_size, config.vocab_size, bias=False)
-        self.lm_head.weight.requires_grad_(False)
-        nn.init.eye_(self.lm_head.weight)
+        # Trainers multiply the hidden state with its weight themselves.
+        self.lm_head = _identity(config.vocab_size)
         self.model.heads = (self.lm_head,)
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -439,6 +481,26 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
         return _PUPPETS[self.config.puppet]._generate(ids, attention_mask, copies or 1)
 
 
+class PuppetScorer(GenericForSequenceClassification, PreTrainedModel):  # type: ignore[no-untyped-call]
+    """A reward model whose scores stand in a table: transformers' own forward pass takes that of
+    the last token that is not the pad."""
+
+    config_class = PuppetConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config: PuppetConfig) -> None:
+        PreTrainedModel.__init__(self, config)
+        self.num_labels = 1
+        self.model = Backbone(config)
+        self.score = _identity(1)
+        self.model.heads = (self.score,)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        pass
+
+
 class PuppetOptimizer(torch.optim.Optimizer):
     """Keeps the gradients, and leads the table to where the case wants it next."""
 
@@ -452,9 +514,17 @@ class PuppetOptimizer(torch.optim.Optimizer):
         return loss
 
 
-def _model(config: PuppetConfig, like: Tensor) -> PuppetModel:
+def _identity(size: int) -> nn.Linear:
+    """A head that is frozen, and changes nothing."""
+    head = nn.Linear(size, size, bias=False)
+    head.weight.requires_grad_(False)
+    nn.init.eye_(head.weight)
+    return head
+
+
+def _model(config: PuppetConfig, like: Tensor, kind: type[PreTrainedModel]) -> typing.Any:
     """In evaluation mode, as `from_pretrained` gives it."""
-    model = PuppetModel(config)
+    model = kind(config)
     model.eval()  # type: ignore[no-untyped-call]
     model.to(like.device, like.dtype)  # type: ignore[arg-type]
     return model
@@ -519,3 +589,4 @@ _NUMBERS = itertools.count()
 _PUPPETS: weakref.WeakValueDictionary[str, Puppet] = weakref.WeakValueDictionary()
 AutoConfig.register(PuppetConfig.model_type, PuppetConfig)
 AutoModelForCausalLM.register(PuppetConfig, PuppetModel)
+AutoModelForSequenceClassification.register(PuppetConfig, PuppetScorer)

@@ -15,6 +15,7 @@ from ..._errors import UsageError
 from . import runs
 from .dpo import DPO
 from .grpo import GRPO
+from .reward import RewardModel
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
 from .sft import SFT
 
@@ -22,6 +23,7 @@ __all__ = [
     "ALL",
     "DPO",
     "GRPO",
+    "RewardModel",
     "SFT",
     "as_typed",
     "contract",
@@ -38,6 +40,7 @@ ALL: dict[str, type[Runs]] = {
     "trl.GRPOTrainer": GRPO,
     "trl.SFTTrainer": SFT,
     "trl.DPOTrainer": DPO,
+    "trl.RewardTrainer": RewardModel,
 }
 """The supported trainers."""
 
