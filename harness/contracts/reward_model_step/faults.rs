@@ -204,15 +204,15 @@ fn margins() -> Vec<Fault> {
     vec![
         Fault::new("margin-added", "the margin is added to the difference, not taken off")
             .seen("TRL 1.16, `RewardTrainer.compute_loss`, with `+ inputs[\"margin\"]`")
-            .under("{margins: given}")
+            .under("{has_margins: true}")
             .on(&[|case, _| case.margins.iter_mut().flatten().for_each(|margin| *margin *= -1.0)]),
         Fault::new("margin-ignored", "the margin has no effect")
             .seen("TRL 1.16 reads `margin` from `inputs`: a collator may drop the column")
-            .under("{margins: given}")
+            .under("{has_margins: true}")
             .on(&[|case, _| case.margins.iter_mut().flatten().for_each(|margin| *margin = 0.0)]),
         Fault::new("margin-of-another-pair", "each pair has the margin of a neighbour")
             .seen("verl #1943 (b4aa2dce8): rows left in another order than their companions")
-            .under("{margins: given}")
+            .under("{has_margins: true}")
             .made_of([
                 made_of(|parts| parts.loss = with_margin_of(|pair, pairs| (pair + 1) % pairs)),
                 made_of(|parts| {

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use ndarray::{Array1, Array3, ArrayD, Axis, IxDyn};
 
-use super::{Margins, Options, RewardModelStep, RewardModelStepCase, ends};
+use super::{Options, RewardModelStep, RewardModelStepCase, ends};
 use crate::step;
 use shakedown_core::contract::class::Class;
 use shakedown_core::contract::rows;
@@ -41,8 +41,8 @@ pub(super) fn valid(
     if let Some(row) = short {
         return Err(format!("{} has no token before its end, the pad", step::side(row)));
     }
-    if case.margins.is_some() != (options.margins == Margins::Given) {
-        return Err("`margins` are there with `margins: given`".to_owned());
+    if case.margins.is_some() != options.has_margins {
+        return Err("`margins` go with `has_margins: true`".to_owned());
     }
     let margins = case.margins.iter().flatten();
     for (what, mut numbers, most) in [
@@ -80,7 +80,7 @@ fn made(
         }
     }
     let shape = IxDyn(&[plan.updates(), pairs, 2, width]);
-    let margins = (options.margins == Margins::Given).then(|| (0..pairs).map(margin).collect());
+    let margins = options.has_margins.then(|| (0..pairs).map(margin).collect());
     RewardModelStepCase {
         tokens,
         scores: ArrayD::from_shape_fn(shape, |at| score(at[0])),
@@ -243,7 +243,7 @@ pub(super) fn classes() -> Vec<Class<RewardModelStep>> {
                 let margins = case.margins.as_ref().map(|margins| margins.to_vec());
                 margins.is_some_and(|margins| margins.iter().any(|x| *x != margins[0]))
             },
-            |options, _| options.margins == Margins::Given,
+            |options, _| options.has_margins,
         ),
         class(
             "moved-scores",

@@ -54,7 +54,7 @@ record! {
         pub tokens: A::Int<Ix3>,
         /// The model's score of all tokens up to each one, at each update.
         pub scores: A::Float<IxDyn>,
-        /// What the difference of a pair's scores has to exceed, with `margins: given`.
+        /// What the difference of a pair's scores has to exceed, with `has_margins`.
         pub margins: Option<A::Float<Ix1>>,
         /// The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
         /// given them, they are read off its answer.
@@ -89,16 +89,6 @@ choice! {
     }
 }
 
-choice! {
-    /// Whether pairs have margins.
-    pub enum Margins {
-        /// They have none.
-        None = "none",
-        /// Each has its own.
-        Given = "given",
-    }
-}
-
 options! {
     rows: Batch;
 
@@ -114,9 +104,8 @@ options! {
         pub pooled: Pooled = Pooled::End;
         /// The coefficient ≥ 0 of the squared sum of a pair's scores, which pulls them to 0.
         pub center: f64 = 0.0, in 0.0.., draw [0.0, 0.01, 0.5];
-        /// `none` or `given`: whether each pair has a margin that the difference of its scores has
-        /// to exceed.
-        pub margins: Margins = Margins::None;
+        /// `true` or `false`: whether each pair has a margin, in `margins`.
+        pub has_margins: bool = false;
         /// 1 to 16: how many times the pairs are passed.
         pub epochs: u8 = 1, in 1..=16, draw [1, 1, 2];
         /// 1 to 16: how many updates a pass has.
@@ -243,6 +232,8 @@ impl Contract for RewardModelStep {
 }
 
 impl Stepped for RewardModelStep {
+    const TABLE: &'static str = "score";
+
     fn shape(case: &RewardModelStepCase, options: &Options) -> Shape {
         let chosen = case.micro_batches.as_ref();
         Shape::of_scores(options.plan(), by_row(&case.tokens), 2, chosen)

@@ -72,7 +72,7 @@ fn slopes(
 mod tests {
     use ndarray::{ArrayD, IxDyn, array};
 
-    use super::super::{Margins, Pooled};
+    use super::super::Pooled;
     use super::*;
 
     /// One pair: an end, and a word before one.
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_margin_is_taken_off_the_difference() {
-        let options = Options { margins: Margins::Given, ..Options::default() };
+        let options = Options { has_margins: true, ..Options::default() };
         // σ(ln 3) is 3/4.
         let case = RewardModelStepCase { margins: Some(array![3.0_f64.ln()]), ..case() };
         near(&case, &options, [-0.75, 0.0, 0.0, 0.75]);

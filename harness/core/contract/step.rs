@@ -327,6 +327,9 @@ fn first_alike(tokens: &Array2<i64>, group: usize, row: usize, many: usize) -> u
 /// table, and what they share of `micro_batches` `[U, M, B]`, `unknown` `[U]`, `ref_gradient` and
 /// `ref_training`.
 pub trait Stepped: Contract {
+    /// What the table of the model has for each token.
+    const TABLE: &'static str = "logits";
+
     /// The rows of a case.
     fn shape(case: &Self::Case, options: &Self::Options) -> Shape;
 

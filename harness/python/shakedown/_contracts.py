@@ -2491,7 +2491,7 @@ class RewardModelStep(Contract):
         scores: float [U, P, S, T]
             The model's score of all tokens up to each one, at each update.
         margins: float [P], optional
-            What the difference of a pair's scores has to exceed, with `margins: given`.
+            What the difference of a pair's scores has to exceed, with `has_margins`.
         micro_batches: int, 3 dimensions, optional
             The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
             given them, they are read off its answer.
@@ -2517,9 +2517,8 @@ class RewardModelStep(Contract):
             The two differ where `pad` is `eos`: then it is the one before the end.
         center:
             The coefficient ≥ 0 of the squared sum of a pair's scores, which pulls them to 0.
-        margins:
-            `none` or `given`: whether each pair has a margin that the difference of its scores has
-            to exceed.
+        has_margins:
+            `True` or `False`: whether each pair has a margin, in `margins`.
         epochs:
             1 to 16: how many times the pairs are passed.
         mini_batches:
@@ -2542,7 +2541,7 @@ class RewardModelStep(Contract):
         pad: int = 0,
         pooled: Literal["end", "last-non-pad"] = "end",
         center: float = 0.0,
-        margins: Literal["none", "given"] = "none",
+        has_margins: bool = False,
         epochs: int = 1,
         mini_batches: int = 1,
         accumulation: int = 1,
@@ -3460,7 +3459,7 @@ def contract(
     pad: int = ...,
     pooled: Literal["end", "last-non-pad"] = ...,
     center: float = ...,
-    margins: Literal["none", "given"] = ...,
+    has_margins: bool = ...,
     epochs: int = ...,
     mini_batches: int = ...,
     accumulation: int = ...,

@@ -141,13 +141,14 @@ def test_a_subclass_is_checked_in_the_place_of_the_trainer():
 # By the check.
 
 
-@pytest.mark.parametrize("margins", ["none", "given"])
-def test_trl_passes(margins):
-    contract = shakedown.RewardModelStep(**options_of({}, RewardConfig)[0], margins=margins)
+@pytest.mark.parametrize("has_margins", [False, True])
+def test_trl_passes(has_margins):
+    declared, _ = options_of({}, RewardConfig)
+    contract = shakedown.RewardModelStep(**declared, has_margins=has_margins)
     contract.settings(cases=CASES, time=None).check(RewardModel())
 
 
-@shakedown.RewardModelStep(margins="given", epochs=2, mini_batches=2).settings(
+@shakedown.RewardModelStep(has_margins=True, epochs=2, mini_batches=2).settings(
     cases=CASES, time=None, places=["cpu/f32", "cpu/f64"]
 )
 def test_a_trainer_by_hand_passes(puppet, center, accumulation):
@@ -156,7 +157,7 @@ def test_a_trainer_by_hand_passes(puppet, center, accumulation):
 
 
 # Known bug, or what it is where none is known: options, the line, the wrong one.
-GIVEN = {"margins": "given"}
+GIVEN = {"has_margins": True}
 CENTER = {"center": 0.1}
 PARTS = {"accumulation": 2}
 
@@ -236,7 +237,8 @@ INTO_ONE_BY_HAND = {
     "margin-added": (GIVEN, MARGIN, "difference + torch.tensor("),
     "margin-ignored": (GIVEN, MARGIN, "difference - 0 * torch.tensor("),
     "margin-of-another-pair": (
-        GIVEN, 'pair["margin"] for pair in pairs', 'pair["margin"] for pair in pairs[1:] + pairs[:1]',
+        GIVEN, 'pair["margin"] for pair in pairs',
+        'pair["margin"] for pair in [*pairs[1:], pairs[0]]',
     ),
     "center-of-the-difference": (CENTER, CENTRE, CENTRE.replace("+", "-")),
     "center-of-each-score": (CENTER, CENTRE, "(chosen**2 + rejected**2).mean()"),
@@ -270,7 +272,7 @@ def is_seen(outputs, case, center):
 def test_bugs_in_trl_change_what_is_observed(name):
     options, right, wrong = INTO_TRL[name]
     cut = {"center": 0.0, **DECLARED, **options}
-    case = scores_case(0, updates=2, margins=cut.pop("margins", "none") == "given")
+    case = scores_case(0, updates=2, margins=cut.pop("has_margins", False))
     run = RewardModel({}, planted(REWARD, right, wrong).RewardTrainer)
     assert is_seen(run.train(*case, **cut), case, cut["center"])
 
@@ -279,7 +281,7 @@ def test_bugs_in_trl_change_what_is_observed(name):
 def test_bugs_in_one_by_hand_change_what_is_observed(name):
     options, right, wrong = INTO_ONE_BY_HAND[name]
     cut = {"center": 0.0, "pad": PAD, **DECLARED, **options}
-    tokens, *_ = case = scores_case(0, updates=2, margins=cut.pop("margins", "none") == "given")
+    tokens, *_ = case = scores_case(0, updates=2, margins=cut.pop("has_margins", False))
     tokens[tokens == PAD] = cut["pad"]
     center = cut.pop("center")
     puppet = RewardModelPuppet(*case, eos=EOS, **cut)

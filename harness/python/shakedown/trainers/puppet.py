@@ -1,8 +1,9 @@
 """A puppet: the stand-ins that a trainer is handed, which lead it through one case.
 
 The model is a table of logits, one row for each prefix, and that table is its only parameter. That
-of a reward model has scores, one for each prefix. So the gradient of every logit is read off `table.grad`, whatever the trainer does inside. The
-optimizer keeps these gradients, and sets the table to what the case wants at the next update.
+of a reward model has a score in each row. So the gradient of every logit is read off `table.grad`,
+whatever the trainer does inside. The optimizer keeps these gradients, and sets the table to what
+the case wants at the next update.
 """
 
 from __future__ import annotations
@@ -41,8 +42,6 @@ MOST_IDS = 100
 """The largest vocabulary; that of the tokenizer."""
 UNKNOWN_LOGIT = 20.0
 """Row 0 of a table goes from minus this to this. No row of a case looks like it."""
-
-
 HIDDEN = -1
 """In the place of the id of a token that the mask hides."""
 
@@ -184,7 +183,7 @@ class Puppet:
         return self.table_name == "scores"
 
     def _values(self, arrays: dict[str, Tensor]) -> Tensor:
-        """The tables of all updates, with the last axis that of a row: of scores it has length 1."""
+        """The tables of all updates; the last axis is a row, which has one score."""
         return arrays["scores"][..., None] if self._is_scored else arrays["logits"]
 
     def _must_fit(self) -> None:
@@ -437,7 +436,7 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
         self.loss_type = "ForCausalLM"  # transformers goes by the name of the class
         self.model = Backbone(config)
         # Trainers multiply the hidden state with its weight themselves.
-        self.lm_head = _identity(config.vocab_size)
+        self.lm_head: nn.Linear = _identity(config.vocab_size)
         self.model.heads = (self.lm_head,)
         self.post_init()  # type: ignore[no-untyped-call]
 
