@@ -29,21 +29,24 @@ fn made_of(change: impl FnOnce(&mut Parts)) -> Variant {
 }
 
 /// A step that reads the score of a row elsewhere.
-fn pooled(place: fn(&Rows<'_>, usize) -> Option<usize>) -> Variant {
-    made_of(|parts| parts.pooled = place)
+fn pooled(place: impl Fn(&Rows<'_>, usize) -> Option<usize> + Send + Sync + 'static) -> Variant {
+    made_of(|parts| parts.pooled = Arc::new(place))
 }
 
-impl Rows<'_> {
-    /// The last end of all rows of the micro-batch.
-    fn longest(&self) -> usize {
-        self.batch.iter().map(|row| self.ends[*row]).max().unwrap_or(0)
-    }
-
-    /// That of the rows of the same side.
-    fn longest_of_the_side(&self, row: usize) -> usize {
-        let same = self.batch.iter().filter(|other| **other % 2 == row % 2);
-        same.map(|row| self.ends[*row]).max().unwrap_or(0)
-    }
+/// The same, by the last place of the longest row of those that a row is padded with: of both sides
+/// or of its own, behind prompts of one length or of those that a puppet has, where each is one
+/// token longer than the one before.
+fn padded(place: fn(&Rows<'_>, usize, usize) -> Option<usize>) -> Vec<Variant> {
+    let ways = [false, true].map(|is_of_side| [0, 1].map(|longer| (is_of_side, longer)));
+    let variant = |(is_of_side, longer): (bool, usize)| {
+        pooled(move |rows, row| {
+            let others = rows.batch.iter().filter(|other| !is_of_side || *other % 2 == row % 2);
+            let lengths = others.map(|other| rows.ends[*other] + longer * (other / 2));
+            let longest = lengths.max()? - longer * (row / 2);
+            place(rows, row, longest)
+        })
+    };
+    ways.into_iter().flatten().map(variant).collect()
 }
 
 /// Faults of where a score is read.
@@ -68,35 +71,31 @@ fn places() -> Vec<Fault> {
             "the score is that of the last place of the batch, pad or not",
         )
         .seen("trlx #420 (ec75e99): `[:, -1]` of rows that are padded")
-        .made_of([
-            pooled(|rows, _| Some(rows.longest())),
-            pooled(|rows, row| Some(rows.longest_of_the_side(row))),
-            // Of the case, whose rows are padded to one width.
-            pooled(|rows, _| rows.ends.iter().max().copied()),
-        ]),
+        .made_of(
+            [pooled(|rows, _| Some(rows.width - 1))]
+                .into_iter()
+                .chain(padded(|_, _, longest| Some(longest))),
+        ),
         Fault::new("score-at-the-first-pad", "the score is that of the first pad behind the end")
             .seen("DeepSpeedExamples #316, #571: the index of the first pad, which ends a slice")
-            .made_of([
-                pooled(|rows, row| {
-                    let end = rows.ends[row];
-                    (end < rows.longest()).then_some(end + 1)
-                }),
-                pooled(|rows, row| Some((rows.ends[row] + 1).min(rows.longest()))),
-            ]),
+            .made_of(
+                [
+                    padded(|rows, row, longest| Some((rows.ends[row] + 1).min(longest))),
+                    padded(|rows, row, longest| {
+                        Some(rows.ends[row] + 1).filter(|place| *place <= longest)
+                    }),
+                ]
+                .into_iter()
+                .flatten(),
+            ),
         Fault::new("score-at-the-first-token", "the score is that of the first token")
             .seen("the first token of an encoder, `hidden[:, 0]`, in a causal model")
             .made_of([pooled(|_, _| Some(0)), pooled(|_, _| None)]),
         Fault::new("pads-seen", "pads before a row have no mask: its score is of pads too")
             .seen("DeepSpeedExamples #457 (9a586b1b), #468 (d2269a50)")
-            .made_of([
-                pooled(|rows, row| {
-                    at_the_end(rows, row).filter(|_| rows.ends[row] == rows.longest())
-                }),
-                pooled(|rows, row| {
-                    let longest = rows.longest_of_the_side(row);
-                    at_the_end(rows, row).filter(|_| rows.ends[row] == longest)
-                }),
-            ]),
+            .made_of(padded(|rows, row, longest| {
+                at_the_end(rows, row).filter(|_| rows.ends[row] == longest)
+            })),
         Fault::new(
             "loss-over-tokens",
             "each token from the first that differs to the end of the longer completion has a loss",

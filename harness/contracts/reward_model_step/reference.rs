@@ -1,5 +1,7 @@
 //! The reference implementation of `reward-model-step`. A fault replaces one of its parts.
 
+use std::sync::Arc;
+
 use ndarray::{Array1, Array4, IxDyn};
 
 use super::{
@@ -19,13 +21,17 @@ pub(super) struct Rows<'a> {
     pub(super) ends: &'a [usize],
     /// The rows of the micro-batch.
     pub(super) batch: &'a [usize],
+    /// The places of each row.
+    pub(super) width: usize,
     pub(super) options: &'a Options,
 }
 
+/// The place whose score is that of a row; `None` where it is no token of the completion.
+pub(super) type Pooling = Arc<dyn Fn(&Rows<'_>, usize) -> Option<usize> + Send + Sync>;
+
 /// What a step is made of.
 pub(super) struct Parts {
-    /// The place whose score is that of a row; `None` where it is no token of the completion.
-    pub(super) pooled: fn(&Rows<'_>, usize) -> Option<usize>,
+    pub(super) pooled: Pooling,
     /// What is made of a score, and the slope of it.
     pub(super) seen: fn(f64) -> [f64; 2],
     /// The rows that are taken for the chosen and the rejected ones, of the pairs of a micro-batch.
@@ -41,7 +47,7 @@ pub(super) struct Parts {
 /// All parts right.
 pub(super) fn right() -> Parts {
     Parts {
-        pooled: at_the_end,
+        pooled: Arc::new(at_the_end),
         seen: |score| [score, 1.0],
         sides: |pairs| [0, 1].map(|side| pairs.iter().map(|pair| 2 * pair + side).collect()),
         loss: reference::<PreferenceLoss>(),
@@ -72,8 +78,8 @@ pub(super) fn step(
         let batches = shape.micro_batches(update);
         for (at, batch) in batches.iter().enumerate() {
             let share = (parts.factor)(options, at) / batches.len() as f64;
-            let rows = Rows { ends: &ends, batch, options };
-            let pooled = |row| (parts.pooled)(&rows, row).filter(|place| *place < shape.width());
+            let rows = Rows { ends: &ends, batch, width: shape.width(), options };
+            let pooled = |row| (parts.pooled)(&rows, row).filter(|place| *place < rows.width);
             let score = |row| pooled(row).map_or(UNKNOWN, |place| scores[[row, place, 0]]);
             let pairs = step::pairs(batch);
             let sides = (parts.sides)(&pairs);

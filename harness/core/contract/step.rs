@@ -74,8 +74,7 @@ impl Shape {
         chosen: Option<&Array3<i64>>,
     ) -> Shape {
         let homes = homes(&tokens, group, ends);
-        let rows = tokens.nrows() / plan.generations;
-        Shape { plan, group, rows, tokens, homes, chosen: chosen.cloned() }
+        Shape::with(plan, tokens, group, homes, chosen)
     }
 
     /// The same, of a table with one number for each place: a score of all tokens up to that one.
@@ -89,6 +88,16 @@ impl Shape {
         let homes = Array2::from_shape_fn(tokens.raw_dim(), |(row, at)| {
             [first_alike(&tokens, group, row, at + 1), at]
         });
+        Shape::with(plan, tokens, group, homes, chosen)
+    }
+
+    fn with(
+        plan: Plan,
+        tokens: Array2<i64>,
+        group: usize,
+        homes: Array2<[usize; 2]>,
+        chosen: Option<&Array3<i64>>,
+    ) -> Shape {
         let rows = tokens.nrows() / plan.generations;
         Shape { plan, group, rows, tokens, homes, chosen: chosen.cloned() }
     }
