@@ -16,8 +16,11 @@ use shakedown_core::value::record::round;
 /// Ids are less.
 const IDS: usize = 20;
 
-/// The largest score, and the largest margin: of more, a difference leaves nothing to learn.
-const LARGEST: [f64; 2] = [8.0, 3.0];
+/// The largest score: of a larger difference there is nothing left to learn.
+const LARGEST_SCORE: f64 = 8.0;
+
+/// The largest margin.
+const LARGEST_MARGIN: f64 = 3.0;
 
 /// The ids that are neither the end nor the pad.
 fn words(options: &Options, vocabulary: usize) -> Vec<i64> {
@@ -44,20 +47,17 @@ pub(super) fn valid(
     if case.margins.is_some() != options.has_margins {
         return Err("`margins` go with `has_margins: true`".to_owned());
     }
-    let margins = case.margins.iter().flatten();
-    for (what, mut numbers, most) in [
-        ("score", Box::new(case.scores.iter()) as Box<dyn Iterator<Item = &f64>>, LARGEST[0]),
-        ("margin", Box::new(margins), LARGEST[1]),
-    ] {
-        if let Some(x) = numbers.find(|x| x.is_nan() || x.abs() > most) {
-            return Err(format!("{what} {x} is not within ±{most}"));
-        }
+    let scores = case.scores.iter().map(|x| ("score", *x, LARGEST_SCORE));
+    let margins = case.margins.iter().flatten().map(|x| ("margin", *x, LARGEST_MARGIN));
+    let is_far = |(_, x, most): &(&str, f64, f64)| x.is_nan() || x.abs() > *most;
+    if let Some((what, x, most)) = scores.chain(margins).find(is_far) {
+        return Err(format!("{what} {x} is not within ±{most}"));
     }
     Ok(())
 }
 
-/// A case of so many pairs, or more, and of this width, or more: how long the completions are, their
-/// words, a score at an update, and the margin of a pair.
+/// A case of so many pairs, or more, and of this width, or more: how long the completions are,
+/// their words, a score at an update, and the margin of a pair.
 fn made(
     options: &Options,
     [pairs, width]: [usize; 2],
@@ -80,11 +80,11 @@ fn made(
         }
     }
     let shape = IxDyn(&[plan.updates(), pairs, 2, width]);
-    let margins = options.has_margins.then(|| (0..pairs).map(margin).collect());
+    let margins = options.has_margins.then(|| (0..pairs).map(margin).collect::<Array1<f64>>());
     RewardModelStepCase {
         tokens,
         scores: ArrayD::from_shape_fn(shape, |at| score(at[0])),
-        margins: margins.map(|margins: Vec<f64>| Array1::from(margins)),
+        margins,
         micro_batches: None,
     }
 }

@@ -69,7 +69,7 @@ enum Verb {
     Check(CheckArguments),
     /// Check a recorded batch of a training step
     CheckBatch(CheckBatchArguments),
-    /// Check a whole trainer as it is: trl.GRPOTrainer, DPOTrainer, SFTTrainer or RewardTrainer
+    /// Check a whole trainer as it is: trl.GRPOTrainer, or another one of TRL
     CheckTrainer(CheckTrainerArguments),
     /// Say what is wrong with a run, by the metrics that it logged
     #[command(visible_alias = "diagnose")]
