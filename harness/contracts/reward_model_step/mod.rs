@@ -99,8 +99,8 @@ options! {
         /// The id that fills a completion up, from 0 to 15; may be `eos`.
         pub pad: i64 = 0, in 0..=15, expected "an id from 0 to 15", draw [0, 0, 1];
         /// `end` or `last-non-pad`: which token's score is that of a completion, its end, or the
-        /// last one that is not `pad`, as in transformers' `AutoModelForSequenceClassification`. The
-        /// two differ where `pad` is `eos`: then it is the one before the end.
+        /// last one that is not `pad`, as transformers' `AutoModelForSequenceClassification` has
+        /// it. The two differ where `pad` is `eos`: then it is the one before the end.
         pub pooled: Pooled = Pooled::End;
         /// The coefficient ≥ 0 of the squared sum of a pair's scores, which pulls them to 0.
         pub center: f64 = 0.0, in 0.0.., draw [0.0, 0.01, 0.5];

@@ -96,7 +96,8 @@ class Puppet:
         config = PuppetConfig(
             puppet=f"{next(_NUMBERS)}",
             rows=1 + math.prod(tables.shape[1:-1]),
-            vocab_size=tables.shape[-1],
+            vocab_size=MOST_IDS if self._is_scored else tables.shape[-1],
+            hidden_size=tables.shape[-1],
             eos_token_id=list(eos),
             pad_token_id=pad,
         )
@@ -385,10 +386,15 @@ class PuppetConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
     model_type = "shakedown-puppet"
 
     def __init__(
-        self, puppet: str = "", rows: int = 1, vocab_size: int = 1, **others: typing.Any
+        self,
+        puppet: str = "",
+        rows: int = 1,
+        vocab_size: int = 1,
+        hidden_size: int = 1,
+        **others: typing.Any,
     ) -> None:
         self.puppet, self.rows, self.vocab_size = puppet, rows, vocab_size
-        self.hidden_size = vocab_size
+        self.hidden_size = hidden_size
         super().__init__(**{"tie_word_embeddings": False, "num_labels": 1, **others})
 
 
@@ -399,7 +405,7 @@ class Backbone(nn.Module):
 
     def __init__(self, config: PuppetConfig) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.zeros(config.rows, config.vocab_size))
+        self.table = nn.Parameter(torch.zeros(config.rows, config.hidden_size))
         self.heads: tuple[nn.Linear, ...] = ()  # a tuple is no part of the module
         self._config = config
 
