@@ -2513,8 +2513,8 @@ class RewardModelStep(Contract):
             The id that fills a completion up, from 0 to 15; may be `eos`.
         pooled:
             `end` or `last-non-pad`: which token's score is that of a completion, its end, or the
-            last one that is not `pad`, as in transformers' `AutoModelForSequenceClassification`.
-            The two differ where `pad` is `eos`: then it is the one before the end.
+            last one that is not `pad`, as transformers' `AutoModelForSequenceClassification` has
+            it. The two differ where `pad` is `eos`: then it is the one before the end.
         center:
             The coefficient ≥ 0 of the squared sum of a pair's scores, which pulls them to 0.
         has_margins:
