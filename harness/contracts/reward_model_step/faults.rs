@@ -154,7 +154,7 @@ fn sloped(slope: fn(f64) -> f64) -> Variant {
     let part: Part<PreferenceLoss> = Arc::new(move |case: &PreferenceLossCase, options, dtype| {
         let margins = &case.ref_chosen - &case.ref_rejected;
         let z = &case.policy_chosen - &case.policy_rejected - margins;
-        let slopes = z.mapv(|z| slope(z)) / z.len() as f64;
+        let slopes = z.mapv(slope) / z.len() as f64;
         PreferenceLossOutput {
             grad_policy_rejected: Some(-&slopes),
             grad_policy_chosen: Some(slopes),
