@@ -58,10 +58,11 @@ pub fn reward_model_step(
             .map(|pairs| {
                 let own = rewards.index_select(0, pairs);
                 let [chosen, rejected] = [0, 1].map(|side| own.select(1, side));
-                let mut difference = &chosen - &rejected;
-                if let Some(margins) = &case.margins {
-                    difference = difference - margins.index_select(0, pairs);
-                }
+                let difference = &chosen - &rejected;
+                let difference = match &case.margins {
+                    Some(margins) => difference - margins.index_select(0, pairs),
+                    None => difference,
+                };
                 let center = (chosen + rejected).square().mean(None) * options.center;
                 center - difference.log_sigmoid().mean(None)
             })
