@@ -32,6 +32,7 @@
 //! | `policy-update` | [`bandit`], [`pairs`] | [`zoo`]: trl #6443 | |
 //! | `sft-step` | [`sft_step`] | | TRL, `python/` |
 //! | `preference-step` | [`preference_step`] | | TRL, `python/` |
+//! | `reward-model-step` | [`reward_model_step`] | | TRL, `python/` |
 //! | `grpo-step` | [`grpo_step`] | | TRL, `python/` |
 //! | `metric-reduction` | [`metric_reduction`] | [`zoo`]: trl #6380, AReaL #990 | |
 //!
@@ -72,6 +73,7 @@ pub mod references;
 pub mod reinforce;
 pub mod returns;
 pub mod reward_combination;
+pub mod reward_model_step;
 pub mod rollout_gae;
 pub mod sequence_packing;
 pub mod sft_step;

@@ -1,11 +1,12 @@
 //! What the contracts of whole trainers share: numbers with their scales, from the oracles of their
-//! components to the gradient by the logits; sequences that end.
+//! components to the gradient by the logits; sequences that end; pairs of them.
 
-use ndarray::{Array1, Array2, Array3, Array4, ArrayD, ArrayView1, Axis, IxDyn};
+use ndarray::{Array1, Array2, Array3, Array4, ArrayD, ArrayView1, Axis, IxDyn, s};
 
 use crate::token_log_probs::{Options, TokenLogProbs, TokenLogProbsCase};
 use shakedown_core::contract::Contract;
-use shakedown_core::contract::step::Shape;
+use shakedown_core::contract::rows;
+use shakedown_core::contract::step::{Plan, Shape};
 use shakedown_core::numeric::scaled::Scaled;
 use shakedown_core::numeric::tolerance::{Expected, Number};
 use shakedown_core::value::place::Dtype;
@@ -144,4 +145,105 @@ pub(crate) fn end_of(
 pub(crate) fn without(tokens: ArrayView1<'_, i64>, left_out: usize, pad: i64) -> Array1<i64> {
     let kept = tokens.iter().enumerate().filter(|(at, _)| *at != left_out);
     kept.map(|(_, id)| *id).chain([pad]).collect()
+}
+
+/// The pairs of a micro-batch, of its rows: in the order of their chosen completions.
+pub(crate) fn pairs(rows: &[usize]) -> Vec<usize> {
+    rows.iter().filter(|row| *row % 2 == 0).map(|row| row / 2).collect()
+}
+
+/// What a row of pairs is called.
+pub(crate) fn side(row: usize) -> String {
+    format!("the {} completion of pair {}", ["chosen", "rejected"][row % 2], row / 2)
+}
+
+/// Whether the completions `[P, 2, T]` of pairs have ends, and make the micro-batches of a plan,
+/// for whose updates there are so many tables.
+///
+/// # Errors
+/// What is wrong.
+pub(crate) fn valid_pairs(
+    tokens: &Array3<i64>,
+    plan: &Plan,
+    tables: usize,
+    ids: [i64; 2],
+    vocabulary: usize,
+) -> Result<(), String> {
+    let (pairs, sides, _) = tokens.dim();
+    if tables != plan.updates() {
+        return Err(format!("tables of {tables} updates, expected {}", plan.updates()));
+    }
+    if sides != 2 {
+        return Err(format!("{sides} completions of a pair, expected 2"));
+    }
+    if !pairs.is_multiple_of(plan.parts()) {
+        return Err(format!("{pairs} pairs do not make {} micro-batches", plan.parts()));
+    }
+    for (row, tokens) in tokens.rows().into_iter().enumerate() {
+        let end = end_of(tokens, ids, vocabulary);
+        end.map_err(|wrong| format!("{} {wrong}", side(row)))?;
+    }
+    Ok(())
+}
+
+/// Cases of fewer pairs, of simpler words, and of pairs in another order; `with` gives the case
+/// other tokens.
+pub(crate) fn fewer_pairs<C: Contract>(
+    case: &C::Case,
+    tokens: &Array3<i64>,
+    parts: usize,
+    words: &[i64],
+    with: impl Fn(Array3<i64>) -> C::Case,
+) -> Vec<C::Case> {
+    let pairs = tokens.dim().0;
+    let mut simpler = Vec::new();
+    for kept in [parts, pairs / 2 / parts * parts, pairs.saturating_sub(parts)] {
+        if kept > 0 && kept < pairs {
+            for first in [0, pairs - kept] {
+                let kept: Vec<usize> = (first..first + kept).collect();
+                simpler.push(rows::select::<C, _>(case, 'P', &kept));
+            }
+        }
+    }
+    for (from, to) in words.iter().skip(1).flat_map(|from| words.iter().map(move |to| (from, to))) {
+        if to < from && tokens.iter().any(|id| id == from) {
+            simpler.push(with(tokens.mapv(|id| if id == *from { *to } else { id })));
+        }
+    }
+    for pair in 1..pairs {
+        let mut order: Vec<usize> = (0..pairs).collect();
+        order.swap(pair - 1, pair);
+        simpler.push(rows::select::<C, _>(case, 'P', &order));
+    }
+    simpler
+}
+
+/// Cases with a completion one token shorter; with one column less, for which all that fill it are
+/// shorter.
+pub(crate) fn shorter_pairs<C: Contract>(
+    tokens: &Array3<i64>,
+    [eos, pad]: [i64; 2],
+    with: impl Fn(Array3<i64>) -> C::Case,
+) -> Vec<C::Case> {
+    let (pairs, _, width) = tokens.dim();
+    let shorter = |completions: &[[usize; 2]], left_out: usize| {
+        let mut shorter = tokens.clone();
+        for [pair, side] in completions.iter().copied() {
+            let tokens = without(tokens.slice(s![pair, side, ..]), left_out, pad);
+            shorter.slice_mut(s![pair, side, ..]).assign(&tokens);
+        }
+        with(shorter)
+    };
+    let all: Vec<[usize; 2]> = (0..pairs).flat_map(|pair| [[pair, 0], [pair, 1]]).collect();
+    let fills = |[pair, side]: &[usize; 2]| {
+        tokens.slice(s![*pair, *side, ..width - 1]).iter().all(|id| *id != eos)
+    };
+    let filling: Vec<[usize; 2]> = all.iter().copied().filter(fills).collect();
+    let columns: Vec<usize> = (0..width - 1).collect();
+    let mut simpler = Vec::new();
+    for left_out in 0..width {
+        simpler.push(rows::select::<C, _>(&shorter(&filling, left_out), 'T', &columns));
+        simpler.extend(all.iter().map(|one| shorter(&[*one], left_out)));
+    }
+    simpler
 }

@@ -21,7 +21,7 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use ndarray::{Array1, Array2, Array3, ArrayD, ArrayViewD, Ix0, Ix1, Ix3, IxDyn, s};
+use ndarray::{Array1, Array2, Array3, ArrayViewD, Ix0, Ix1, Ix3, IxDyn, s};
 
 use shakedown_core::contract::blind::Blind;
 use shakedown_core::contract::definition::Definition;
@@ -369,7 +369,7 @@ impl Contract for GrpoStep {
         expected: &Expected,
         at: &[usize],
     ) -> Option<String> {
-        step::weights::<Self>(case, options, found, expected, at)
+        step::weights::<Self>(case, &case.logits, options, found, expected, at)
     }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<GrpoStepCase> {
@@ -389,10 +389,6 @@ impl Stepped for GrpoStep {
     fn shape(case: &GrpoStepCase, options: &Options) -> Shape {
         let (tokens, group) = (rows(&case.tokens), case.tokens.dim().1);
         Shape::new(options.plan(), tokens, group, &options.eos, case.micro_batches.as_ref())
-    }
-
-    fn logits(case: &GrpoStepCase) -> &ArrayD<f64> {
-        &case.logits
     }
 
     fn temperature(options: &Options) -> f64 {

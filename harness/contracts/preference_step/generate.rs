@@ -1,7 +1,7 @@
 //! Cases of `preference-step`: random draws, corners, classes, and the way to simpler cases.
 
 use arbitrary::{Result, Unstructured};
-use ndarray::{Array3, ArrayD, Axis, IxDyn, s};
+use ndarray::{Array3, ArrayD, Axis, IxDyn};
 
 use super::{Kind, Options, PreferenceStep, PreferenceStepCase, oracle};
 use crate::step;
@@ -52,26 +52,13 @@ pub(super) fn valid(
     dtype: Dtype,
 ) -> std::result::Result<(), String> {
     rows::check_axes::<PreferenceStep>(case)?;
-    let (pairs, sides, _) = case.tokens.dim();
     let (updates, vocabulary) = (case.logits.shape()[0], case.logits.shape()[4]);
-    let plan = options.plan();
-    if updates != plan.updates() {
-        return Err(format!("logits of {updates} updates, expected {}", plan.updates()));
-    }
-    if sides != 2 {
-        return Err(format!("{sides} completions of a pair, expected 2"));
-    }
-    if !pairs.is_multiple_of(plan.parts()) {
-        return Err(format!("{pairs} pairs do not make {} micro-batches", plan.parts()));
-    }
     if vocabulary < smallest_vocabulary(options) {
         let least = smallest_vocabulary(options);
         return Err(format!("a vocabulary of {vocabulary}, expected {least} or more"));
     }
-    for (row, tokens) in case.tokens.rows().into_iter().enumerate() {
-        let end = step::end_of(tokens, [options.eos, options.pad], vocabulary);
-        end.map_err(|wrong| format!("{} {wrong}", PreferenceStep::row(case, row)))?;
-    }
+    let ids = [options.eos, options.pad];
+    step::valid_pairs(&case.tokens, &options.plan(), updates, ids, vocabulary)?;
     if case.ref_logits.is_some() != options.kind.has_reference() {
         return Err("`ref_logits` are there but for `orpo` and `simpo`".to_owned());
     }
@@ -222,28 +209,10 @@ pub(super) fn corners(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase
 
 /// Fewer pairs, simpler words; then what the axes give.
 pub(super) fn simpler(case: &PreferenceStepCase, options: &Options) -> Vec<PreferenceStepCase> {
-    let (pairs, parts) = (case.tokens.dim().0, options.plan().parts());
-    let mut simpler = Vec::new();
-    for kept in [parts, pairs / 2 / parts * parts, pairs.saturating_sub(parts)] {
-        if kept > 0 && kept < pairs {
-            for first in [0, pairs - kept] {
-                let kept: Vec<usize> = (first..first + kept).collect();
-                simpler.push(rows::select::<PreferenceStep, _>(case, 'P', &kept));
-            }
-        }
-    }
+    let with = |tokens| PreferenceStepCase { tokens, ..case.clone() };
     let words = words(options, case.logits.shape()[4]);
-    for (from, to) in words.iter().skip(1).flat_map(|from| words.iter().map(move |to| (from, to))) {
-        if to < from && case.tokens.iter().any(|id| id == from) {
-            let tokens = case.tokens.mapv(|id| if id == *from { *to } else { id });
-            simpler.push(PreferenceStepCase { tokens, ..case.clone() });
-        }
-    }
-    for pair in 1..pairs {
-        let mut order: Vec<usize> = (0..pairs).collect();
-        order.swap(pair - 1, pair);
-        simpler.push(rows::select::<PreferenceStep, _>(case, 'P', &order));
-    }
+    let parts = options.plan().parts();
+    let mut simpler = step::fewer_pairs::<PreferenceStep>(case, &case.tokens, parts, &words, with);
     // One policy for all updates; the reference.
     let first = Some(case.logits.index_axis(Axis(0), 0));
     let reference = case.ref_logits.as_ref().map(|table| table.view());
@@ -252,38 +221,10 @@ pub(super) fn simpler(case: &PreferenceStepCase, options: &Options) -> Vec<Prefe
         simple.logits.outer_iter_mut().for_each(|mut table| table.assign(&still));
         simpler.push(simple);
     }
-    // A completion one token shorter; one column less, for which all that fill it are shorter.
-    let width = case.tokens.dim().2;
-    let all: Vec<[usize; 2]> = (0..pairs).flat_map(|pair| [[pair, 0], [pair, 1]]).collect();
-    for left_out in 0..width {
-        let columns: Vec<usize> = (0..width - 1).collect();
-        let filling = |[pair, side]: &&[usize; 2]| {
-            let before = case.tokens.slice(s![*pair, *side, ..width - 1]);
-            before.iter().all(|id| *id != options.eos)
-        };
-        let whole: Vec<[usize; 2]> = all.iter().filter(filling).copied().collect();
-        let narrower = shorter(case, options, &whole, left_out);
-        simpler.push(rows::select::<PreferenceStep, _>(&narrower, 'T', &columns));
-        simpler.extend(all.iter().map(|one| shorter(case, options, &[*one], left_out)));
-    }
+    let ids = [options.eos, options.pad];
+    simpler.extend(step::shorter_pairs::<PreferenceStep>(&case.tokens, ids, with));
     simpler.extend(rows::simpler::<PreferenceStep>(case));
     simpler
-}
-
-/// The case where some completions lack a token.
-fn shorter(
-    case: &PreferenceStepCase,
-    options: &Options,
-    completions: &[[usize; 2]],
-    left_out: usize,
-) -> PreferenceStepCase {
-    let mut shorter = case.clone();
-    for [pair, side] in completions.iter().copied() {
-        let tokens = case.tokens.slice(s![pair, side, ..]);
-        let tokens = step::without(tokens, left_out, options.pad);
-        shorter.tokens.slice_mut(s![pair, side, ..]).assign(&tokens);
-    }
-    shorter
 }
 
 /// Small cases from which shrinking may start: completions of up to three tokens, and policies

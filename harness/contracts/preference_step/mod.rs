@@ -19,7 +19,7 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use ndarray::{Array2, ArrayD, ArrayView3, ArrayViewD, Ix0, Ix1, Ix3, IxDyn};
+use ndarray::{Array2, ArrayView3, ArrayViewD, Ix0, Ix1, Ix3, IxDyn};
 
 use shakedown_core::contract::blind::Blind;
 use shakedown_core::contract::definition::Definition;
@@ -320,7 +320,7 @@ impl Contract for PreferenceStep {
         expected: &Expected,
         at: &[usize],
     ) -> Option<String> {
-        step::weights::<Self>(case, options, found, expected, at)
+        step::weights::<Self>(case, &case.logits, options, found, expected, at)
     }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<PreferenceStepCase> {
@@ -344,10 +344,6 @@ impl Stepped for PreferenceStep {
         Shape::new(options.plan(), tokens.into_owned(), sides, &[options.eos], chosen)
     }
 
-    fn logits(case: &PreferenceStepCase) -> &ArrayD<f64> {
-        &case.logits
-    }
-
     fn trained(case: &PreferenceStepCase, options: &Options) -> Array2<bool> {
         let tokens = Self::shape(case, options).tokens;
         let mut trained = Array2::from_elem(tokens.raw_dim(), false);
@@ -359,7 +355,7 @@ impl Stepped for PreferenceStep {
     }
 
     fn row(_: &PreferenceStepCase, row: usize) -> String {
-        format!("the {} completion of pair {}", ["chosen", "rejected"][row % 2], row / 2)
+        crate::step::side(row)
     }
 
     fn partition(
@@ -367,25 +363,8 @@ impl Stepped for PreferenceStep {
         options: &Options,
         micro_batches: ArrayView3<'_, f64>,
     ) -> Result<(), String> {
-        let named = |row| Self::row(case, row);
-        Self::shape(case, options).check_partition(micro_batches, named)?;
-        for (update, batches) in micro_batches.outer_iter().enumerate() {
-            for batch in batches.rows() {
-                let has = |row: f64| batch.iter().any(|other| *other == row);
-                let alone = batch.iter().find(|row| !has((**row as usize ^ 1) as f64));
-                if let Some(row) = alone.filter(|row| **row >= 0.0) {
-                    let named = named(*row as usize);
-                    return Err(format!(
-                        "update {update} trains {named} in a micro-batch without the other"
-                    ));
-                }
-            }
-        }
-        Ok(())
+        let (shape, named) = (Self::shape(case, options), |row| Self::row(case, row));
+        shape.check_partition(micro_batches, named)?;
+        shape.check_pairs(micro_batches, named)
     }
-}
-
-/// The pairs of a micro-batch, of its rows: in the order of their chosen completions.
-fn pairs(rows: &[usize]) -> Vec<usize> {
-    rows.iter().filter(|row| *row % 2 == 0).map(|row| row / 2).collect()
 }

@@ -7,7 +7,7 @@
 
 use ndarray::{Array1, Array2, Array4};
 
-use super::{Options, PairLoss, PreferenceStep, PreferenceStepCase, pairs};
+use super::{Options, PairLoss, PreferenceStep, PreferenceStepCase};
 use crate::pair_objective::{PairObjective, PairObjectiveCase};
 use crate::preference_loss::{PreferenceLoss, PreferenceLossCase};
 use crate::step::{self, Known, Scores};
@@ -115,7 +115,7 @@ pub(super) fn expected(
         let batches = shape.micro_batches(update);
         let share = 1.0 / batches.len() as f64;
         for rows in batches {
-            let pairs = pairs(&rows);
+            let pairs = step::pairs(&rows);
             let batch = Batch {
                 options,
                 dtype,

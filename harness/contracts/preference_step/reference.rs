@@ -3,10 +3,11 @@
 
 use ndarray::{Array1, Array2, Array3, Array4, Axis, IxDyn, arr0};
 
-use super::{Options, PairLoss, PreferenceStep, PreferenceStepCase, PreferenceStepOutput, pairs};
+use super::{Options, PairLoss, PreferenceStep, PreferenceStepCase, PreferenceStepOutput};
 use crate::completion_mask::{CompletionMask, CompletionMaskCase};
 use crate::pair_objective::{PairObjective, PairObjectiveCase};
 use crate::preference_loss::{PreferenceLoss, PreferenceLossCase};
+use crate::step;
 use crate::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
 use shakedown_core::contract::step::{Part, Stepped, reference};
 use shakedown_core::value::place::Dtype;
@@ -69,7 +70,7 @@ pub(super) fn step(
         let batches = shape.micro_batches(update);
         let share = (parts.factor)(options) / batches.len() as f64;
         for rows in batches {
-            let pairs = pairs(&rows);
+            let pairs = step::pairs(&rows);
             let rejected = |at| pairs[(parts.rejected_of)(at, pairs.len())];
             let rows: [Vec<usize>; 2] = [
                 pairs.iter().map(|pair| 2 * pair).collect(),

@@ -19,7 +19,7 @@ mod invariants;
 mod oracle;
 mod reference;
 
-use ndarray::{Array2, ArrayD, ArrayViewD, Ix1, Ix2, Ix3, IxDyn};
+use ndarray::{Array2, ArrayViewD, Ix1, Ix2, Ix3, IxDyn};
 
 use shakedown_core::contract::blind::Blind;
 use shakedown_core::contract::definition::Definition;
@@ -207,7 +207,7 @@ impl Contract for SftStep {
         expected: &Expected,
         at: &[usize],
     ) -> Option<String> {
-        step::weights::<Self>(case, options, found, expected, at)
+        step::weights::<Self>(case, &case.logits, options, found, expected, at)
     }
 
     fn small(options: &Options, dtype: Dtype) -> Vec<SftStepCase> {
@@ -227,10 +227,6 @@ impl Stepped for SftStep {
     fn shape(case: &SftStepCase, options: &Options) -> Shape {
         let (tokens, all) = (case.tokens.clone(), case.tokens.nrows());
         Shape::new(options.plan(), tokens, all, &[options.eos], case.micro_batches.as_ref())
-    }
-
-    fn logits(case: &SftStepCase) -> &ArrayD<f64> {
-        &case.logits
     }
 
     fn trained(case: &SftStepCase, _: &Options) -> Array2<bool> {

@@ -4,7 +4,8 @@
 //! A trainer is handed a model whose logits are a table, one row for each prefix. A row of a case
 //! is a sequence of tokens behind a prompt. A prefix that several rows share has one row of the
 //! table: the logits where it comes first hold, and its gradient is there too. Behind an end
-//! every place sees the same prefix, the whole sequence.
+//! every place sees the same prefix, the whole sequence. A table of scores has one number for each
+//! place, that of the tokens up to it.
 
 use std::ops::{Add, Range};
 use std::sync::Arc;
@@ -73,6 +74,30 @@ impl Shape {
         chosen: Option<&Array3<i64>>,
     ) -> Shape {
         let homes = homes(&tokens, group, ends);
+        Shape::with(plan, tokens, group, homes, chosen)
+    }
+
+    /// The same, of a table with one number for each place: a score of all tokens up to that one.
+    /// Behind an end each pad has its own.
+    pub fn of_scores(
+        plan: Plan,
+        tokens: Array2<i64>,
+        group: usize,
+        chosen: Option<&Array3<i64>>,
+    ) -> Shape {
+        let homes = Array2::from_shape_fn(tokens.raw_dim(), |(row, at)| {
+            [first_alike(&tokens, group, row, at + 1), at]
+        });
+        Shape::with(plan, tokens, group, homes, chosen)
+    }
+
+    fn with(
+        plan: Plan,
+        tokens: Array2<i64>,
+        group: usize,
+        homes: Array2<[usize; 2]>,
+        chosen: Option<&Array3<i64>>,
+    ) -> Shape {
         let rows = tokens.nrows() / plan.generations;
         Shape { plan, group, rows, tokens, homes, chosen: chosen.cloned() }
     }
@@ -116,9 +141,9 @@ impl Shape {
         })
     }
 
-    /// One table as `[rows, places, ids]`.
+    /// One table as `[rows, places, ids]`; of scores as `[rows, places, 1]`.
     pub fn by_row(&self, table: ArrayViewD<'_, f64>) -> Array3<f64> {
-        let vocabulary = table.shape()[table.ndim() - 1];
+        let vocabulary = table.len() / self.tokens.len();
         let shape = (self.all_rows(), self.width(), vocabulary);
         table.to_shape(shape).expect("a row of the table for each place").into_owned()
     }
@@ -214,6 +239,30 @@ impl Shape {
         Ok(())
     }
 
+    /// Whether both rows of each pair are in one micro-batch.
+    ///
+    /// # Errors
+    /// Which row is alone; `named` names a row.
+    pub fn check_pairs(
+        &self,
+        chosen: ArrayView3<'_, f64>,
+        named: impl Fn(usize) -> String,
+    ) -> Result<(), String> {
+        for (update, batches) in chosen.outer_iter().enumerate() {
+            for batch in batches.rows() {
+                let has = |row: f64| batch.iter().any(|other| *other == row);
+                let alone = batch.iter().find(|row| !has((**row as usize ^ 1) as f64));
+                if let Some(row) = alone.filter(|row| **row >= 0.0) {
+                    let named = named(*row as usize);
+                    return Err(format!(
+                        "update {update} trains {named} in a micro-batch without the other"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether micro-batches train every row of each generation once a pass.
     ///
     /// # Errors
@@ -272,22 +321,26 @@ fn homes(tokens: &Array2<i64>, group: usize, ends: &[i64]) -> Array2<[usize; 2]>
     };
     Array2::from_shape_fn(tokens.raw_dim(), |(row, at)| {
         let place = at.min(length(row));
-        let prefix = |of: usize| tokens.slice(s![of, ..place]);
-        let first = row / group * group;
-        let home = (first..row).find(|other| prefix(*other) == prefix(row)).unwrap_or(row);
-        [home, place]
+        [first_alike(tokens, group, row, place), place]
     })
+}
+
+/// The first row of a row's prompt that has the same first so many tokens.
+fn first_alike(tokens: &Array2<i64>, group: usize, row: usize, many: usize) -> usize {
+    let prefix = |of: usize| tokens.slice(s![of, ..many]);
+    let first = row / group * group;
+    (first..row).find(|other| prefix(*other) == prefix(row)).unwrap_or(row)
 }
 
 /// Contracts of whole trainers. Their outputs are `gradient`, of each update by each row of the
 /// table, and what they share of `micro_batches` `[U, M, B]`, `unknown` `[U]`, `ref_gradient` and
 /// `ref_training`.
 pub trait Stepped: Contract {
+    /// What the table of the model has for each token.
+    const TABLE: &'static str = "logits";
+
     /// The rows of a case.
     fn shape(case: &Self::Case, options: &Self::Options) -> Shape;
-
-    /// The model's logits at each update.
-    fn logits(case: &Self::Case) -> &ArrayD<f64>;
 
     /// What divides the logits.
     fn temperature(_: &Self::Options) -> f64 {
@@ -330,6 +383,7 @@ pub fn settled<C: Stepped>(
 /// rows go on differently, or the gradient is none of a token.
 pub fn weights<C: Stepped>(
     case: &C::Case,
+    logits: &ArrayD<f64>,
     options: &C::Options,
     found: ArrayViewD<'_, f64>,
     expected: &Expected,
@@ -345,7 +399,7 @@ pub fn weights<C: Stepped>(
     let all = shape.tokens.indexed_iter();
     let mut next = all.filter(|((row, at), _)| shape.home(*row, *at) == home).map(|(_, id)| *id);
     let id = next.next().filter(|id| next.all(|other| other == *id))?;
-    let logits = shape.logits(C::logits(case), update);
+    let logits = shape.logits(logits, update);
     let z = logits.slice(s![row, *token, ..]).mapv(|z| z / C::temperature(options));
     let largest = z.fold(f64::NEG_INFINITY, |most, z| most.max(*z));
     let mut away = z.mapv(|z| (z - largest).exp());
@@ -463,5 +517,16 @@ mod tests {
         assert_eq!([shape.home(1, 1), shape.home(1, 2)], [[1, 1], [1, 2]]);
         let trained = array![[true, false, false], [true, true, false]];
         assert_eq!(shape.hidden(&trained), [[0, 1], [0, 2], [1, 0], [1, 2]]);
+    }
+
+    #[test]
+    fn a_score_is_that_of_the_tokens_up_to_its_own() {
+        let tokens = array![[2, 3, 1], [2, 1, 0]];
+        let shape = Shape::of_scores(PLAN, tokens, 2, None);
+        let homes = [0, 1, 2].map(|at| shape.home(1, at));
+        assert_eq!(homes, [[0, 0], [1, 1], [1, 2]]);
+        let table = array![[0.5, 1.0, 1.5], [2.0, 2.5, 3.0]].into_dyn();
+        let held = shape.held(table.view());
+        assert_eq!(held.into_raw_vec_and_offset().0, [0.5, 1.0, 1.5, 0.5, 2.5, 3.0]);
     }
 }

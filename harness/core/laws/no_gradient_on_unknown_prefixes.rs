@@ -1,8 +1,8 @@
 //! The model is asked about prompts and completions, and nothing else.
 //!
 //! ### Claim
-//! No gradient falls on logits behind a prefix that is not a prompt and the beginning of one of its
-//! completions.
+//! No gradient falls on logits, or scores, behind a prefix that is not a prompt and the beginning
+//! of one of its completions.
 //!
 //! ### Why it matters
 //! A forgotten attention mask, a prompt cut at the wrong end, a completion beside the prompt of

@@ -1,7 +1,8 @@
 //! Only what the mask keeps is trained.
 //!
 //! ### Claim
-//! The gradient is 0 on the logits of each token that is not trained, such as those behind an end.
+//! The gradient is 0 on the logits, or the score, of each token that is not trained, such as those
+//! behind an end.
 //!
 //! ### Why it matters
 //! Pads behind the end are the most frequent tokens of a batch. A model that is trained on them
@@ -52,9 +53,10 @@ fn check<C: Stepped>(probe: &mut Probe<'_, C>) -> Outcome {
             let slice = by_logit.slice(ndarray::s![row, at, ..]);
             if let Some(x) = slice.iter().find(|x| apart(**x, 0.0, allowed)) {
                 broken!(
-                    "update {update} has a gradient of {} on the logits of token {at} of {}, which \
+                    "update {update} has a gradient of {} on the {} of token {at} of {}, which \
                      is not trained",
                     number(*x),
+                    C::TABLE,
                     C::row(probe.case, row),
                 );
             }

@@ -44,6 +44,7 @@ __all__ = [
     "PolicyUpdate",
     "SftStep",
     "PreferenceStep",
+    "RewardModelStep",
     "GrpoStep",
     "MetricReduction",
     "BY_ID",
@@ -2531,6 +2532,89 @@ class PreferenceStep(Contract):
     ) -> None: ...
 
 
+class RewardModelStep(Contract):
+    """A whole trainer of reward models: the gradient by the score of each token at each update.
+
+    The loss is one line, and the bugs are around it: a score that is read at a pad, at the end of
+    the longest row or before the end; a margin with the other sign; a rejected completion of
+    another pair. The accuracy rises all the same. So the trainer is handed a model whose scores
+    are a table, one for each token, and what it does to that table is the answer.
+
+    A score is one of all tokens up to its own. Where both completions of a pair begin alike, the
+    scores of the chosen one hold, the others are not read, and the gradient is there too. Behind
+    an end each pad has a score of its own, which no right trainer reads.
+
+    The loss of an update is the mean over its pairs of -log σ(r - s - margin) + center · (r + s)²,
+    with r the score of the chosen completion and s that of the rejected one. All micro-batches are
+    of one size, so the mean of their means is the same.
+
+    Inputs. `P` pairs of 2 completions, the chosen one first, of `T` tokens; `U` updates: tokens
+    `[P, 2, T]`, scores `[U, P, 2, T]`, margins `[P]`. `U` is epochs · mini_batches. A row is a
+    completion: that of pair p is row 2·p, and 2·p + 1.
+        tokens: int [P, S, T]
+            The ids of each completion up to `eos`, and `pad` behind it.
+        scores: float [U, P, S, T]
+            The model's score of all tokens up to each one, at each update.
+        margins: float [P], optional
+            What the difference of a pair's scores has to exceed, with `has_margins`.
+        micro_batches: int, 3 dimensions, optional
+            The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
+            given them, they are read off its answer.
+
+    Outputs. gradient `[U, P, 2, T]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer
+    rows; unknown `[U]`.
+        gradient: float [U, P, S, T]
+            The gradient of the loss at each update, where the same tokens come first; 0 elsewhere.
+        micro_batches: float, 3 dimensions, optional
+            The rows of each micro-batch, in the order in which they were trained.
+        unknown: float, 1 dimensions, optional
+            The largest gradient at each update on scores of anything else: prompts without a
+            completion, tokens behind pads.
+
+    Options.
+        eos:
+            The id that ends a completion, from 0 to 15.
+        pad:
+            The id that fills a completion up, from 0 to 15; may be `eos`.
+        pooled:
+            `end` or `last-non-pad`: which token's score is that of a completion, its end, or the
+            last one that is not `pad`, as transformers' `AutoModelForSequenceClassification` has
+            it. The two differ where `pad` is `eos`: then it is the one before the end.
+        center:
+            The coefficient ≥ 0 of the squared sum of a pair's scores, which pulls them to 0.
+        has_margins:
+            `True` or `False`: whether each pair has a margin, in `margins`.
+        epochs:
+            1 to 16: how many times the pairs are passed.
+        mini_batches:
+            1 to 16: how many updates a pass has.
+        accumulation:
+            1 to 16: how many micro-batches an update has.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "reward-model-step"
+    inputs = ("tokens", "scores", "margins", "micro_batches")
+
+    def __init__(
+        self,
+        *,
+        eos: int = 1,
+        pad: int = 0,
+        pooled: Literal["end", "last-non-pad"] = "end",
+        center: float = 0.0,
+        has_margins: bool = False,
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class GrpoStep(Contract):
     """A whole GRPO trainer: the gradient by the logits at each update, from completions and rewards.
 
@@ -2806,6 +2890,7 @@ BY_ID: dict[str, type[Contract]] = {
     "policy-update": PolicyUpdate,
     "sft-step": SftStep,
     "preference-step": PreferenceStep,
+    "reward-model-step": RewardModelStep,
     "grpo-step": GrpoStep,
     "metric-reduction": MetricReduction,
 }
@@ -3453,6 +3538,23 @@ def contract(
     rows: Literal["independent", "batch"] = ...,
     deterministic: bool = ...,
 ) -> PreferenceStep: ...
+
+
+@overload
+def contract(
+    name: Literal["reward-model-step"],
+    *,
+    eos: int = ...,
+    pad: int = ...,
+    pooled: Literal["end", "last-non-pad"] = ...,
+    center: float = ...,
+    has_margins: bool = ...,
+    epochs: int = ...,
+    mini_batches: int = ...,
+    accumulation: int = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> RewardModelStep: ...
 
 
 @overload

@@ -1,4 +1,4 @@
-"""What supervised fine-tuning and preference training are, in plain torch and f64; and cases."""
+"""What the training on rows and on pairs is, in plain torch and f64; and cases."""
 
 import torch
 import torch.nn.functional as F
@@ -44,16 +44,30 @@ def pairs_case(seed, number=8, width=5, size=7, updates=4):
     return tokens, 2 * torch.randn(updates, *shape), 2 * torch.randn(shape)
 
 
-def log_probs(table, tokens):
-    """Those of each token: of groups `[P, G, T]` in which the first row with a prefix has it."""
+def scores_case(seed, number=8, width=5, size=7, updates=4, margins=False):
+    """tokens, scores, margins"""
+    torch.manual_seed(seed)
+    tokens = ended(number, 2, width, size=size)
+    scores = 2 * torch.randn(updates, number, 2, width)
+    return tokens, scores, torch.rand(number) if margins else None
+
+
+def places(tokens, own=0):
+    """Where the table is read: of groups `[P, G, T]` the first row has it that has the same tokens
+    before the place, and `own` more."""
     number, group, width = tokens.shape
     places = torch.arange(tokens.numel()).view(tokens.shape)
     for p in range(number):
         for t in range(width):
             for g in range(group):
-                alike = (tokens[p, :, :t] == tokens[p, g, :t]).all(-1)
+                alike = (tokens[p, :, : t + own] == tokens[p, g, : t + own]).all(-1)
                 places[p, g, t] = places[p, alike.long().argmax(), t]
-    logits = table.reshape(-1, table.shape[-1])[places]
+    return places
+
+
+def log_probs(table, tokens):
+    """Those of each token."""
+    logits = table.reshape(-1, table.shape[-1])[places(tokens)]
     return logits.log_softmax(-1).gather(-1, tokens[..., None]).squeeze(-1)
 
 
@@ -136,6 +150,22 @@ def preference(case, micro_batches, kind="sigmoid", beta=0.1, smoothing=0.0):
         return torch.cat(losses).mean()
 
     return gradients(logits, micro_batches, loss_of)
+
+
+def reward_model(case, micro_batches, center=0.0, before_the_end=0):
+    """The gradient of the mean over all pairs of an update."""
+    tokens, scores, margins = case
+    read = places(tokens, own=1)
+    last = (tokens == EOS).long().argmax(-1, keepdim=True) - before_the_end
+
+    def loss_of(table, parts):
+        pairs = sorted({row // 2 for row in sum(parts, [])})
+        chosen, rejected = table.flatten()[read].gather(-1, last).squeeze(-1)[pairs].T
+        margin = 0.0 if margins is None else margins[pairs]
+        losses = soft(chosen - rejected - margin) + center * (chosen + rejected) ** 2
+        return losses.mean()
+
+    return gradients(scores, micro_batches, loss_of)
 
 
 def is_right(outputs, expected):

@@ -180,8 +180,22 @@ def test_a_subclass_and_its_configuration_come_from_a_script(tmp_path, capsys):
                 },
             },
         ),
+        (
+            "RewardTrainer", ["center_rewards_coefficient: 1e-2", "gradient_accumulation_steps: 2"],
+            {
+                "contract": "reward-model-step",
+                "target": "python:shakedown.trainers.trl:RewardModel",
+                "init": {
+                    "config": {"center_rewards_coefficient": 0.01, "gradient_accumulation_steps": 2}
+                },
+                "options": {
+                    "eos": 1, "pad": 0, "epochs": 2, "mini_batches": 2, "accumulation": 2,
+                    "pooled": "last-non-pad", "center": 0.01,
+                },
+            },
+        ),
     ],
-    ids=["sft", "dpo"],
+    ids=["sft", "dpo", "reward"],
 )  # fmt: skip
 def test_other_trainers_have_their_manifests(trainer, lines, expected, tmp_path, capsys):
     tmp_path.joinpath("training.yaml").write_text("\n".join([*lines, "dataset_name: some/data"]))

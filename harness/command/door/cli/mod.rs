@@ -69,7 +69,7 @@ enum Verb {
     Check(CheckArguments),
     /// Check a recorded batch of a training step
     CheckBatch(CheckBatchArguments),
-    /// Check a whole trainer as it is: trl.GRPOTrainer, trl.DPOTrainer, trl.SFTTrainer
+    /// Check a whole trainer as it is: trl.GRPOTrainer, or another one of TRL
     CheckTrainer(CheckTrainerArguments),
     /// Say what is wrong with a run, by the metrics that it logged
     #[command(visible_alias = "diagnose")]
@@ -258,8 +258,8 @@ struct CheckBatchArguments {
 
 #[derive(Args)]
 struct CheckTrainerArguments {
-    /// The trainer: trl.GRPOTrainer, trl.DPOTrainer, trl.SFTTrainer, or MODULE:CLASS or
-    /// FILE.py:CLASS of one made of them
+    /// The trainer: trl.GRPOTrainer, trl.RLOOTrainer, trl.DPOTrainer, trl.SFTTrainer,
+    /// trl.RewardTrainer, or MODULE:CLASS or FILE.py:CLASS of one made of them
     trainer: String,
     /// Its configuration: YAML, JSON, or Python with one called config, args or training_args.
     /// Without one the library's defaults are declared

@@ -12,7 +12,9 @@ import yaml  # type: ignore[import-untyped]
 
 from .._errors import UsageError
 
-SUPPORTED = ["trl.GRPOTrainer", "trl.RLOOTrainer", "trl.SFTTrainer", "trl.DPOTrainer"]
+SUPPORTED = [
+    "trl.GRPOTrainer", "trl.RLOOTrainer", "trl.SFTTrainer", "trl.DPOTrainer", "trl.RewardTrainer",
+]  # fmt: skip
 IN_A_SCRIPT = ("config", "args", "training_args")
 """What a configuration is called in a file of Python."""
 OF_SCRIPTS = {"datasets", "env", "reward_funcs", "reward_model_name_or_path"}

@@ -1,8 +1,9 @@
 """A puppet: the stand-ins that a trainer is handed, which lead it through one case.
 
-The model is a table of logits, one row for each prefix, and that table is its only parameter. So
-the gradient of every logit is read off `table.grad`, whatever the trainer does inside. The
-optimizer keeps these gradients, and sets the table to what the case wants at the next update.
+The model is a table of logits, one row for each prefix, and that table is its only parameter. That
+of a reward model has a score in each row. So the gradient of every logit is read off `table.grad`,
+whatever the trainer does inside. The optimizer keeps these gradients, and sets the table to what
+the case wants at the next update.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from torch import distributed as dist
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
     GenerationMixin,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.modeling_layers import GenericForSequenceClassification
 from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
 
 from .._errors import UsageError
@@ -41,6 +44,8 @@ MOST_IDS = 100
 """The largest vocabulary; that of the tokenizer."""
 UNKNOWN_LOGIT = 20.0
 """Row 0 of a table goes from minus this to this. No row of a case looks like it."""
+HIDDEN = -1
+"""In the place of the id of a token that the mask hides."""
 
 
 class Strayed(RuntimeError):
@@ -61,6 +66,9 @@ class Puppet:
 
     axes: typing.ClassVar[dict[str, str]]
     """The arrays of a case in order, each with the letters of its axes."""
+    table_name: typing.ClassVar[str] = "logits"
+    """The array that is the model's table at each update: `logits`, or `scores` of a reward
+    model."""
 
     def __init__(
         self,
@@ -86,22 +94,24 @@ class Puppet:
         self.tokenizer = _tokenizer(self.eos, pad)
         self._word_ids: dict[str, int] = self.tokenizer.get_vocab()
         self._words = sorted(self._word_ids, key=lambda word: self._word_ids[word])
-        logits = arrays["logits"]
+        tables = self._values(arrays)
         config = PuppetConfig(
             puppet=f"{next(_NUMBERS)}",
-            rows=1 + math.prod(logits.shape[1:-1]),
-            vocab_size=logits.shape[-1],
+            rows=1 + math.prod(tables.shape[1:-1]),
+            vocab_size=MOST_IDS if self._is_scored else tables.shape[-1],
+            hidden_size=tables.shape[-1],
             eos_token_id=list(eos),
             pad_token_id=pad,
         )
         _PUPPETS[config.puppet] = self
         self._config = config
+        self._kind: type[PreTrainedModel] = PuppetScorer if self._is_scored else PuppetModel
         self._replicas: dict[int, Replica] = {}  # by rank
-        self.reference = _model(config, logits) if "ref_logits" in arrays else None
+        self.reference = _model(config, tables, PuppetModel) if "ref_logits" in arrays else None
         self._begin(arrays)
 
     @property
-    def model(self) -> PuppetModel:
+    def model(self) -> typing.Any:
         """The policy; in each of `shakedown.ranks` another one."""
         return self._own().model
 
@@ -118,7 +128,7 @@ class Puppet:
         """What the rank that runs has."""
         rank = _rank()
         if rank not in self._replicas:
-            self._replicas[rank] = Replica(self, self._config, self._tables[0])
+            self._replicas[rank] = Replica(self, self._kind, self._config, self._tables[0])
         return self._replicas[rank]
 
     def words(self, ids: typing.Iterable[int]) -> str:
@@ -150,7 +160,7 @@ class Puppet:
         """What was observed in a run that has ended; `B` rows at most are in a micro-batch, of
         which an update has `M` at most.
 
-        gradient: float, of the shape of the logits
+        gradient: float, of the shape of the logits, or scores
             The gradient of what each update minimises; 0 where another row has the same prefix.
         micro_batches: int [U, M, B]
             The rows of each, filled up with -1. Rows are counted through all axes before `T`.
@@ -174,7 +184,7 @@ class Puppet:
             raise Strayed("no update had a backward pass through `puppet.model`")
         grads = self._agreed()
         outputs = {
-            "gradient": grads[:, 1:].reshape(self._shapes["logits"]),
+            "gradient": grads[:, 1:].reshape(self._shapes[self.table_name]),
             "micro_batches": _filled_up(micro_batches),
             "unknown": grads[:, 0].abs().amax(dim=-1),
         }
@@ -201,20 +211,29 @@ class Puppet:
             (name, [n for n, axis in zip(array.shape, cls.axes[name]) if axis not in "TV"])
             for name, array in arrays.items()
         ]
-        return [arrays["logits"].dtype, arrays["logits"].device, *sizes]
+        table = arrays[cls.table_name]
+        return [table.dtype, table.device, *sizes]
 
     @classmethod
     def _named(cls, case: typing.Sequence[Tensor | None]) -> dict[str, Tensor]:
         return {name: array for name, array in zip(cls.axes, case) if array is not None}
 
+    @property
+    def _is_scored(self) -> bool:
+        return self.table_name == "scores"
+
+    def _values(self, arrays: dict[str, Tensor]) -> Tensor:
+        """The tables of all updates; the last axis is a row, which has one score."""
+        return arrays["scores"][..., None] if self._is_scored else arrays["logits"]
+
     def _must_fit(self) -> None:
         """The arrays fit together, and a row of tokens has one reading only."""
-        sizes = {**dict(zip(self.axes["logits"], self._shapes["logits"])), "2": 2}
+        sizes = {**dict(zip(self.axes[self.table_name], self._shapes[self.table_name])), "2": 2}
         for name, shape in self._shapes.items():
             expected = [sizes.get(axis, size) for axis, size in zip(self.axes[name], shape)]
             if [*shape] != expected:
                 raise UsageError(f"{name} are {[*shape]}, expected {expected}")
-        if sizes["V"] > MOST_IDS:
+        if sizes.get("V", 0) > MOST_IDS:
             raise UsageError(f"a vocabulary of {sizes['V']}, at most {MOST_IDS}")
         if any(not prompt or prompt[0] == self.pad for prompt in self.prompts):
             raise UsageError(f"a prompt begins with the pad, {self.pad}, or is empty")
@@ -224,29 +243,32 @@ class Puppet:
 
     def _cut(self, passes: int, number: int, what: str) -> int:
         """The size of a micro-batch; all updates and all their micro-batches are alike."""
-        declared, updates = passes * self.mini_batches, self._shapes["logits"][0]
+        name = self.table_name
+        declared, updates = passes * self.mini_batches, self._shapes[name][0]
         if updates != declared:
-            raise UsageError(f"{declared} updates are declared, and there are logits of {updates}")
+            raise UsageError(f"{declared} updates are declared, and there are {name} of {updates}")
         if number % (self.mini_batches * self.accumulation):
             parts = f"{self.mini_batches} mini-batches of {self.accumulation} micro-batches"
             raise UsageError(f"{number} {what} cannot be split evenly into {parts}")
         return number // self.mini_batches // self.accumulation
 
     def _begin(self, arrays: dict[str, Tensor]) -> None:
-        tokens, logits, ref_logits = arrays["tokens"], arrays["logits"], arrays.get("ref_logits")
+        tokens, tables = arrays["tokens"], self._values(arrays)
         rows = tokens.reshape(-1, tokens.shape[-1]).tolist()
         self._completions = [self._until_eos(ids) for ids in rows]
         copies = len(rows) // len(self.prompts)
         self._prompts = [prompt for prompt in self.prompts for _ in range(copies)]  # of each row
-        self._prefixes = Prefixes(self._prompts, self._completions, tokens.shape[-1])
-        self._tables = _tables(logits)
+        prefixes = ScoredPrefixes if self._is_scored else Prefixes
+        self._prefixes = prefixes(self._prompts, self._completions, tokens.shape[-1])
+        self._tables = _tables(tables)
+        ref_logits = arrays.get("ref_logits")
         self._ref_table = None if ref_logits is None else _tables(ref_logits[None])[0]
 
         self._trained = [0] * len(rows)
         self._forwards = 0
         self._references: weakref.WeakSet[Backbone] = weakref.WeakSet()
         self._ref_training = False
-        self._ref_gradient = torch.zeros((), dtype=logits.dtype, device=logits.device)
+        self._ref_gradient = torch.zeros((), dtype=tables.dtype, device=tables.device)
         self._replicas = {rank: it for rank, it in self._replicas.items() if rank == _rank()}
         self._own().begin(self._tables[0])
 
@@ -322,8 +344,10 @@ class Puppet:
 class Replica:
     """The policy of one rank, and what was observed there. Without ranks there is one."""
 
-    def __init__(self, puppet: Puppet, config: PuppetConfig, table: Tensor) -> None:
-        self.model = _model(config, table)
+    def __init__(
+        self, puppet: Puppet, kind: type[PreTrainedModel], config: PuppetConfig, table: Tensor
+    ) -> None:
+        self.model = _model(config, table, kind)
         self.optimizer = PuppetOptimizer(puppet, self.model.model.table)
         self.begin(table)
 
@@ -350,12 +374,18 @@ class Prefixes:
             node = self.ROOT
             for token in prompt:
                 node = self._after(node, token)
-            for t in range(width):
-                self._rows[node] = self._rows[node] or 1 + row * width + t
-                if t == len(completion):
-                    break
-                node = self._after(node, completion[t])
-            self.ends.setdefault(node, []).append(row)
+            end = self._grow(node, completion, range(1 + row * width, 1 + (row + 1) * width))
+            self.ends.setdefault(end, []).append(row)
+
+    def _grow(self, node: int, completion: Ids, places: range) -> int:
+        """Leads a completion on from the end of its prompt, with a place of the table before each
+        token and behind the last one: the node of its end."""
+        for t, place in enumerate(places):
+            self._rows[node] = self._rows[node] or place
+            if t == len(completion):
+                break
+            node = self._after(node, completion[t])
+        return node
 
     def _after(self, node: int, token: int) -> int:
         if token not in self._next[node]:
@@ -378,6 +408,8 @@ class Prefixes:
                     if is_start:
                         node = reading = self.ROOT
                     node = self._next[node].get(token, self.LOST)
+                else:
+                    node = self._next[node].get(HIDDEN, node)
                 rows.append(self._rows[node])
                 skipped = self.ROOT if reading == self.ROOT else self.LOST
                 reading = self._next[reading].get(token, skipped)
@@ -388,17 +420,37 @@ class Prefixes:
         return index, ends
 
 
+class ScoredPrefixes(Prefixes):
+    """The same for scores: the place of a token is that of what is seen up to it. Behind an end
+    each hidden token has a place of its own."""
+
+    def _grow(self, node: int, completion: Ids, places: range) -> int:
+        end = node
+        for t, place in enumerate(places):
+            node = self._after(node, completion[t] if t < len(completion) else HIDDEN)
+            self._rows[node] = self._rows[node] or place
+            if t < len(completion):
+                end = node
+        self._next[node].setdefault(HIDDEN, self.LOST)
+        return end
+
+
 class PuppetConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
     """The configuration of a `PuppetModel`: which puppet leads it, and the size of its table."""
 
     model_type = "shakedown-puppet"
 
     def __init__(
-        self, puppet: str = "", rows: int = 1, vocab_size: int = 1, **others: typing.Any
+        self,
+        puppet: str = "",
+        rows: int = 1,
+        vocab_size: int = 1,
+        hidden_size: int = 1,
+        **others: typing.Any,
     ) -> None:
         self.puppet, self.rows, self.vocab_size = puppet, rows, vocab_size
-        self.hidden_size = vocab_size
-        super().__init__(**{"tie_word_embeddings": False, **others})
+        self.hidden_size = hidden_size
+        super().__init__(**{"tie_word_embeddings": False, "num_labels": 1, **others})
 
 
 class Backbone(nn.Module):
@@ -409,7 +461,7 @@ class Backbone(nn.Module):
 
     def __init__(self, config: PuppetConfig) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.zeros(config.rows, config.vocab_size))
+        self.table = nn.Parameter(torch.zeros(config.rows, config.hidden_size))
         self.heads: tuple[nn.Linear, ...] = ()  # a tuple is no part of the module
         self._config = config
 
@@ -447,10 +499,8 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
         super().__init__(config)
         self.loss_type = "ForCausalLM"  # transformers goes by the name of the class
         self.model = Backbone(config)
-        # Frozen, and the identity: trainers multiply the hidden state with its weight themselves.
-        self.lm_head: nn.Linear = nn.Linear(config.vocab_size, config.vocab_size, bias=False)
-        self.lm_head.weight.requires_grad_(False)
-        nn.init.eye_(self.lm_head.weight)
+        # Trainers multiply the hidden state with its weight themselves.
+        self.lm_head: nn.Linear = _identity(config.vocab_size)
         self.model.heads = (self.lm_head,)
         self.post_init()  # type: ignore[no-untyped-call]
 
@@ -494,6 +544,26 @@ class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-
         return _PUPPETS[self.config.puppet]._generate(ids, attention_mask, copies or 1)
 
 
+class PuppetScorer(GenericForSequenceClassification, PreTrainedModel):  # type: ignore[no-untyped-call]
+    """A reward model whose scores stand in a table: transformers' own forward pass takes that of
+    the last token that is not the pad."""
+
+    config_class = PuppetConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config: PuppetConfig) -> None:
+        PreTrainedModel.__init__(self, config)
+        self.num_labels = 1
+        self.model = Backbone(config)
+        self.score = _identity(1)
+        self.model.heads = (self.score,)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        pass
+
+
 class PuppetOptimizer(torch.optim.Optimizer):
     """Keeps the gradients, and leads the table to where the case wants it next."""
 
@@ -511,9 +581,17 @@ def _rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
-def _model(config: PuppetConfig, like: Tensor) -> PuppetModel:
+def _identity(size: int) -> nn.Linear:
+    """A head that is frozen, and changes nothing."""
+    head = nn.Linear(size, size, bias=False)
+    head.weight.requires_grad_(False)
+    nn.init.eye_(head.weight)
+    return head
+
+
+def _model(config: PuppetConfig, like: Tensor, kind: type[PreTrainedModel]) -> typing.Any:
     """In evaluation mode, as `from_pretrained` gives it."""
-    model = PuppetModel(config)
+    model = kind(config)
     model.eval()  # type: ignore[no-untyped-call]
     model.to(like.device, like.dtype)  # type: ignore[arg-type]
     return model
@@ -578,3 +656,4 @@ _NUMBERS = itertools.count()
 _PUPPETS: weakref.WeakValueDictionary[str, Puppet] = weakref.WeakValueDictionary()
 AutoConfig.register(PuppetConfig.model_type, PuppetConfig)
 AutoModelForCausalLM.register(PuppetConfig, PuppetModel)
+AutoModelForSequenceClassification.register(PuppetConfig, PuppetScorer)

@@ -1,4 +1,4 @@
-"""Puppets by the kind of trainer: GRPO, supervised fine-tuning, preference pairs."""
+"""Puppets by the kind of trainer: GRPO, supervised fine-tuning, preference pairs, reward models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._errors import UsageError
-from .puppet import Ids, Puppet, Strayed
+from .puppet import MOST_IDS, Ids, Puppet, Strayed
 
 Written = typing.Union[str, typing.Sequence[int], Tensor]
 """A prompt or a completion, as words or as ids."""
@@ -251,7 +251,56 @@ class SftPuppet(Puppet):
         self._mask = arrays["mask"].bool().tolist()
 
 
-class PreferencePuppet(Puppet):
+class PairsPuppet(Puppet):
+    """The stand-ins for a trainer on pairs: `P` prompts and two completions of each, the chosen
+    and the rejected one. A trainer passes over `examples` `epochs` times."""
+
+    def __init__(
+        self,
+        *case: Tensor | None,
+        eos: int,
+        pad: int,
+        epochs: int,
+        mini_batches: int,
+        accumulation: int,
+    ) -> None:
+        self.epochs = epochs
+        tokens, tables, *_ = case
+        assert tokens is not None and tables is not None
+        size = tables.shape[-1] if self.table_name == "logits" else MOST_IDS
+        super().__init__(
+            *case,
+            eos=[eos],
+            pad=pad,
+            prompts=default_prompts(len(tokens), size, [eos], pad),
+            passes=epochs,
+            of_a_pass=(len(tokens), "pairs"),
+            mini_batches=mini_batches,
+            accumulation=accumulation,
+        )
+
+    @property
+    def examples(self) -> list[Example]:
+        """The pairs in order, without pads.
+
+        prompt_ids, chosen_ids, rejected_ids: the tokens of each
+        prompt, chosen, rejected: the same as words, without `eos`
+        """
+        sides = zip(self.prompts, self._completions[::2], self._completions[1::2])
+        return [
+            {
+                "prompt": self.words(prompt),
+                "chosen": self._going_on(chosen),
+                "rejected": self._going_on(rejected),
+                "prompt_ids": [*prompt],
+                "chosen_ids": [*chosen],
+                "rejected_ids": [*rejected],
+            }
+            for prompt, chosen, rejected in sides
+        ]
+
+
+class PreferencePuppet(PairsPuppet):
     """The stand-ins for a trainer on preference pairs, such as DPO.
 
     A case has `P` prompts and two completions of each, the chosen and the rejected one.
@@ -278,38 +327,62 @@ class PreferencePuppet(Puppet):
         mini_batches: int = 1,
         accumulation: int = 1,
     ) -> None:
-        self.epochs = epochs
-        number, size = logits.shape[1], logits.shape[-1]
-        super().__init__(
-            *(tokens, logits, ref_logits),
-            eos=[eos],
-            pad=pad,
-            prompts=default_prompts(number, size, [eos], pad),
-            passes=epochs,
-            of_a_pass=(number, "pairs"),
-            mini_batches=mini_batches,
-            accumulation=accumulation,
-        )
+        cut = {"epochs": epochs, "mini_batches": mini_batches, "accumulation": accumulation}
+        super().__init__(tokens, logits, ref_logits, eos=eos, pad=pad, **cut)
+
+
+class RewardModelPuppet(PairsPuppet):
+    """The stand-ins for a trainer of reward models.
+
+    A case has `P` prompts and two completions of each, the chosen and the rejected one.
+        tokens: int [P, 2, T]
+            Each completion ends with `eos`.
+        scores: float [U, P, 2, T]
+            Those of the model for all tokens up to each one. Behind an end those of the pads, which
+            are not to be read.
+        margins: float [P], optional
+
+    `U` is epochs · mini_batches. A trainer also gets `examples`, and passes over them `epochs`
+    times. `model(ids, mask).logits` are scores `[N, 1]`, each of the last token that is not the
+    pad, as transformers has it; `scores(ids, mask)` those of all tokens.
+    """
+
+    axes = {"tokens": "P2T", "scores": "UP2T", "margins": "P"}
+    table_name = "scores"
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        scores: Tensor,
+        margins: Tensor | None = None,
+        *,
+        eos: int,
+        pad: int,
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+    ) -> None:
+        cut = {"epochs": epochs, "mini_batches": mini_batches, "accumulation": accumulation}
+        super().__init__(tokens, scores, margins, eos=eos, pad=pad, **cut)
+
+    def scores(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The scores `[N, L]` of all tokens up to each one."""
+        return self.logits(ids, mask)[..., 0]
 
     @property
     def examples(self) -> list[Example]:
-        """The pairs in order, without pads.
+        """Those of all pairs, and also
 
-        prompt_ids, chosen_ids, rejected_ids: the tokens of each
-        prompt, chosen, rejected: the same as words, without `eos`
+        margin: what the difference of the scores has to exceed; only where the case has margins
         """
-        sides = zip(self.prompts, self._completions[::2], self._completions[1::2])
-        return [
-            {
-                "prompt": self.words(prompt),
-                "chosen": self._going_on(chosen),
-                "rejected": self._going_on(rejected),
-                "prompt_ids": [*prompt],
-                "chosen_ids": [*chosen],
-                "rejected_ids": [*rejected],
-            }
-            for prompt, chosen, rejected in sides
-        ]
+        examples = super().examples
+        for example, margin in zip(examples, self._margins):
+            example["margin"] = margin
+        return examples
+
+    def _begin(self, arrays: dict[str, Tensor]) -> None:
+        super()._begin(arrays)
+        self._margins = arrays["margins"].tolist() if "margins" in arrays else []
 
 
 class Reward:
@@ -353,5 +426,6 @@ BY_CONTRACT: dict[str, type[Puppet]] = {
     "grpo-step": GrpoPuppet,
     "sft-step": SftPuppet,
     "preference-step": PreferencePuppet,
+    "reward-model-step": RewardModelPuppet,
 }
 """The puppet that the cases of a contract are for."""

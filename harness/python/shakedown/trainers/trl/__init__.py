@@ -15,6 +15,7 @@ from ..._errors import UsageError
 from . import runs
 from .dpo import DPO
 from .grpo import GRPO
+from .reward import RewardModel
 from .rloo import RLOO
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
 from .sft import SFT
@@ -25,6 +26,7 @@ __all__ = [
     "ALL",
     "DPO",
     "GRPO",
+    "RewardModel",
     "RLOO",
     "SFT",
     "as_typed",
@@ -46,6 +48,7 @@ ALL: dict[str, type[Runs]] = {
     "trl.RLOOTrainer": RLOO,
     "trl.SFTTrainer": SFT,
     "trl.DPOTrainer": DPO,
+    "trl.RewardTrainer": RewardModel,
 }
 """The supported trainers."""
 
