@@ -235,7 +235,7 @@ def test_subclasses_of_other_trainers_are_run_as_their_base_is(kind, tmp_path, c
     [
         (["trl.DPOTrianer"], "`trl.DPOTrianer` is not supported; did you mean `trl.DPOTrainer`?"),
         (["trl.GRPTrainer"], "`trl.GRPTrainer` is not supported; did you mean `trl.GRPOTrainer`?"),
-        (["json:dumps"], "`json:dumps` is not a subclass of trl.GRPOTrainer or trl.SFTTrainer or"),
+        (["json:dumps"], "`json:dumps` is not a subclass of trl.GRPOTrainer or trl.RLOOTrainer or"),
         (["jsn:dumps"], "no module `jsn`"),
         (["trl.GRPOTrainer", "--config=no.yaml"], "No such file"),
         (["trl.GRPOTrainer", "--config=no.toml"], "expected a file that ends in .yaml"),
