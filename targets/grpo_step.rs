@@ -137,8 +137,7 @@ impl<'a> Completions<'a> {
             let penalized = ref_log_probs.as_ref().filter(|_| options.kl_in == KlIn::Reward);
             if let Some(reference) = penalized {
                 let kl = kl_estimate(&sampled, &own(reference), &kl(options));
-                let kl = under(&own(&mask), &kl).sum_dim_intlist(1, false, None);
-                reward = reward - kl * options.beta;
+                reward -= under(&own(&mask), &kl).sum_dim_intlist(1, false, None) * options.beta;
             }
             advantages.push(group_advantage(&reward, &own(&groups), &options.advantage()));
             old.push(sampled);
