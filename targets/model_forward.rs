@@ -7,8 +7,6 @@ use shakedown::contracts::model_forward::{
 use shakedown_tch::{Tensors, tch};
 use tch::{Kind, Tensor};
 
-use crate::arithmetic;
-
 /// The function below as a component.
 pub fn component(options: Options) -> impl Component<ModelForward> {
     tch::<ModelForward>(move |case| model_forward(case, &options))
@@ -20,7 +18,7 @@ pub fn component(options: Options) -> impl Component<ModelForward> {
 /// As the contract's.
 ///
 /// # Units
-/// Logits. Parameters are sines of their places, in f32.
+/// Logits, in f64: no input says another format.
 ///
 /// # Errors
 /// None. What stands under padding is a number.
@@ -51,7 +49,7 @@ pub fn model_forward(
 
 /// A vector for each number, along a new last axis.
 fn vectors(numbers: &Tensor, step: f64) -> Tensor {
-    let kind = arithmetic(Kind::Float);
+    let kind = Kind::Double;
     let width = Tensor::arange(4, (kind, numbers.device())) + 1.0;
     ((numbers.to_kind(kind) + 1.0).unsqueeze(-1) * width * step).sin()
 }
