@@ -60,7 +60,7 @@ pub(super) fn valid(case: &ModelForwardCase, options: &Options) -> std::result::
 pub(super) fn draw(u: &mut Unstructured<'_>, options: &Options) -> Result<ModelForwardCase> {
     let count = one(u, &[2, 1, 3, 2, 4])?;
     let most = options.columns as usize;
-    let width = one(u, &[3, 4, 2, 5, 1, 7, 12])?.min(most);
+    let width = one(u, &[3, 4, 2, 5, 1, 7, 12, most])?.min(most);
     let full = chance(u, 40)?;
     let mut made = Vec::new();
     for _ in 0..count {
@@ -132,6 +132,9 @@ pub(super) fn corners(options: &Options) -> Vec<ModelForwardCase> {
             case_of(&made, options, width.saturating_sub(needed))
         })
         .collect();
+    // As long as rows may be: what bends behind so many tokens shows there.
+    let longest = (0..options.columns).map(|at| at % 3 % options.vocabulary).collect();
+    cases.push(case_of(&[Row { before: 0, sequences: vec![longest] }], options, 0));
     if !options.packed {
         cases.retain(|case| rows(case).iter().all(|row| row.sequences.len() < 2));
     }

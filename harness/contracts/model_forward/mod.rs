@@ -7,6 +7,7 @@
 //! Any model may be checked, so no oracle knows its logits: those of one call are compared with
 //! those of another. They may be apart by a part of the largest logit: 1e-9 at f64, 1e-4 at f32,
 //! 0.01 at f16, 0.05 at bf16. No input says in which format the model computes: the place does.
+//! A model in training mode drops some of its state at random: `eval()` comes first.
 //!
 //! ### Source
 //! transformers: `position_ids` are counted from the attention mask where a model has learned

@@ -1483,7 +1483,8 @@ class ModelForward(Contract):
 
     Any model may be checked, so no oracle knows its logits: those of one call are compared with
     those of another. They may be apart by a part of the largest logit: 1e-9 at f64, 1e-4 at f32,
-    0.01 at f16, 0.05 at bf16.
+    0.01 at f16, 0.05 at bf16. No input says in which format the model computes: the place does.
+    A model in training mode drops some of its state at random: `eval()` comes first.
 
     Inputs. `N` rows of `T` columns: `[N, T]`.
         input_ids: int [N, T]

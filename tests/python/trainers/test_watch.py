@@ -313,9 +313,19 @@ def test_calls_are_taken_at_changing_places():
 
 def test_bad_arguments_are_refused(tmp_path):
     trainer = live.sft(tmp_path)
-    with pytest.raises(shakedown.UsageError, match="every is 0, expected at least 1"):
+    with pytest.raises(shakedown.UsageError, match="every is 0, expected a number of batches"):
         trl.watch(trainer, every=0)
     with pytest.raises(
         shakedown.UsageError, match="a TrainerCallback cannot be watched; supported"
     ):
         trl.watch(TrainerCallback())
+    with pytest.raises(shakedown.UsageError, match="skip: `policy-loss` needs a reason"):
+        trl.watch(trainer, skip={"policy-loss": ""})
+    tmp_path.joinpath("file").touch()
+    with pytest.raises(shakedown.UsageError, match="Not a directory"):
+        trl.watch(trainer, folder=str(tmp_path / "file" / "folder"))
+    with (
+        trl.watch(trainer, folder=str(tmp_path / "watch")),
+        pytest.raises(shakedown.UsageError, match="this trainer is watched already"),
+    ):
+        trl.watch(trainer, folder=str(tmp_path / "watch"))

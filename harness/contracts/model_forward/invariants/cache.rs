@@ -33,5 +33,5 @@ fn check(probe: &mut Probe<'_, ModelForward>) -> Outcome {
     let given = probe.output()?;
     let Some(cached) = &given.output.cached_logits else { return Err(Stop::Vacuous) };
     let at: Vec<_> = tokens(probe).into_iter().map(|at| [at, at]).collect();
-    same(probe, "with a cache,", cached, &given.output.logits, &at)
+    same(probe, "with a cache,", "cached_logits", cached, &given.output.logits, &at)
 }

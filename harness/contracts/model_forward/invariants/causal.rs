@@ -46,5 +46,5 @@ fn check(probe: &mut Probe<'_, ModelForward>) -> Outcome {
     }
     let after = probe.call(&changed)?;
     let what = format!("with other tokens behind column {last},");
-    same(probe, &what, &after.logits, &before.output.logits, &at)
+    same(probe, &what, "logits", &after.logits, &before.output.logits, &at)
 }

@@ -36,6 +36,6 @@ fn check(probe: &mut Probe<'_, ModelForward>) -> Outcome {
     let more = 1 + probe.pick.below(3);
     let after = probe.call(&widened(probe.case, more, 0))?;
     let at: Vec<_> = tokens(probe).into_iter().map(|at| [at, (at.0, at.1 + more)]).collect();
-    let what = format!("with {} on the left,", count(more as u64, "more column of padding"));
-    same(probe, &what, &after.logits, &before.output.logits, &at)
+    let what = format!("with {} on the left,", count(more as u64, "more masked column"));
+    same(probe, &what, "logits", &after.logits, &before.output.logits, &at)
 }

@@ -34,10 +34,12 @@ invariants! {
 }
 
 /// Breaks the invariant where the logits behind a token differ from those that are expected, by
-/// more than twice what rounding may do. `at` has row and column in the case, and in `logits`.
+/// more than twice what rounding may do. `at` has row and column in the case, and in `logits`,
+/// whose name is `name`.
 fn same(
     probe: &mut Probe<'_, ModelForward>,
     what: &str,
+    name: &str,
     logits: &Array3<f64>,
     expected: &Array3<f64>,
     at: &[[(usize, usize); 2]],
@@ -51,7 +53,7 @@ fn same(
         {
             if apart(*found, *expected, allowed) {
                 let [text, expected] = pair(*found, *expected);
-                let name = format!("logits[{to}, {other}, {entry}]");
+                let name = format!("{name}[{to}, {other}, {entry}]");
                 let message = format!(
                     "{what} {name} is {text}, expected {expected}; allowed difference {allowed:.1e}"
                 );

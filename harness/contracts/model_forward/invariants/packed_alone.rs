@@ -47,5 +47,5 @@ fn check(probe: &mut Probe<'_, ModelForward>) -> Outcome {
     let alone = probe.call(&case_of(&[alone], probe.options, 0))?;
     let at: Vec<_> = (0..length).map(|column| [(row, from + column), (0, column)]).collect();
     let what = format!("sequence {sequence} of row {row} in a row of its own:");
-    same(probe, &what, &alone.logits, &whole.output.logits, &at)
+    same(probe, &what, "logits", &alone.logits, &whole.output.logits, &at)
 }

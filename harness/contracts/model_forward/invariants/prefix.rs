@@ -41,5 +41,5 @@ fn check(probe: &mut Probe<'_, ModelForward>) -> Outcome {
     let at = tokens(probe).into_iter().filter(|at| at.1 < kept.len()).map(|at| [at, at]);
     let at: Vec<_> = at.collect();
     let what = format!("without the columns from {} on,", kept.len());
-    same(probe, &what, &after.logits, &before.output.logits, &at)
+    same(probe, &what, "logits", &after.logits, &before.output.logits, &at)
 }

@@ -144,7 +144,7 @@ class Checks:
     """
 
     def __init__(self, folder: str, stop: bool) -> None:
-        self._folder, self._stop = folder, stop
+        self._folder, self._stop = os.path.abspath(folder), stop
         self._command = _command.find()
         self._side: Side | None = None
         self._waiting: collections.deque[Check] = collections.deque()

@@ -206,8 +206,7 @@ class Watch(TrainerCallback):
         self._taps = contextlib.ExitStack()
         self._stages: list[str] = []
         self._is_on = False
-        for contract, reason in skip.items():
-            self.leave_out(contract, reason)
+        self._skip = skip
 
     @property
     def checked(self) -> typing.Counter[str]:
@@ -248,10 +247,11 @@ class Watch(TrainerCallback):
 
     def begin(self, *contracts: str) -> None:
         """These stages are watched; at the end, those are named of which no batch came."""
-        for name in self.not_watched:
+        for name, reason in self._skip.items():
             if name not in contracts:
                 stages = ", ".join(contracts)
                 raise UsageError(f"skip: this trainer has no stage `{name}`; it has: {stages}")
+            self.leave_out(name, reason)
         self._stages += contracts
         self._is_on = True
         self.trainer.add_callback(self)

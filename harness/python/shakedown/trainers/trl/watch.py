@@ -6,6 +6,7 @@ with trl.watch(trainer, every=50):
 
 from __future__ import annotations
 
+import os
 import typing
 
 from transformers import Trainer
@@ -39,13 +40,26 @@ def watch(
     What contradicts it is logged, and kept in `folder`; with `stop`, the training ends with
     Broken. `skip` leaves contracts out, each with a reason. Of several ranks the first is watched.
     """
-    if every < 1:
-        raise UsageError(f"every is {every}, expected at least 1")
+    if not isinstance(every, int) or isinstance(every, bool) or every < 1:
+        raise UsageError(f"every is {every!r}, expected a number of batches, 1 or more")
+    for contract, reason in (skip or {}).items():
+        if not reason:
+            raise UsageError(f"skip: `{contract}` needs a reason")
     for trainer_class, stages in STAGES.items():
         if isinstance(trainer, trainer_class):
+            if any(isinstance(it, Watch) for it in trainer.callback_handler.callbacks):
+                raise UsageError("this trainer is watched already: `remove()` that watch first")
+            _make(folder)
             watching = Watch(trainer, every, stop, skip or {}, folder)
             if trainer.is_world_process_zero():
                 stages(watching)
             return watching
     supported = ", ".join(it.__name__ for it in STAGES)
     raise UsageError(f"a {type(trainer).__name__} cannot be watched; supported: {supported}")
+
+
+def _make(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"folder: {folder}: {error.strerror}") from None
