@@ -5,7 +5,7 @@
 //!
 //! ### Why it matters
 //! Packed rows save padding. Without a mask between the sequences, each is trained behind a text
-//! that has nothing to do with it; without positions of its own, at places where it never stands.
+//! that has nothing to do with it; without positions of its own, at positions that it never has.
 //!
 //! ### Does not hold for
 //! `packed: false`.
