@@ -21,7 +21,7 @@ pub fn component(options: Options) -> impl Component<ModelForward> {
 /// Logits, in f64: no input says another format.
 ///
 /// # Errors
-/// None. What stands under padding is a number.
+/// None. Under padding there is a number.
 ///
 /// # Source
 /// Vaswani et al. 2017, arXiv:1706.03762, with learned positions, one head, and no projection.

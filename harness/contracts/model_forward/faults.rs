@@ -60,9 +60,7 @@ fn positions() -> Vec<Fault> {
         .seen("transformers #25104: the base of dynamic NTK follows the length of the call")
         .made_of([model(Model {
             position: |case, row, column| {
-                let columns = case.input_ids.ncols() as f64;
-                position(case, row, column) * 6.0 / (6.0_f64).max(columns).max(1.0)
-                    + columns / 100.0
+                position(case, row, column) * (1.0 + case.input_ids.ncols() as f64 / 8.0)
             },
             ..RIGHT
         })]),

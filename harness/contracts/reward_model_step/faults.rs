@@ -264,7 +264,7 @@ fn centers() -> Vec<Fault> {
     ]
 }
 
-/// Faults of which completions are compared.
+/// The wrong completions are compared.
 fn pairs() -> Vec<Fault> {
     let sides = |sides| made_of(|parts| parts.sides = sides);
     vec![

@@ -580,7 +580,7 @@ def test_mean_and_gather_say_what_they_expect():
 
 
 def gathered(rows):
-    """The rows of all ranks, of which each may have another number."""
+    """The rows of all ranks; each may have another number."""
     parts = [None] * dist.get_world_size()
     dist.all_gather_object(parts, rows)
     return torch.cat(parts)

@@ -48,7 +48,8 @@ class DPO(Runs):
         "f_divergence_type", "ld_alpha", "neftune_noise_alpha", "precompute_ref_log_probs",
         "router_aux_loss_coef", "sync_ref_model", "use_liger_kernel", "use_weighting",
     }  # fmt: skip
-    harmless = (  # `group_by_length` raises in TRL: it looks for `input_ids`
+    not_swept = {"train_sampling_strategy: group_by_length": "TRL raises: no column `input_ids`"}
+    harmless = (
         {"dataset_num_proc": 1},
         {"discopop_tau": 0.5},  # of the loss discopop
         {"f_alpha_divergence_coef": 0.2},  # of `f_divergence_type`

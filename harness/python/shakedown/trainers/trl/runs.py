@@ -91,7 +91,9 @@ class Runs:
     harmless: typing.ClassVar[typing.Sequence[Settings]]
     """Settings on which no update may depend, beside those of all trainers."""
     telling: typing.ClassVar[typing.Sequence[typing.Sequence[Settings]]]
-    """Other values of the judged settings, of which a sweep takes the first one that differs."""
+    """Other values of each judged setting: a sweep takes the first one that differs."""
+    not_swept: typing.ClassVar[typing.Mapping[str, str]] = {}
+    """Why a change is not part of the sweep, by the change."""
     kept: typing.ClassVar[int] = 0
     """Trainers that are not built anew when a case of their shapes comes again."""
 

@@ -169,7 +169,7 @@ class DpoStages(LossStages):
 
 
 def targets(passed: Pass) -> tuple[Tensor, Tensor, Tensor]:
-    """The log-probabilities of a pass, of which tokens they are, and which of them count."""
+    """The log-probabilities of a pass, their tokens, and whether each counts."""
     if passed.labels is None or passed.log_probs is None:
         raise LookupError("the model was not called with labels, for log-probabilities")
     tokens = passed.labels[:, 1:]

@@ -59,7 +59,7 @@ class GrpoStages:
         watching.tap("training_step", self.on_step)
 
     def unwatched(self, of_the_loss: Settings) -> typing.Iterator[tuple[str, str]]:
-        """What this trainer does that no option of a contract stands for."""
+        """The stages that do something for which no contract has an option, and what."""
         trainer, args = self.trainer, self.trainer.args
         if trainer.tools or trainer.rollout_func or trainer.environments:
             yield "completion-mask", "tools, environments or `rollout_func` make completions"

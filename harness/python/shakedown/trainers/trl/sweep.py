@@ -1,4 +1,4 @@
-"""A sweep: a trainer under one configuration, of which one setting after the other is changed.
+"""A sweep: a trainer under one configuration, and with one setting after the other changed.
 
 Settings on which no update may depend have no option of the contract, so the trainer has to do the
 same as before. Judged settings are changed in the options, too: one that never arrives is found.
@@ -99,6 +99,7 @@ def sweep(
         except UsageError as error:
             why = str(error).partition(":")[0]
             notes.append(f"not swept: {named(candidates[-1])} ({why})")
+    notes += [f"not swept: {change} ({why})" for change, why in runs.not_swept.items()]
     swept = {name for change in changes for name in change}
     for reason, patterns in NOT_SWEPT.items():
         there = [it for it in patterns if {*fnmatch.filter(known, it)} - swept]

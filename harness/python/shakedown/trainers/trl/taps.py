@@ -246,7 +246,7 @@ class Watch(TrainerCallback):
             log.warning("not watched: %s, because %s", contract, reason)
 
     def begin(self, *contracts: str) -> None:
-        """These stages are watched; at the end, those are named of which no batch came."""
+        """These stages are watched. At the end, those without a batch are named."""
         for name, reason in self._skip.items():
             if name not in contracts:
                 stages = ", ".join(contracts)
