@@ -67,6 +67,8 @@
 
 // What is hidden here is for our own tests and fuzz targets, and may change any day: the public
 // doors are below.
+#[doc(hidden)]
+pub mod attribute;
 pub mod door;
 pub mod own_contract;
 #[cfg(feature = "cli")]
@@ -91,6 +93,9 @@ pub use shakedown_engine as engine;
 pub use shakedown_engine::files::batch;
 #[doc(inline)]
 pub use shakedown_engine::report;
+#[doc = include_str!("attribute.md")]
+#[doc = include_str!("forms.md")]
+pub use shakedown_macros::contract;
 #[doc(hidden)]
 pub use shakedown_engine::{files, host};
 #[cfg(feature = "lint")]

@@ -25,6 +25,10 @@ pub mod author {
     pub use crate::contract::definition::Definition;
     pub use crate::contract::doc::Doc;
     pub use crate::contract::fault::{Fault, Function};
+    pub use crate::contract::from_input::FromInput;
+    #[doc(hidden)]
+    pub use crate::contract::into_output::Form;
+    pub use crate::contract::into_output::IntoOutput;
     pub use crate::contract::invariant::{Invariant, Rule, invariants};
     #[doc(hidden)]
     pub use crate::contract::options::{Drawn, option_name, within};

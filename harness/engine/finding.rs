@@ -78,7 +78,7 @@ pub fn make(
         shown: shortened(shown),
         again: None,
         case_file: None,
-        replay: "run this test again".to_owned(),
+        replay: subject.again(),
         classes,
         diagnosis,
         region: None,
@@ -178,7 +178,7 @@ pub fn keep(subject: &mut Subject, file: &CaseFile) -> (Option<String>, String) 
             let [path, manifest] = [path, &manifest.display().to_string()].map(|p| for_shell(p));
             format!("shakedown replay {path} --manifest {manifest}")
         }
-        _ => "run this test again".to_owned(),
+        _ => subject.again(),
     };
     (path, replay)
 }

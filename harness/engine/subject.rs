@@ -83,6 +83,12 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// How a finding without a case file is met again.
+    pub fn again(&self) -> String {
+        let of_any_case = self.replay.clone().filter(|how| !how.contains("{file}"));
+        of_any_case.unwrap_or_else(|| "run this test again".to_owned())
+    }
+
     /// A component with defaults for all that can be declared.
     pub fn new(
         contract: &'static dyn AnyContract,

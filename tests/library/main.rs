@@ -8,7 +8,10 @@ mod recorded;
 mod snapshot;
 
 mod allowances;
+mod attribute;
 mod diagnosis;
+mod filled;
+mod forms;
 mod golden;
 mod outputs;
 #[expect(unreachable_pub, reason = "a page for users, who have it in a crate of their own")]

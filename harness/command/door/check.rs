@@ -37,8 +37,8 @@ use shakedown_engine::subject::{Budget, Subject};
 /// # .without_corpora()
 /// .run();
 /// ```
-pub fn check<C: Contract>(function: impl HostFunction<C> + 'static) -> Check<C> {
-    check_component(HostFn(function))
+pub fn check<C: Contract>(function: impl HostFunction<C> + Send + 'static) -> Check<C> {
+    check_component(HostFn { function, names: &[], source: None })
 }
 
 /// Checks any component: a function on tensors, a Python function, a process.
@@ -46,8 +46,15 @@ pub fn check_component<C: Contract>(component: impl Component<C> + 'static) -> C
     let component = erased::component::<C>(component);
     let mut subject = Subject::new(erased::of::<C>(), C::ID, component);
     subject.corpora = Some(package().join("corpora"));
+    subject.replay = test_name().map(|name| format!("cargo test {name} -- --exact"));
     let places = vec![subject.component.home()];
     Check { plan: Plan { subject, places, budget: Budget::default() }, of: PhantomData }
+}
+
+/// The test that runs: the harness of tests gives its thread this name.
+fn test_name() -> Option<String> {
+    let thread = std::thread::current();
+    thread.name().filter(|name| *name != "main").map(str::to_owned)
 }
 
 /// The folder of the package under test; where there is none, paths begin in the working folder.

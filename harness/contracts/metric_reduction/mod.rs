@@ -23,7 +23,7 @@ use shakedown_core::contract::options::options;
 use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::measure::Measure;
-use shakedown_core::numeric::conventions::{EmptyMask, MaskedValues};
+pub use shakedown_core::numeric::conventions::{EmptyMask, MaskedValues};
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::value::choice::choice;
 use shakedown_core::value::place::Dtype;

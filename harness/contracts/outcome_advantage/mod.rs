@@ -29,7 +29,7 @@ use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::pick::Pick;
-use shakedown_core::numeric::conventions::{MaskedOutput, MaskedValues};
+pub use shakedown_core::numeric::conventions::{MaskedOutput, MaskedValues};
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::value::choice::choice;
 use shakedown_core::value::place::Dtype;

@@ -27,7 +27,7 @@ use shakedown_core::contract::rows::{Rows, along_axes};
 use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
-use shakedown_core::generate::completions::AnswerFamily;
+pub use shakedown_core::generate::completions::AnswerFamily;
 use shakedown_core::generate::draw::one;
 use shakedown_core::generate::measure::Measure;
 use shakedown_core::value::choice::choice;

@@ -29,7 +29,7 @@ use shakedown_core::contract::step::{self, Plan, Shape, Stepped};
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::measure::Measure;
-use shakedown_core::numeric::aggregate::Aggregate;
+pub use shakedown_core::numeric::aggregate::Aggregate;
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::value::choice::choice;
 use shakedown_core::value::place::Dtype;

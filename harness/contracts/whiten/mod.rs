@@ -28,7 +28,7 @@ use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
 use shakedown_core::generate::draw::{chance, one};
-use shakedown_core::numeric::conventions::{EmptyMask, MaskedOutput, MaskedValues};
+pub use shakedown_core::numeric::conventions::{EmptyMask, MaskedOutput, MaskedValues};
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::value::place::Dtype;
 use shakedown_core::value::record::record;

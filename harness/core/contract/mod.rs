@@ -10,6 +10,8 @@ pub mod definition;
 pub mod doc;
 pub mod erased;
 pub mod fault;
+pub mod from_input;
+pub mod into_output;
 pub mod invariant;
 pub mod options;
 pub mod outcome;

@@ -9,12 +9,30 @@ use crate::contract::options::Ranged;
 use crate::value::choice::Choice;
 
 /// A type that options have, which says what its values look like.
-pub trait OptionValue {
+pub trait OptionValue: Sized {
+    /// The names of its values, where it has some.
+    const NAMES: &'static [(&'static str, &'static str)] = &[];
+    /// What is expected where a text is none of them.
+    const EXPECTED: &'static str = "this option takes no text";
+
     /// The JSON schema of its values, draft 7.
     fn schema() -> Json;
+
+    /// The value of a text.
+    fn of_text(_: &str) -> Option<Self> {
+        None
+    }
 }
 
 impl<T: Choice> OptionValue for T {
+    const NAMES: &'static [(&'static str, &'static str)] = T::NAMES;
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn of_text(text: &str) -> Option<T> {
+        let place = T::NAMES.iter().position(|(name, _)| *name == text)?;
+        Some(T::ALL[place])
+    }
+
     fn schema() -> Json {
         let named = |(name, meaning): &(&str, &str)| json!({"const": name, "description": meaning});
         json!({"oneOf": T::NAMES.iter().map(named).collect::<Json>()})
@@ -28,6 +46,12 @@ impl OptionValue for bool {
 }
 
 impl OptionValue for String {
+    const EXPECTED: &'static str = "";
+
+    fn of_text(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
     fn schema() -> Json {
         json!({"type": "string"})
     }
@@ -58,6 +82,13 @@ impl OptionValue for u32 {
 }
 
 impl<T: OptionValue> OptionValue for Option<T> {
+    const NAMES: &'static [(&'static str, &'static str)] = T::NAMES;
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn of_text(text: &str) -> Option<Option<T>> {
+        T::of_text(text).map(Some)
+    }
+
     fn schema() -> Json {
         let mut schema = T::schema();
         match schema.get_mut("type") {

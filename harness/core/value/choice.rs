@@ -6,6 +6,8 @@ pub trait Choice: Copy + 'static {
     const ALL: &'static [Self];
     /// The name of each and what it means.
     const NAMES: &'static [(&'static str, &'static str)];
+    /// All names, for a message.
+    const EXPECTED: &'static str;
 }
 
 /// Declares an option's set of named values: an enum, its names, and how it is read and written.
@@ -33,6 +35,7 @@ macro_rules! __choice {
             const ALL: &'static [$name] = $name::ALL;
             const NAMES: &'static [(&'static str, &'static str)] =
                 &[$( ($text, concat!($( $doc ),*).trim_ascii()) ),+];
+            const EXPECTED: &'static str = concat!("expected one of", $( " `", $text, "`" ),+);
         }
     };
 }

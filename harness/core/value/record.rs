@@ -652,6 +652,17 @@ macro_rules! __record {
             }
         }
 
+        impl $crate::author::IntoOutput<$name> for $name {
+            const IS_RECORD: bool = true;
+
+            fn into_output(
+                self,
+                _: &$crate::author::Form<'_>,
+            ) -> Result<$name, $crate::author::Failure> {
+                Ok(self)
+            }
+        }
+
         impl<A: $crate::author::Arrays> $crate::author::Record<A> for $name<A> {
             type Over<B: $crate::author::Arrays> = $name<B>;
             const DOC: &'static str = concat!($( $doc, "\n" ),+);

@@ -1,50 +1,82 @@
 //! Components made of functions on host arrays.
 
-use std::any::type_name;
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, set_hook, take_hook};
+use std::path::PathBuf;
 use std::sync::Once;
 
 use shakedown_core::contract::Contract;
 use shakedown_core::contract::component::{Call, Component, Failure, Gradients, Returned};
+use shakedown_core::contract::into_output::{Form, IntoOutput};
 use shakedown_core::value::error::Error;
 use shakedown_core::value::place::{Device, Dtype, Place};
-use shakedown_core::value::record::{Record as _, Value};
+use shakedown_core::value::record::{Field, Record as _, Value};
 
-/// A function from a case on host arrays to anything that an output can be made of.
-pub trait HostFunction<C: Contract>: FnMut(&C::Case) -> Self::Returned + Send {
+/// A function from a case on host arrays to whatever can be made its outputs.
+pub trait HostFunction<C: Contract>: FnMut(&C::Case) -> Self::Returned {
     /// What it returns.
-    type Returned: Into<C::Output>;
+    type Returned: IntoOutput<C::Output>;
 }
 
 impl<C, F, R> HostFunction<C> for F
 where
     C: Contract,
-    F: FnMut(&C::Case) -> R + Send,
-    R: Into<C::Output>,
+    F: FnMut(&C::Case) -> R,
+    R: IntoOutput<C::Output>,
 {
     type Returned = R;
 }
 
 /// A component made of a function on host arrays.
-pub struct HostFn<F>(pub F);
+pub struct HostFn<F> {
+    /// The function.
+    pub function: F,
+    /// The outputs that it returns, in their order, where they are named.
+    pub names: &'static [&'static str],
+    /// The file and the line where it is written, where they are known.
+    pub source: Option<(&'static str, u32)>,
+}
 
 impl<F> HostFn<F> {
-    /// Whether it returns the output itself, with its fields for gradients: what is left out there
-    /// is missing.
-    fn has_gradients<C: Contract>() -> bool
+    /// Whether it returns gradients: what is left out among them is missing.
+    fn has_gradients<C: Contract>(&self) -> bool
     where
         F: HostFunction<C>,
     {
-        !C::LEAVES.is_empty() && type_name::<F::Returned>() == type_name::<C::Output>()
+        let named = self.names.iter().any(|name| name.starts_with("grad_"));
+        !C::LEAVES.is_empty() && (F::Returned::IS_RECORD || named)
     }
 }
 
-impl<C: Contract, F: HostFunction<C>> Component<C> for HostFn<F> {
+/// The shape that an output must have, where the case says so.
+fn shape<C: Contract>(case: &C::Case, options: &C::Options, field: &Field) -> Option<Vec<usize>> {
+    if let Some(leaf) = field.name.strip_prefix("grad_") {
+        let mut found = None;
+        case.visit(&mut |name, value| {
+            if name == leaf {
+                found = value.map(|value| value.shape().to_vec());
+            }
+        });
+        return found;
+    }
+    let required = C::shapes(case, options).into_iter().find(|(name, _)| *name == field.name);
+    required.map(|(_, shape)| shape).or_else(|| {
+        let axes = C::AXES.dimensions(field)?;
+        axes.into_iter().map(|axis| C::AXES.find_length(case, axis)).collect()
+    })
+}
+
+impl<C: Contract, F: HostFunction<C> + Send> Component<C> for HostFn<F> {
     fn call(&mut self, call: &Call<'_, C>) -> Result<Returned<C>, Failure> {
-        let output: C::Output = guarded(|| (self.0)(call.case).into())?;
+        let form = Form {
+            names: self.names,
+            whole: C::WHOLE,
+            shape: &|field| shape::<C>(call.case, call.options, field),
+        };
+        let returned = guarded(|| (self.function)(call.case))?;
+        let output = returned.into_output(&form)?;
         let mut no_gradient = Vec::new();
-        if call.gradient && HostFn::<F>::has_gradients::<C>() {
+        if call.gradient && self.has_gradients::<C>() {
             let values = output.values();
             let given = |leaf: &&str| {
                 let of_leaf = |(name, value): &(&str, Option<Value>)| {
@@ -59,19 +91,23 @@ impl<C: Contract, F: HostFunction<C>> Component<C> for HostFn<F> {
     }
 
     fn home(&self) -> Place {
-        Place { device: Device::Cpu, dtype: dtype_of::<F::Returned>() }
+        Place { device: Device::Cpu, dtype: F::Returned::DTYPE.unwrap_or(Dtype::F64) }
     }
 
     fn gradients(&self, _: Place) -> Gradients {
-        if HostFn::<F>::has_gradients::<C>() { Gradients::Returned } else { Gradients::Optional }
+        if self.has_gradients::<C>() { Gradients::Returned } else { Gradients::Optional }
     }
 
     fn notes(&self) -> Vec<String> {
-        let how = match HostFn::<F>::has_gradients::<C>() {
+        let how = match self.has_gradients::<C>() {
             true => "gradients: those in `grad_…`; `.by_differences()` takes them from the values",
             false => "gradients: by central differences of the values, at f64 alone",
         };
         if C::LEAVES.is_empty() { Vec::new() } else { vec![how.to_owned()] }
+    }
+
+    fn source(&self) -> Option<(PathBuf, usize)> {
+        self.source.map(|(file, line)| (PathBuf::from(file), line as usize))
     }
 }
 
@@ -101,18 +137,6 @@ impl Component for ByDifferences {
     }
 }
 
-/// The format in which a type holds its floats, `f32` of a `Vec<f32>`: the coarsest that its name
-/// names; `f64` where it names none, as the name of an output does.
-fn dtype_of<T>() -> Dtype {
-    let name = type_name::<T>();
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    let has = |wanted: &str| words.clone().any(|word| word == wanted);
-    [Dtype::F16, Dtype::Bf16, Dtype::F32]
-        .into_iter()
-        .find(|dtype| has(dtype.name()))
-        .unwrap_or(Dtype::F64)
-}
-
 /// Runs `f`, turning a panic into a failure without a word on standard error.
 pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
     quiet_panics();
@@ -121,12 +145,14 @@ pub fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Failure> {
     GUARDED.set(false);
     result.map_err(|panic| Failure::Raised {
         message: format!("a panic: {}", panic_message(&*panic)),
-        traceback: String::new(),
+        traceback: AT.take(),
     })
 }
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// Where the last guarded panic was.
+    static AT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Puts a panic hook in front of the current one that is silent about guarded panics: a component
@@ -137,11 +163,21 @@ pub fn quiet_panics() {
     ONCE.call_once(|| {
         let before = take_hook();
         set_hook(Box::new(move |info| {
-            if !GUARDED.get() {
+            if GUARDED.get() {
+                AT.set(info.location().map_or_else(String::new, place));
+            } else {
                 before(info);
             }
         }));
     });
+}
+
+/// The file and the line of a panic: in another crate, from the folder of the crate on.
+fn place(location: &Location<'_>) -> String {
+    let file = location.file();
+    let within = |(_, path): (&str, &str)| Some(path.split_once('/')?.1.to_owned());
+    let file = file.split_once("/registry/src/").and_then(within).unwrap_or(file.to_owned());
+    format!("{file}:{}", location.line())
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -150,26 +186,4 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("with a payload that is no text")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    mod half {
-        #[expect(non_camel_case_types, reason = "as the crate calls them")]
-        pub(super) struct bf16;
-        #[expect(non_camel_case_types, reason = "as the crate calls them")]
-        pub(super) struct f16;
-    }
-
-    #[test]
-    fn the_dtype_is_that_of_what_is_returned() {
-        assert_eq!(dtype_of::<Vec<f32>>(), Dtype::F32);
-        assert_eq!(dtype_of::<(ndarray::Array2<f64>, Option<Vec<f32>>)>(), Dtype::F32);
-        assert_eq!(dtype_of::<Vec<half::bf16>>(), Dtype::Bf16);
-        assert_eq!(dtype_of::<half::f16>(), Dtype::F16);
-        assert_eq!(dtype_of::<ndarray::Array1<f64>>(), Dtype::F64);
-        assert_eq!(dtype_of::<Vec<String>>(), Dtype::F64);
-    }
 }

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TRAINING = ROOT / "targets" / "training"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+RUNS = ROOT / "harness" / "python" / "shakedown" / "pages" / "runs.md"
 # For each bug the tests that fail, and the name that shakedown has for it.
 BUGS = {
     "epsilon-of-one": ({"test_group_advantages"}, "epsilon-swallows-the-signal"),
@@ -27,7 +27,7 @@ BUGS = {
     "substring-is-right": ({"test_correctness"}, "substring-partial-credit"),
     "temperature-forgotten": ({"test_token_log_probs"}, "temperature-not-applied"),
 }
-SHOWN = "epsilon-of-one"  # in the README, as it is printed
+SHOWN = "epsilon-of-one"  # in the README of the folder, as it is printed
 
 
 def run(bug, *arguments, folder=TRAINING):
@@ -65,13 +65,24 @@ def test_every_bug_of_the_switch_is_tried():
     assert listed.split() == list(BUGS)
 
 
-def test_the_readme_shows_what_is_said_of_a_run_that_does_not_learn(tmp_path):
+def test_the_page_shows_what_is_said_of_a_run_that_does_not_learn(tmp_path):
     log = tmp_path / "run.jsonl"
     environment = {**os.environ, "PLANTED_BUG": "ratio-upside-down"}
     command = [sys.executable, "train.py", str(log)]
     subprocess.run(command, cwd=TRAINING, env=environment, check=True, capture_output=True)
-    shown = re.search(r"^\$ shakedown (check-run .*)\n((?:.|\n)*?)^```", README, re.MULTILINE)
+    page = RUNS.read_text(encoding="utf-8")
+    shown = re.search(r"^\$ shakedown (check-run .*)\n((?:.|\n)*?)^```", page, re.MULTILINE)
     command = [os.environ.get("SHAKEDOWN_BIN", "shakedown"), *shlex.split(shown[1])]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 1, ran.stderr
     assert ran.stdout == shown[2]
+
+
+def test_the_readme_shows_what_is_said_of_a_planted_bug():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.split("```text\n")[1].split("```")[0].splitlines()
+    command = [os.environ.get("SHAKEDOWN_BIN", "shakedown"), "check", "targets/planted.yaml"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 1, ran.stderr
+    assert len(shown) > 3
+    assert [line for line in shown if line.partition("…")[0] not in ran.stdout] == []

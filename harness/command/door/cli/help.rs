@@ -7,13 +7,15 @@ use shakedown_core::value::error::{Error, unknown};
 use shakedown_engine::report::ExitCode;
 
 /// The pages by name; the package for Python has the same files.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 8] = [
     ("manifest", include_str!("../../../python/shakedown/pages/manifest.md")),
     ("settings", include_str!("../../../python/shakedown/pages/settings.md")),
     ("cookbook", include_str!("../../../python/shakedown/pages/cookbook.md")),
     ("trainers", include_str!("../../../python/shakedown/pages/trainers.md")),
     ("runs", include_str!("../../../python/shakedown/pages/runs.md")),
     ("batches", include_str!("../../../python/shakedown/pages/batches.md")),
+    ("ci", include_str!("../../../python/shakedown/pages/ci.md")),
+    ("rust", include_str!("../../../python/shakedown/pages/rust.md")),
 ];
 
 pub(super) fn run(topic: Option<&str>) -> Done {

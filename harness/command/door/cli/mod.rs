@@ -6,6 +6,7 @@ mod catalogue;
 mod check;
 mod check_batch;
 mod check_trainer;
+mod demo;
 mod drive;
 mod explain;
 mod files;
@@ -65,6 +66,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Find a planted bug, in seconds, to see what a finding looks like
+    Demo {
+        /// What the bug is in: advantage, loss, reward, trainer
+        #[arg(value_name = "WHERE")]
+        which: Option<String>,
+    },
     /// Check every invariant of every component of a manifest
     Check(CheckArguments),
     /// Check a recorded batch of a training step
@@ -170,7 +177,7 @@ enum Verb {
         #[command(flatten)]
         files: ReportFiles,
     },
-    /// Show a verb, or a page: manifest, settings, cookbook, trainers, batches, runs
+    /// Show a verb, or a page: manifest, settings, cookbook, trainers, runs, batches, ci, rust
     Help {
         /// A verb, or a page
         topic: Option<String>,
@@ -412,6 +419,7 @@ impl<W: Write> Write for Heedless<W> {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.verb {
+        Verb::Demo { which } => demo::run(which.as_deref()),
         Verb::Check(arguments) => check::run(&arguments),
         Verb::CheckRun(arguments) => surroundings::check_run(&arguments),
         Verb::CheckConfig(arguments) => surroundings::check_config(&arguments),

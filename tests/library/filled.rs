@@ -1,0 +1,1 @@
+//! Written by `forms.rs`: every form compiles, and its function is called.
