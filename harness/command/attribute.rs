@@ -11,6 +11,7 @@ use shakedown_core::contract::Contract;
 use shakedown_core::contract::from_input::FromInput;
 use shakedown_core::contract::schema::OptionValue;
 use shakedown_engine::host::function::{HostFn, HostFunction};
+use shakedown_engine::host::tensors::{Library, TensorFn, TensorFunction};
 
 use crate::door::check::{Check, check_component};
 
@@ -21,6 +22,20 @@ pub fn check<C: Contract, F: HostFunction<C> + Send + 'static>(
     (name, file, line): (&str, &'static str, u32),
 ) -> Check<C> {
     check_component(HostFn { function, names, source: Some((file, line)) }).named(name)
+}
+
+/// The same, of a function on tensors of a library.
+pub fn check_on<L, C, F>(
+    function: F,
+    names: &'static [&'static str],
+    (name, file, line): (&str, &'static str, u32),
+) -> Check<C>
+where
+    L: Library,
+    C: Contract,
+    F: TensorFunction<L, C> + Send + 'static,
+{
+    check_component(TensorFn::<L, C, F>::new(function).at(names, file, line)).named(name)
 }
 
 /// An input, held for a function that takes it as `P`.

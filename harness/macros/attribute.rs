@@ -18,6 +18,8 @@ pub(crate) struct Attribute {
     returns: Vec<Ident>,
     /// Calls of methods of the check.
     pub methods: Vec<TokenStream>,
+    /// The crate for the library whose tensors the function takes.
+    pub tensors: Option<Path>,
 }
 
 impl Parse for Attribute {
@@ -32,6 +34,7 @@ impl Parse for Attribute {
             options: Vec::new(),
             returns: Vec::new(),
             methods: Vec::new(),
+            tensors: None,
         };
         while !input.is_empty() {
             input.parse::<Token![,]>()?;
@@ -71,6 +74,10 @@ impl Attribute {
             return Err(syn::Error::new(name.span(), expected));
         }
         input.parse::<Token![=]>()?;
+        if name == "tensors" {
+            self.tensors = Some(Path::parse_mod_style(input)?);
+            return Ok(());
+        }
         if let Some((before, _)) = self.options.iter().find(|(before, _)| *before == name) {
             return Err(syn::Error::new(name.span(), format!("`{before}` is said twice")));
         }

@@ -25,12 +25,23 @@ pub(crate) fn test(attribute: Attribute, mut function: ItemFn) -> syn::Result<To
     let (contract, settings, returns) =
         (&attribute.contract, attribute.settings(), attribute.returns());
     let methods = &attribute.methods;
-    let held = parameters.iter().map(|parameter| parameter.hold(contract));
-    let lent = parameters.iter().map(Parameter::lend);
+    let on_tensors = attribute.tensors.is_some();
+    let held: Vec<_> = match on_tensors {
+        true => Vec::new(),
+        false => parameters.iter().map(|parameter| parameter.hold(contract)).collect(),
+    };
+    let lent = parameters.iter().map(|parameter| match on_tensors {
+        true => parameter.tensor(),
+        false => parameter.lend(),
+    });
     let call = quote_spanned!(name.span()=> #name(#( #lent ),*));
     // A runtime's attribute has made it a plain function.
     let is_async = function.sig.asyncness.is_some() && function.attrs.is_empty();
     let call = if is_async { quote!(::shakedown::attribute::block_on(#call)) } else { call };
+    let check = match &attribute.tensors {
+        Some(library) => quote!(check_on::<#library::Tensors, #contract, _>),
+        None => quote!(check::<#contract, _>),
+    };
     let text = name.to_string();
     Ok(quote! {
         #( #of_test )*
@@ -41,7 +52,7 @@ pub(crate) fn test(attribute: Attribute, mut function: ItemFn) -> syn::Result<To
             let mut options =
                 <<#contract as ::shakedown::author::Definition>::Options as Default>::default();
             #settings
-            ::shakedown::attribute::check::<#contract, _>(
+            ::shakedown::attribute::#check(
                 |case| {
                     #( #held )*
                     #call
@@ -85,6 +96,16 @@ impl Parameter {
     fn lend(&self) -> TokenStream {
         let held = self.held();
         if self.length().is_some() { held.to_token_stream() } else { quote!(#held.lend()) }
+    }
+
+    /// The tensor of its name.
+    fn tensor(&self) -> TokenStream {
+        let name = &self.name;
+        let is_optional = self.of.clone().into_iter().next();
+        match is_optional.is_some_and(|first| first.to_string() == "Option") {
+            true => quote_spanned!(name.span()=> case.#name.as_ref()),
+            false => quote_spanned!(name.span()=> &case.#name),
+        }
     }
 
     fn held(&self) -> Ident {

@@ -27,7 +27,7 @@ impl Tutorial {
     /// The function as a component.
     pub fn component(&self) -> impl Component<RewardFunction> + use<> {
         let score = self.score;
-        HostFn(move |case: &RewardFunctionCase| {
+        HostFn::new(move |case: &RewardFunctionCase| {
             let rows = case.completions.iter().zip(&case.answers);
             let rewards: Vec<f64> = rows.map(|(text, gold)| score(text, gold)).collect();
             RewardFunctionOutput::from(rewards)

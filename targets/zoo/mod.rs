@@ -10,7 +10,7 @@ use shakedown::engine::check::run;
 use shakedown::engine::subject::{Budget, Subject};
 use shakedown::place::Place;
 use shakedown::report::ComponentReport;
-use shakedown_tch::{TensorFunction, tch};
+use shakedown_tch::{TensorFunction, Tensors, tch};
 
 /// Declares the modules of the bugs, and the list of them.
 macro_rules! zoo {
@@ -108,7 +108,7 @@ impl Bug {
 
     fn check_on<C: Contract>(
         &self,
-        function: impl TensorFunction<C> + 'static,
+        function: impl TensorFunction<Tensors, C> + Send + 'static,
         options: C::Options,
         budget: &Budget,
     ) -> Result<ComponentReport, Error> {

@@ -17,7 +17,7 @@ use tch::{Device, Kind, Tensor};
 /// Floats in main memory.
 const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
 
-fn report<C: Contract>(function: impl TensorFunction<C> + 'static, place: &str) -> ComponentReport {
+fn report<C: Contract>(function: impl TensorFunction<Tensors, C> + Send + 'static, place: &str) -> ComponentReport {
     let component = erased::component::<C>(tch::<C>(function));
     let mut subject = Subject::new(erased::of::<C>(), "ours", component);
     let budget = Budget { cases: 20, ..Budget::default() };
@@ -26,7 +26,7 @@ fn report<C: Contract>(function: impl TensorFunction<C> + 'static, place: &str) 
 
 /// The invariants that a function breaks, and what is said of the first.
 fn findings<C: Contract>(
-    function: impl TensorFunction<C> + 'static,
+    function: impl TensorFunction<Tensors, C> + Send + 'static,
 ) -> (Vec<&'static str>, String) {
     let report = report::<C>(function, "cpu/f32");
     let is_broken = |id: &&str| report.findings.iter().any(|finding| finding.invariant == *id);

@@ -38,7 +38,7 @@ use shakedown_engine::subject::{Budget, Subject};
 /// .run();
 /// ```
 pub fn check<C: Contract>(function: impl HostFunction<C> + Send + 'static) -> Check<C> {
-    check_component(HostFn { function, names: &[], source: None })
+    check_component(HostFn::new(function))
 }
 
 /// Checks any component: a function on tensors, a Python function, a process.

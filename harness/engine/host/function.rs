@@ -38,6 +38,11 @@ pub struct HostFn<F> {
 }
 
 impl<F> HostFn<F> {
+    /// Of a function, whose outputs have the names that their types tell.
+    pub fn new(function: F) -> Self {
+        HostFn { function, names: &[], source: None }
+    }
+
     /// Whether it returns gradients: what is left out among them is missing.
     fn has_gradients<C: Contract>(&self) -> bool
     where

@@ -3,3 +3,4 @@
 pub mod builtin;
 pub mod function;
 pub mod process;
+pub mod tensors;
