@@ -10,8 +10,7 @@ fn slices(rewards: &[f32], groups: &[i64]) -> Vec<f32> {
 }
 
 #[shakedown::contract(group_advantage, scale = "none", .cases(20), .without_corpora())]
-async fn vectors_and_integers_of_another_size(groups: Vec<i32>, rewards: Vec<f64>) -> Vec<f64> {
-    let groups: Vec<i64> = groups.into_iter().map(i64::from).collect();
+async fn vectors_in_another_order(groups: Vec<i64>, rewards: Vec<f64>) -> Vec<f64> {
     let mut advantages = vec![0.0; rewards.len()];
     for (row, reward) in rewards.iter().enumerate() {
         let of = |other: &usize| groups[*other] == groups[row];
@@ -49,6 +48,12 @@ fn an_error_is_a_finding(rewards: &[f32]) -> Result<Vec<f32>, &'static str> {
 #[should_panic(expected = "returned 1 text cells, which is none of the outputs `advantages`")]
 fn another_kind_of_output_is_a_finding(rewards: &[f32]) -> Vec<String> {
     rewards.iter().map(f32::to_string).collect()
+}
+
+#[shakedown::contract(group_advantage, .cases(20), .without_corpora())]
+#[should_panic(expected = "8589934595 is no i32")]
+fn an_id_that_the_type_cannot_hold_is_a_finding(groups: &[i32]) -> Vec<f32> {
+    vec![0.0; groups.len()]
 }
 
 /// The log-probability of each token, of logits that lie flat.
