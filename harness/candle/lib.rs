@@ -97,8 +97,9 @@ impl Library for Tensors {
     fn tensor(value: &Value, place: Place, leaf: bool) -> Result<Tensor, String> {
         let device = device(place).map_err(|error| first_line(&error))?;
         let tensor = match value {
-            Value::Float(array) => from_array(array, &device)
-                .and_then(|tensor| tensor.to_dtype(dtype(place.dtype))),
+            Value::Float(array) => {
+                from_array(array, &device).and_then(|tensor| tensor.to_dtype(dtype(place.dtype)))
+            }
             Value::Int(array) => from_array(array, &device),
             Value::Bool(array) => from_array(&array.mapv(u8::from), &device),
             Value::Text(_) => return Err("no tensor holds a text".to_owned()),

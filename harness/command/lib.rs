@@ -93,9 +93,6 @@ pub use shakedown_engine as engine;
 pub use shakedown_engine::files::batch;
 #[doc(inline)]
 pub use shakedown_engine::report;
-#[doc = include_str!("attribute.md")]
-#[doc = include_str!("forms.md")]
-pub use shakedown_macros::contract;
 #[doc(hidden)]
 pub use shakedown_engine::{files, host};
 #[cfg(feature = "lint")]
@@ -104,6 +101,9 @@ pub use shakedown_lint::report as diagnosis;
 #[cfg(feature = "lint")]
 #[doc(hidden)]
 pub use shakedown_lint::{datasets, rules, runs, settings};
+#[doc = include_str!("attribute.md")]
+#[doc = include_str!("forms.md")]
+pub use shakedown_macros::contract;
 
 /// What those need who write a contract: see [`own_contract`].
 pub mod author {

@@ -68,8 +68,8 @@ impl Attribute {
         }
         if !input.peek(Token![=]) {
             let expected = format!(
-                "expected `{name} = VALUE` for an option, `returns(OUTPUT, …)`, or `.{name}(…)` for a \
-                 method of the check"
+                "expected `{name} = VALUE` for an option, `returns(OUTPUT, …)`, or `.{name}(…)` \
+                 for a method of the check"
             );
             return Err(syn::Error::new(name.span(), expected));
         }

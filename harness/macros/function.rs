@@ -83,10 +83,13 @@ impl Parameter {
         let Parameter { name, of } = self;
         let held = self.held();
         match self.length() {
-            Some(axis) => quote!(let #held = ::shakedown::attribute::length::<#contract>(case, #axis);),
+            Some(axis) => {
+                quote!(let #held = ::shakedown::attribute::length::<#contract>(case, #axis);)
+            }
             None => {
                 let text = name.to_string();
-                let taken = quote_spanned!(of.span()=> ::shakedown::attribute::Held::<#of, _>::hold);
+                let taken =
+                    quote_spanned!(of.span()=> ::shakedown::attribute::Held::<#of, _>::hold);
                 let field = quote_spanned!(name.span()=> &case.#name);
                 quote!(let mut #held = #taken(#text, #field);)
             }

@@ -24,9 +24,8 @@ async fn vectors_in_another_order(groups: Vec<i64>, rewards: Vec<f64>) -> Vec<f6
 fn centred(rewards: &[f32], groups: &[i64]) -> Vec<f32> {
     let mean = |group: i64| {
         let rows = rewards.iter().zip(groups).filter(|(_, other)| **other == group);
-        let (sum, count) = rows.fold((0.0, 0.0), |(sum, count), (reward, _)| {
-            (sum + f64::from(*reward), count + 1.0)
-        });
+        let (sum, count) = rows
+            .fold((0.0, 0.0), |(sum, count), (reward, _)| (sum + f64::from(*reward), count + 1.0));
         sum / count
     };
     rewards.iter().zip(groups).map(|(r, group)| (f64::from(*r) - mean(*group)) as f32).collect()

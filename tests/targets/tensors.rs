@@ -17,7 +17,10 @@ use tch::{Device, Kind, Tensor};
 /// Floats in main memory.
 const CPU: (Kind, Device) = (Kind::Float, Device::Cpu);
 
-fn report<C: Contract>(function: impl TensorFunction<Tensors, C> + Send + 'static, place: &str) -> ComponentReport {
+fn report<C: Contract>(
+    function: impl TensorFunction<Tensors, C> + Send + 'static,
+    place: &str,
+) -> ComponentReport {
     let component = erased::component::<C>(tch::<C>(function));
     let mut subject = Subject::new(erased::of::<C>(), "ours", component);
     let budget = Budget { cases: 20, ..Budget::default() };

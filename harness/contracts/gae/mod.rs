@@ -28,7 +28,9 @@ use shakedown_core::contract::rows::{self, Masked, Rows, along_axes};
 use shakedown_core::contract::stage::Stage;
 use shakedown_core::contract::{Contract, Parts};
 use shakedown_core::generate::axes::Axes;
-pub use shakedown_core::numeric::conventions::{EmptyMask, MaskedOutput, MaskedTokens, MaskedValues};
+pub use shakedown_core::numeric::conventions::{
+    EmptyMask, MaskedOutput, MaskedTokens, MaskedValues,
+};
 use shakedown_core::numeric::tolerance::Expected;
 use shakedown_core::value::place::Dtype;
 use shakedown_core::value::record::record;

@@ -7,9 +7,7 @@ use std::path::PathBuf;
 
 use ndarray::ArrayD;
 
-use shakedown_core::contract::component::{
-    Call, Component, Failure, Gradients, Returned, numbers,
-};
+use shakedown_core::contract::component::{Call, Component, Failure, Gradients, Returned, numbers};
 use shakedown_core::contract::{Contract, erased};
 use shakedown_core::value::error::Error;
 use shakedown_core::value::place::Place;
@@ -191,7 +189,9 @@ where
             let named = given().find_map(|(name, tensor)| tensor.filter(|_| name == first));
             let summed = named.or_else(|| given().find_map(|(_, tensor)| tensor));
             let gradients = match &summed {
-                Some(summed) => L::backward(summed).map_err(|error| raised("in backward", &error))?,
+                Some(summed) => {
+                    L::backward(summed).map_err(|error| raised("in backward", &error))?
+                }
                 None => None,
             };
             no_gradient = inputs.gradients::<C>(gradients.as_ref(), &mut values)?;

@@ -38,8 +38,8 @@ def test_advantages(rewards, groups):
     },
     Demo {
         name: "loss",
-        planted: "A policy loss takes the mean of each row, then the mean of these. A mean over all tokens \
-                  is declared.",
+        planted: "A policy loss takes the mean of each row, then the mean of these. A mean over \
+                  all tokens is declared.",
         contract: "policy-loss",
         fault: "sequence-mean-called-token-mean",
         options: "{aggregate: token-mean}",
