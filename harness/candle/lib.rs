@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! Floats have the dtype of the place that is checked, integers are I64, booleans U8. The gradient is
-//! taken by `backward`; a tensor that the loss does not depend on has none.
+//! Floats have the dtype of the place that is checked, integers are I64, booleans U8. The gradient
+//! is taken by `backward`; a tensor that the loss does not depend on has none.
 
 use std::fmt::Display;
 

@@ -21,7 +21,12 @@ fn detached_log_probs(logits: &Tensor, tokens: &Tensor) -> Result<Tensor> {
     log_probs(&logits.detach(), tokens)
 }
 
-#[shakedown::contract(group_advantage, scale = "none", tensors = shakedown_candle, .without_corpora())]
+#[shakedown::contract(
+    group_advantage,
+    scale = "none",
+    tensors = shakedown_candle,
+    .without_corpora(),
+)]
 fn dr_grpo(rewards: &Tensor, groups: &Tensor) -> Result<Tensor> {
     let dtype = rewards.dtype();
     let same = groups.unsqueeze(1)?.broadcast_eq(&groups.unsqueeze(0)?)?.to_dtype(DType::F64)?;
@@ -30,7 +35,12 @@ fn dr_grpo(rewards: &Tensor, groups: &Tensor) -> Result<Tensor> {
     (rewards.to_dtype(DType::F64)? - means)?.to_dtype(dtype)
 }
 
-#[shakedown::contract(group_advantage, scale = "none", tensors = shakedown_candle, .without_corpora())]
+#[shakedown::contract(
+    group_advantage,
+    scale = "none",
+    tensors = shakedown_candle,
+    .without_corpora(),
+)]
 #[should_panic(expected = "baseline-missing")]
 fn without_a_baseline(rewards: &Tensor) -> Tensor {
     rewards.clone()

@@ -13,8 +13,8 @@ use crate::value::record::Record;
     label = "this parameter cannot take the input",
     note = "floats are taken as f64, f32, half::bf16, half::f16; integers as i64, i32, u32, usize; \
             booleans as bool, f64, f32, u8; texts as String, &str",
-    note = "an array is taken as a slice or a `Vec` of its cells row by row, or as an array or a view \
-            of ndarray of the same dimension; in an `Option` where it may be absent"
+    note = "an array is taken as a slice or a `Vec` of its cells row by row, or as an array or a \
+            view of ndarray of the same dimension; in an `Option` where it may be absent"
 )]
 pub trait FromInput<F: 'static> {
     /// What holds the input during the call.

@@ -50,7 +50,7 @@ def test_loss(log_probs, old_log_probs, advantages, mask):
     },
     Demo {
         name: "reward",
-        planted: "A reward function accepts the right answer inside another number: 10 passes for 1.",
+        planted: "A reward function accepts an answer inside another number: 10 passes for 1.",
         contract: "reward-function",
         fault: "substring-partial-credit",
         options: "{judges: correctness}",
