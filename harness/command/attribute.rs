@@ -10,6 +10,7 @@ use std::thread::{self, Thread};
 use shakedown_core::contract::Contract;
 use shakedown_core::contract::from_input::FromInput;
 use shakedown_core::contract::schema::OptionValue;
+use shakedown_core::value::record::Record as _;
 use shakedown_engine::host::function::{HostFn, HostFunction};
 use shakedown_engine::host::tensors::{Library, TensorFn, TensorFunction};
 
@@ -58,14 +59,21 @@ impl<'c, P: FromInput<F>, F: 'static> Held<'c, P, F> {
     }
 }
 
-/// The length of the first, second or third axis of a case.
+/// The length of the first, second or third axis of the input that has most.
 ///
 /// # Panics
-/// If the contract has no such axis.
+/// If it has no such axis.
 #[track_caller]
 pub fn length<C: Contract>(case: &C::Case, axis: usize) -> usize {
-    let length = C::AXES.nth(axis).and_then(|letter| C::AXES.find_length(case, letter));
-    length.unwrap_or_else(|| panic!("the arrays of {} have fewer axes than {}", C::ID, axis + 1))
+    let mut shape = Vec::new();
+    case.visit(&mut |_, value| {
+        let found = value.map_or_else(Vec::new, |value| value.shape().to_vec());
+        if found.len() > shape.len() {
+            shape = found;
+        }
+    });
+    let length = shape.get(axis).copied();
+    length.unwrap_or_else(|| panic!("the inputs of {} have fewer axes than {}", C::ID, axis + 1))
 }
 
 /// The text of an option, which has been read by the compiler.

@@ -76,12 +76,6 @@ impl Axes {
         self.row
     }
 
-    /// The letter of the first, second or third axis of the array that has most.
-    pub fn nth(&self, axis: usize) -> Option<char> {
-        let letters = self.of.iter().map(|(_, axes)| *axes);
-        letters.max_by_key(|axes| axes.len())?.chars().nth(axis)
-    }
-
     /// The axes of a field.
     fn of_field(&self, field: &str) -> Option<&'static str> {
         self.of.iter().find(|(name, _)| *name == field).map(|(_, axes)| *axes)
