@@ -168,7 +168,10 @@ impl Library for Tensors {
                     let (error, _backtrace) = error.split_once("\\nException raised from")?;
                     Some(format!("an error of libtorch: {error}"))
                 });
-                Failure::Raised { message: error.unwrap_or(message), traceback }
+                match error {
+                    Some(message) => Failure::Raised { message, traceback: String::new() },
+                    None => Failure::Raised { message, traceback },
+                }
             }
             other => other,
         }

@@ -55,7 +55,7 @@ macro_rules! cells {
                 cell(&input[()])
             }
 
-            fn lend<'l>(held: &'l mut $target) -> $target {
+            fn lend(held: &mut $target) -> $target {
                 held.clone()
             }
         }
@@ -115,7 +115,7 @@ macro_rules! taken {
                 $hold(input)
             }
 
-            fn lend<'l>($lend: &'l mut $held) -> $lent {
+            fn lend($lend: &mut $held) -> Self::Lent<'_> {
                 $how
             }
         }
