@@ -12,10 +12,12 @@ from trl.trainer import grpo_trainer
 TRL = pathlib.Path(grpo_trainer.__file__)
 SFT, DPO = TRL.with_name("sft_trainer.py"), TRL.with_name("dpo_trainer.py")
 REWARD = TRL.with_name("reward_trainer.py")
+KTO_OF_TRL = TRL.with_name("kto_trainer.py")
 BY_HAND = pathlib.Path(__file__).with_name("by_hand.py")
 SFT_BY_HAND = BY_HAND.with_name("by_hand_sft.py")
 DPO_BY_HAND = BY_HAND.with_name("by_hand_dpo.py")
 REWARD_BY_HAND = BY_HAND.with_name("by_hand_reward.py")
+KTO_BY_HAND = BY_HAND.with_name("by_hand_kto.py")
 
 CASES = 8 if os.environ.get("SHAKEDOWN_NIGHT") == "1" else 1
 TIME = 60
