@@ -53,7 +53,7 @@ impl Batch<'_> {
 
     /// The slopes where log-ratios are moved by their error, so many times, by side and pair.
     fn moved(&self, by: impl Fn(usize, usize) -> f64) -> Sides<Scaled> {
-        let side = |at: usize| -> [Array1<f64>; 2] {
+        let side = |at: usize| -> ([Array1<f64>; 2], Vec<f64>) {
             let pairs = self.policy[at].iter().zip(&self.reference[at]).enumerate();
             let moved = pairs.map(|(pair, (policy, reference))| {
                 let length = self.lengths[at][pair] as f64;
