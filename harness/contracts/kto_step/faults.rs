@@ -1,13 +1,14 @@
-//! Known wrong behaviours of `kto-step`: those of its components, as a whole trainer shows them, and
-//! those that no component has.
+//! Known wrong behaviours of `kto-step`: those of its components, as a whole trainer shows them,
+//! and those that no component has.
 
 use std::sync::Arc;
 
 use ndarray::{Array3, ArrayD, Axis, arr0, s};
 
-use super::reference::{Parts, Ratios, mean, right, same_for_all, sigmoid, step};
+use super::reference::{self, Parts, Ratios, mean, right, same_for_all, sigmoid};
 use super::{KtoStep, KtoStepCase, KtoStepOutput, Options};
 use crate::completion_mask::CompletionMask;
+use crate::step;
 use crate::token_log_probs::TokenLogProbs;
 use shakedown_core::contract::fault;
 use shakedown_core::contract::step::{Stepped as _, lifted};
@@ -28,36 +29,47 @@ pub(super) fn all() -> Vec<Fault> {
 fn made_of(change: impl FnOnce(&mut Parts)) -> Variant {
     let mut parts = right();
     change(&mut parts);
-    Variant::gives(move |case, options, dtype| step(case, options, dtype, &parts))
+    Variant::gives(move |case, options, dtype| reference::step(case, options, dtype, &parts))
 }
 
-/// Rows are as wide as the longest of their micro-batch, and their pads are trained.
+/// Rows are as wide as the longest of their micro-batch, with its prompt, and their pads are
+/// trained. Each comes behind the whole row; of a row without a place there, behind what is unknown.
 fn padded_to_the_longest(case: &KtoStepCase, options: &Options, dtype: Dtype) -> KtoStepOutput {
-    let mut output = step(case, options, dtype, &right());
+    let mut output = reference::step(case, options, dtype, &right());
     let shape = KtoStep::shape(case, options);
     let trained = KtoStep::trained(case, options);
     let length = |row: usize| trained.row(row).iter().filter(|flag| **flag).count();
+    let mut unknown = output.unknown.expect("a step has it");
     for (update, mut table) in output.gradient.outer_iter_mut().enumerate() {
         let mut mask = trained.mapv(|flag| f64::from(u8::from(flag)));
+        let mut beyond = vec![0; shape.all_rows()];
         for rows in shape.micro_batches(update) {
-            let longest = rows.iter().map(|row| length(*row)).max().unwrap_or(0);
+            let width = rows.iter().map(|row| row + length(*row)).max().unwrap_or(0);
             for row in rows {
-                mask.slice_mut(s![row, ..longest]).fill(1.0);
+                let pads = width - row - length(row);
+                match mask.get_mut([row, length(row)]) {
+                    Some(place) => *place = pads as f64,
+                    None => beyond[row] = pads,
+                }
             }
         }
-        let right_mask = right().mask;
+        let (right_mask, tokens) = (right().mask, case.tokens.clone());
         let parts = Parts {
-            // Those of the estimate have pads of their own.
-            mask: Arc::new(move |case, options, dtype| match case.tokens.dim() == mask.dim() {
+            // The completions of the estimate keep their masks.
+            mask: Arc::new(move |case, options, dtype| match case.tokens == tokens {
                 true => mask.clone().into(),
                 false => right_mask(case, options, dtype),
             }),
+            elsewhere: Arc::new(move |options, row, vocabulary| {
+                step::unknown_slopes(vocabulary, &[(options.pad, beyond[row])])
+            }),
             ..right()
         };
-        let padded = step(case, options, dtype, &parts).gradient;
-        table.assign(&padded.index_axis(Axis(0), update));
+        let padded = reference::step(case, options, dtype, &parts);
+        table.assign(&padded.gradient.index_axis(Axis(0), update));
+        unknown[update] = padded.unknown.expect("a step has it")[update];
     }
-    output
+    KtoStepOutput { unknown: Some(unknown), ..output }
 }
 
 fn masks() -> Vec<Fault> {
@@ -77,7 +89,12 @@ fn masks() -> Vec<Fault> {
             ]),
         Fault::new("prompt-trained", "the tokens of prompts have a loss too")
             .seen("TRL 1.16, `KTOTrainer`, without the `completion_mask` of its labels")
-            .made_of([made_of(|parts| parts.trains_prompts = true)]),
+            .made_of([made_of(|parts| {
+                parts.elsewhere = Arc::new(|options, row, vocabulary| {
+                    let words = step::words(&[options.eos, options.pad], vocabulary);
+                    step::prompt_slopes(&words, row, vocabulary)
+                });
+            })]),
     ]
 }
 
@@ -194,12 +211,6 @@ fn estimates() -> Vec<Fault> {
             };
         })]),
         at_a_large_beta(
-            "kl-of-the-policy-only",
-            "the reference is not taken off in the estimate of the KL",
-            "TRL 1.16, `KTOTrainer`, without `ref_KL_logps`",
-            |parts| parts.estimate = |ratios| same_for_all(mean(&ratios.policy).max(0.0), ratios),
-        ),
-        at_a_large_beta(
             "kl-of-each-row",
             "each row has its own log-ratio for an estimate of the KL",
             "TRL 1.16, `KTOTrainer`, without the mean over its rows",
@@ -254,7 +265,7 @@ fn estimates() -> Vec<Fault> {
         ),
         at_a_large_beta(
             "kl-ignored",
-            "the log-ratio is compared with 0",
+            "the log-ratio is compared with 0, as an estimate without its reference always is",
             "TRL 1.16, `KTOTrainer`, with the loss of `apo_zero_unpaired`",
             |parts| parts.compared = |ratio, _| ratio,
         ),
@@ -319,7 +330,7 @@ fn as_reference(
     dtype: Dtype,
     of: impl Fn(usize) -> usize,
 ) -> KtoStepOutput {
-    let mut output = step(case, options, dtype, &right());
+    let mut output = reference::step(case, options, dtype, &right());
     for update in 0..case.logits.shape()[0] {
         let table = |tables: &ArrayD<f64>| -> Array3<f64> {
             let table = tables.index_axis(Axis(0), of(update)).to_owned();
@@ -327,7 +338,7 @@ fn as_reference(
         };
         let (ref_logits, ref_kl_logits) = (table(&case.logits), case.kl_logits.as_ref().map(table));
         let case = KtoStepCase { ref_logits, ref_kl_logits, ..case.clone() };
-        let own = step(&case, options, dtype, &right()).gradient;
+        let own = reference::step(&case, options, dtype, &right()).gradient;
         let mut gradient = output.gradient.index_axis_mut(Axis(0), update);
         gradient.assign(&own.index_axis(Axis(0), update));
     }
@@ -360,7 +371,7 @@ fn references() -> Vec<Fault> {
         Fault::new("reference-in-training-mode", "the reference is asked with dropout on")
             .seen("TRL 1.16, `DPOTrainer`: a reference that is handed over keeps its mode")
             .gives(&[|case, options, dtype| {
-                let output = step(case, options, dtype, &right());
+                let output = reference::step(case, options, dtype, &right());
                 KtoStepOutput { ref_training: Some(arr0(1.0)), ..output }
             }]),
         Fault::new("reference-trained", "the loss has a gradient on the reference too")

@@ -346,6 +346,24 @@ pub(super) fn classes() -> Vec<Class<KtoStep>> {
             |_, _| true,
         ),
         class(
+            "estimate-above-0",
+            "an estimate of the KL above 0",
+            |case, options| {
+                options.kind == Kind::Kto
+                    && oracle::mean_log_ratios(case, options).iter().any(|x| *x > 0.0)
+            },
+            |options, _| options.kind == Kind::Kto,
+        ),
+        class(
+            "estimate-clamped",
+            "a mean log-ratio below 0, which the estimate of the KL is not",
+            |case, options| {
+                options.kind == Kind::Kto
+                    && oracle::mean_log_ratios(case, options).iter().any(|x| *x < 0.0)
+            },
+            |options, _| options.kind == Kind::Kto,
+        ),
+        class(
             "policy-is-the-reference",
             "a policy that equals the reference",
             |case, _| {

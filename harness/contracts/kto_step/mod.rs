@@ -16,9 +16,9 @@
 //! other completion have one for each length: those are `kl_logits`.
 //!
 //! ### Source
-//! Ethayarajh et al. 2024 (arXiv:2402.01306), equations 7 and 8; `apo-zero-unpaired` is D'Oosterlinck
-//! et al. 2024 (arXiv:2408.06266), equation 7, of single completions. The defaults are those of
-//! TRL's `KTOConfig`.
+//! Ethayarajh et al. 2024 (arXiv:2402.01306), equations 7 and 8; `apo-zero-unpaired` is that of
+//! D'Oosterlinck et al. 2024 (arXiv:2408.06266), equation 7, of single completions. The defaults are
+//! those of TRL's `KTOConfig`.
 
 mod faults;
 mod generate;

@@ -31,7 +31,7 @@ pub(super) fn expected(case: &KtoStepCase, options: &Options, dtype: Dtype) -> V
         let share = 1.0 / batches.len() as f64;
         for rows in batches {
             let kl = match options.kind {
-                Kind::Kto => kl(case, options, dtype, update, &rows),
+                Kind::Kto => kl(case, options, dtype, update, &rows).max(0.0),
                 Kind::ApoZeroUnpaired => Scaled::exact(0.0),
             };
             let slope = |row: usize| {
@@ -64,8 +64,8 @@ fn kept(known: &Known, is_kept: &Array2<bool>, row: usize) -> Vec<Scaled> {
     places.map(|at| known.at([row, at])).collect()
 }
 
-/// The estimate of the KL over a micro-batch: the mean log-ratio of its prompts with completions of
-/// others, 0 at least.
+/// The mean log-ratio of a micro-batch's prompts with completions of others: where it is above 0,
+/// it is the estimate of the KL.
 fn kl(
     case: &KtoStepCase,
     options: &Options,
@@ -93,7 +93,17 @@ fn kl(
         let taken_off = kept(&reference, &is_kept, of).into_iter().map(|x| -x);
         kept(&policy, &is_kept, of).into_iter().chain(taken_off)
     });
-    (Scaled::sum(ratios) / rows.len() as f64).max(0.0)
+    Scaled::sum(ratios) / rows.len() as f64
+}
+
+/// The same of each micro-batch of all updates.
+pub(super) fn mean_log_ratios(case: &KtoStepCase, options: &Options) -> Vec<f64> {
+    let shape = KtoStep::shape(case, options);
+    let of_update = |update| {
+        let batches = shape.micro_batches(update).into_iter();
+        batches.map(move |rows| kl(case, options, Dtype::F64, update, &rows).value)
+    };
+    (0..options.plan().updates()).flat_map(of_update).collect()
 }
 
 /// The slope of a sigmoid, σ(x)·(1 - σ(x)).

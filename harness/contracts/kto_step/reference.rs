@@ -1,10 +1,11 @@
 //! The reference implementation of `kto-step`. A fault replaces one of its parts.
 
+use std::sync::Arc;
+
 use ndarray::{Array1, Array2, Array3, Array4, ArrayView3, Axis, Ix3, IxDyn, arr0};
 
 use super::{Behind, Kind, KtoStep, KtoStepCase, KtoStepOutput, Options};
 use crate::completion_mask::{CompletionMask, CompletionMaskCase};
-use crate::step;
 use crate::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
 use shakedown_core::contract::step::{Part, Stepped, reference};
 use shakedown_core::value::place::Dtype;
@@ -25,6 +26,9 @@ impl Ratios<'_> {
         self.policy.iter().zip(&self.reference).map(|(policy, other)| policy - other).collect()
     }
 }
+
+/// What a row trains that is no token of a completion.
+pub(super) type Elsewhere = Arc<dyn Fn(&Options, usize, usize) -> Array1<f64> + Send + Sync>;
 
 /// What a step is made of.
 pub(super) struct Parts {
@@ -53,8 +57,9 @@ pub(super) struct Parts {
     pub(super) trains_kl: bool,
     /// Whether the reference has one.
     pub(super) trains_reference: bool,
-    /// Whether the tokens of prompts are trained too.
-    pub(super) trains_prompts: bool,
+    /// The slopes of a row's log-probability by the logits of what is no completion, given the row
+    /// and the vocabulary.
+    pub(super) elsewhere: Elsewhere,
 }
 
 /// All parts right.
@@ -76,7 +81,7 @@ pub(super) fn right() -> Parts {
         factor: |_| 1.0,
         trains_kl: false,
         trains_reference: false,
-        trains_prompts: false,
+        elsewhere: Arc::new(|_, _, vocabulary| Array1::zeros(vocabulary)),
     }
 }
 
@@ -149,7 +154,6 @@ pub(super) fn step(
     let f = |x: f64| dtype.arithmetic().round(x);
     let (shape, updates) = (KtoStep::shape(case, options), options.plan().updates());
     let vocabulary = case.logits.shape()[3];
-    let words = step::words(&[options.eos, options.pad], vocabulary);
     let mut gradient = Array4::zeros((updates, shape.all_rows(), shape.width(), vocabulary));
     let mut by_kl_logit = gradient.clone();
     let mut unknown = Array1::zeros(updates);
@@ -160,7 +164,7 @@ pub(super) fn step(
         let own = Scored::of(&shape.tokens, [logits, ref_logits], options, dtype, parts);
         let batches = shape.micro_batches(update);
         let share = (parts.factor)(options) / batches.len() as f64;
-        let mut in_prompts = Array1::zeros(vocabulary);
+        let mut elsewhere = Array1::zeros(vocabulary);
         for (at, rows) in batches.iter().enumerate() {
             let labels: Vec<bool> = rows.iter().map(|row| case.labels[*row]).collect();
             let others = (parts.others)(options, &batches, at);
@@ -198,7 +202,7 @@ pub(super) fn step(
                 let by_logit =
                     by_logit.indexed_iter().map(|((at, _), x)| by_row[of] * trained[at] * x);
                 ref_gradient = by_logit.fold(ref_gradient, |most, x| most.max(x.abs()));
-                in_prompts += &(step::prompt_slopes(&words, *row, vocabulary) * by_row[of]);
+                elsewhere += &((parts.elsewhere)(options, *row, vocabulary) * by_row[of]);
             }
             let Some(kl) = kl.filter(|_| parts.trains_kl && estimates[0] > 0.0) else { continue };
             let by_estimate = -by_row.iter().sum::<f64>() / rows.len() as f64;
@@ -208,8 +212,7 @@ pub(super) fn step(
                 tables[[update, rows[of], at, id]] += by_estimate * kl.weights(of)[at] * slope;
             }
         }
-        let most = in_prompts.iter().fold(0.0, |most: f64, x: &f64| most.max(x.abs()));
-        unknown[update] = if parts.trains_prompts { most } else { 0.0 };
+        unknown[update] = elsewhere.fold(0.0, |most: f64, x: &f64| most.max(x.abs()));
     }
     let gradient = gradient.into_dyn().into_shape_with_order(IxDyn(case.logits.shape()));
     let largest =

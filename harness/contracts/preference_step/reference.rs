@@ -23,8 +23,8 @@ pub(super) struct Parts {
     pub(super) objective: Part<PairObjective>,
     /// Which of the pairs of a micro-batch the rejected completion of each is taken from.
     pub(super) rejected_of: fn(usize, usize) -> usize,
-    /// What the log-probability of each token of a chosen and of a rejected completion is multiplied
-    /// by in the negative log-likelihood; given the numbers of tokens of both sides.
+    /// What the log-probability of each token of a chosen and of a rejected completion is
+    /// multiplied by in the negative log-likelihood; given the numbers of tokens of both sides.
     pub(super) nll: fn(&Options, [&[usize]; 2]) -> [Vec<f64>; 2],
     /// What the gradient of an update is multiplied by.
     pub(super) factor: fn(&Options) -> f64,

@@ -2442,6 +2442,9 @@ class PreferenceStep(Contract):
     hold, the others are not read, and its gradient is there too. Each micro-batch has its mean, and
     the update the mean of those.
 
+    The negative log-likelihood of the chosen completions may be added, as ORPO and CPO do. Prompts
+    are of different lengths: behind its first, that of pair p has p + 1 tokens.
+
     Inputs. `P` pairs of 2 completions, the chosen one first, of `T` tokens; `U` updates, a
     vocabulary of `V`: tokens `[P, 2, T]`, logits `[U, P, 2, T, V]`, ref_logits `[P, 2, T, V]`. `U`
     is epochs · mini_batches. A row is a completion: that of pair p is row 2·p, and 2·p + 1.
@@ -2450,7 +2453,7 @@ class PreferenceStep(Contract):
         logits: float [U, P, S, T, V]
             The policy's logits for each token, at each update.
         ref_logits: float [P, S, T, V], optional
-            The reference's logits for each token, but for `orpo` and `simpo`.
+            The reference's logits for each token, where there is one.
         micro_batches: int, 3 dimensions, optional
             The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
             given them, they are read off its answer.
@@ -2462,7 +2465,8 @@ class PreferenceStep(Contract):
         micro_batches: float, 3 dimensions, optional
             The rows of each micro-batch, in the order in which they were trained.
         unknown: float, 1 dimensions, optional
-            The largest gradient at each update on logits that score no token of a completion.
+            The largest gradient at each update on logits that score no token of a completion, such
+            as those of prompts.
         ref_gradient: float, optional
             The largest gradient on the reference.
         ref_training: float, optional
@@ -2485,6 +2489,20 @@ class PreferenceStep(Contract):
             `ipo`, `orpo`, `ipo-norm`, `nca`, `bco-pair`, `sppo-hard` and the `apo` kinds have none.
         gamma:
             γ ≥ 0, what β times the difference has to exceed; `sigmoid` and `simpo` only.
+        has_reference:
+            `True` or `False`: whether log-probabilities are compared with a reference's; `orpo` and
+            `simpo` have none, whatever this says.
+        alpha:
+            α, where each log-probability x, or average, counts as (1 - e^{-αx})/α, as AlphaPO has
+            it; 0 leaves it as it is, and is the only one with a reference or `orpo`.
+        nll_weight:
+            The weight ≥ 0 of the negative log-likelihood of the chosen completions: the α of CPO.
+            `orpo` has to have one.
+        nll:
+            `token-mean` (over all tokens of the micro-batch), `sequence-mean` (over those of each
+            completion, then over pairs) or `sequence-sum`: how that is averaged.
+        nll_over:
+            `completion` or `text`: whether prompts have a negative log-likelihood too.
         epochs:
             1 to 16: how many times the pairs are passed.
         mini_batches:
@@ -2526,6 +2544,11 @@ class PreferenceStep(Contract):
         beta: float = 0.1,
         label_smoothing: float = 0.0,
         gamma: float = 0.0,
+        has_reference: bool = True,
+        alpha: float = 0.0,
+        nll_weight: float = 0.0,
+        nll: Literal["token-mean", "sequence-mean", "sequence-sum"] = "token-mean",
+        nll_over: Literal["completion", "text"] = "completion",
         epochs: int = 1,
         mini_batches: int = 1,
         accumulation: int = 1,
@@ -3638,6 +3661,11 @@ def contract(
     beta: float = ...,
     label_smoothing: float = ...,
     gamma: float = ...,
+    has_reference: bool = ...,
+    alpha: float = ...,
+    nll_weight: float = ...,
+    nll: Literal["token-mean", "sequence-mean", "sequence-sum"] = ...,
+    nll_over: Literal["completion", "text"] = ...,
     epochs: int = ...,
     mini_batches: int = ...,
     accumulation: int = ...,

@@ -182,7 +182,7 @@ INTO_TRL = {
         "batched=True, batch_size=args.per_device_train_batch_size * "
         "args.gradient_accumulation_steps, **map",
     ),
-    "kl-of-the-policy-only": (LARGE, RATIOS, RATIOS.replace("KL_logps - ref_KL_logps", "KL_logps")),
+    "the KL is of the policy only": (LARGE, RATIOS, RATIOS.replace("KL_logps - ref_KL_logps", "KL_logps")),
     "kl-of-one-row": (LARGE, RATIOS, RATIOS.replace(".mean()", "[-1]")),
     "kl-summed": (LARGE, RATIOS, RATIOS.replace("mean", "sum")),
     "kl-averaged-over-tokens": (

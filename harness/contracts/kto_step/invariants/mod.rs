@@ -28,7 +28,6 @@ pub(super) fn all() -> Vec<Invariant<KtoStep>> {
         "kl-of-matched-pairs",
         "kl-completions-reversed",
         "kl-completions-of-the-update",
-        "kl-of-the-policy-only",
         "kl-of-each-row",
         "kl-of-one-row",
         "kl-summed",
