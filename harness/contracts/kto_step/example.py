@@ -15,15 +15,13 @@ def kto_step(tokens, labels, logits, ref_logits, kl_logits, ref_kl_logits, eos, 
         table, kl_table = values.clone().requires_grad_(), kl_values.clone().requires_grad_()
         rows = torch.arange(size) + update % mini_batches * size
         others = rows.roll(1)
-
-        def behind(own, other):
-            # Where the prompt's own completion begins alike, its logits hold.
-            ours, theirs = tokens[rows], tokens[others]
-            is_own = [(ours[:, :at] == theirs[:, :at]).all(-1) for at in range(tokens.shape[1])]
-            held = torch.where(torch.stack(is_own, 1)[..., None], own[rows], other[rows])
-            return sums(held, tokens[others], mask[others])
-
-        policy, reference = behind(table, kl_table), behind(ref_logits, ref_kl_logits)
+        # Where the prompt's own completion begins alike, its logits hold.
+        ours, theirs = tokens[rows], tokens[others]
+        is_own = [(ours[:, :at] == theirs[:, :at]).all(-1) for at in range(tokens.shape[1])]
+        is_own = torch.stack(is_own, 1)[..., None]
+        policy = sums(torch.where(is_own, table[rows], kl_table[rows]), theirs, mask[others])
+        held = torch.where(is_own, ref_logits[rows], ref_kl_logits[rows])
+        reference = sums(held, theirs, mask[others])
         kl = (policy - reference).mean().clamp(min=0).detach()
         ratios = (sums(table, tokens, mask) - sums(ref_logits, tokens, mask))[rows]
         sign = torch.where(labels[rows], 1.0, -1.0)

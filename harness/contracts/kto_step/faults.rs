@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ndarray::{Array3, ArrayD, Axis, arr0, s};
+use ndarray::{Array3, ArrayD, Axis, arr0};
 
 use super::reference::{self, Parts, Ratios, mean, right, same_for_all, sigmoid};
 use super::{KtoStep, KtoStepCase, KtoStepOutput, Options};

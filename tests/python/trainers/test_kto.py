@@ -148,7 +148,8 @@ NO_GRADIENT = (
 )
 STEP = "    def training_step(self, *args, **kwargs):\n"
 INTO_TRL = {
-    "labels-swapped": ({}, LABELS, LABELS.replace("torch.as", "~torch.as")),
+    # With equal weights these two are one: the slope of a sigmoid is symmetric.
+    "labels-swapped": (WEIGHTS, LABELS, LABELS.replace("torch.as", "~torch.as")),
     "label-ignored": (
         {}, LABELS, 'bool_labels = torch.ones_like(batch["label"], dtype=torch.bool)',
     ),
@@ -182,7 +183,7 @@ INTO_TRL = {
         "batched=True, batch_size=args.per_device_train_batch_size * "
         "args.gradient_accumulation_steps, **map",
     ),
-    "the KL is of the policy only": (LARGE, RATIOS, RATIOS.replace("KL_logps - ref_KL_logps", "KL_logps")),
+    "the KL is of the policy only": (LARGE, RATIOS, "kl = KL_logps.mean().detach()"),
     "kl-of-one-row": (LARGE, RATIOS, RATIOS.replace(".mean()", "[-1]")),
     "kl-summed": (LARGE, RATIOS, RATIOS.replace("mean", "sum")),
     "kl-averaged-over-tokens": (
@@ -198,12 +199,12 @@ INTO_TRL = {
     "kl-added": (LARGE, CLAMPED, CLAMPED + " * -1"),
     "logarithm-of-the-sigmoid": (LARGE, LOSS, "loss = -(1 - losses).log().nanmean()"),
     "sum-for-the-mean": ({}, LOSS, "loss = losses.nansum()"),
-    "sign-flipped": ({}, LOSS, "loss = -losses.nanmean()"),
+    "sign-flipped": (WEIGHTS, LOSS, "loss = -losses.nanmean()"),
     "beta-not-applied": ({}, "self.beta = args.beta", "self.beta = 1.0"),
     "beta-applied-twice": ({}, "self.beta = args.beta", "self.beta = args.beta**2"),
     "reference-is-the-policy": (
-        LARGE, "self.ref_model = self.accelerator.prepare_model(self.ref_model, evaluation_mode",
-        "self.ref_model = dict(model=self.model, evaluation_mode",
+        LARGE, "self.accelerator.prepare_model(self.ref_model, evaluation_mode=True)",
+        "self.model",
     ),
     "reference-ignored": (
         LARGE, "ref_completion_logps = ref_per_token_logps.sum(-1)",
@@ -250,7 +251,7 @@ INTO_ONE_BY_HAND = {
     "padding-trained": ({}, MASKED, MASKED.replace("mask.bool()", "True")),
     "prompt-trained": ({}, MASKED, "trained = mask.bool()"),
     "label-ignored": ({}, 'row["label"] for', "True for"),
-    "labels-swapped": ({}, 'row["label"] for', 'not row["label"] for'),
+    "labels-swapped": (WEIGHTS, 'row["label"] for', 'not row["label"] for'),
     "weights-swapped": (
         WEIGHTS, "desirable, undesirable = self.weights", "undesirable, desirable = self.weights",
     ),
