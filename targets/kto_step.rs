@@ -121,7 +121,8 @@ fn loss(
         }),
     };
     let labels = case.labels.index_select(0, rows);
-    let value = |x: Tensor, weight: f64| (1.0 - (x * options.beta).sigmoid()) * weight;
+    let value =
+        |x: Tensor, weight: f64| -> Tensor { (1.0 - (x * options.beta).sigmoid()) * weight };
     let desirable = value(&ratios - &estimate, options.desirable_weight);
     let undesirable = value(estimate - ratios, options.undesirable_weight);
     desirable.where_self(&labels, &undesirable).mean(None)

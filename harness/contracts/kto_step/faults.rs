@@ -33,7 +33,8 @@ fn made_of(change: impl FnOnce(&mut Parts)) -> Variant {
 }
 
 /// Rows are as wide as the longest of their micro-batch, with its prompt, and their pads are
-/// trained. Each comes behind the whole row; of a row without a place there, behind what is unknown.
+/// trained. Each comes behind the whole row; of a row without a place there, behind what is
+/// unknown.
 fn padded_to_the_longest(case: &KtoStepCase, options: &Options, dtype: Dtype) -> KtoStepOutput {
     let mut output = reference::step(case, options, dtype, &right());
     let shape = KtoStep::shape(case, options);
