@@ -17,8 +17,8 @@
 //!
 //! ### Source
 //! Ethayarajh et al. 2024 (arXiv:2402.01306), equations 7 and 8; `apo-zero-unpaired` is that of
-//! D'Oosterlinck et al. 2024 (arXiv:2408.06266), equation 7, of single completions. The defaults are
-//! those of TRL's `KTOConfig`.
+//! D'Oosterlinck et al. 2024 (arXiv:2408.06266), equation 7, of single completions. The defaults
+//! are those of TRL's `KTOConfig`.
 
 mod faults;
 mod generate;

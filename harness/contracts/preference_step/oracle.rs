@@ -95,7 +95,7 @@ impl Batch<'_> {
             let numbers = &found.expect("both sides have a gradient").numbers;
             let scaled = |n: &Number| Scaled { value: n.value, scale: n.scale };
             let by_reward = numbers.iter().map(scaled).zip(slopes);
-            by_reward.map(|(by_reward, slope)| by_reward * self.slope_of_reward(*slope)).collect()
+            by_reward.map(|(by_reward, slope)| self.by_log_prob(by_reward, *slope)).collect()
         };
         [of("grad_policy_chosen", &slopes[0]), of("grad_policy_rejected", &slopes[1])]
     }
@@ -108,11 +108,12 @@ impl Batch<'_> {
         if alpha == 0.0 { 0.0 } else { length * (6.0 + 2.0 * alpha) / alpha }
     }
 
-    /// The slope of a reward, which such a component has by five factors.
-    fn slope_of_reward(&self, slope: f64) -> Scaled {
+    /// The slope by a log-probability, given those by its reward and of that. Such a component has
+    /// the second by five factors.
+    fn by_log_prob(&self, by_reward: Scaled, slope: f64) -> Scaled {
         match self.options.alpha == 0.0 {
-            true => Scaled::exact(slope),
-            false => Scaled { value: slope, scale: 8.0 * slope },
+            true => by_reward,
+            false => by_reward * Scaled { value: slope, scale: 8.0 * slope },
         }
     }
 }
@@ -160,7 +161,8 @@ pub(super) fn expected(
             let counts: Vec<usize> = (0..pairs.len())
                 .map(|of| batch.lengths[0][of] as usize + options.prompt_tokens(pairs[of]))
                 .collect();
-            for (of, weight) in options.nll_weights(&counts).into_iter().enumerate() {
+            let weights = options.nll_weights(&counts).into_iter().enumerate();
+            for (of, weight) in weights.filter(|(_, weight)| *weight != 0.0) {
                 let weight = Scaled { value: weight, scale: 2.0 * weight.abs() };
                 slopes[0][of] = slopes[0][of] + weight;
                 for (sum, slope) in in_prompts.iter_mut().zip(&prompts[of]) {
