@@ -62,8 +62,10 @@ def test_a_completion_of_another_row_has_logits_of_its_own():
     tables = (own + place)[None], own, (others + 10 + place)[None], others
     puppet = KtoPuppet(tokens, torch.tensor([True, False]), *tables, eos=EOS, pad=PAD)
     ids = torch.tensor([[2, 3, 3, 4, 1], [2, 2, 3, 3, 1]])
-    # The first prompt with the second completion, and the other way round: after what is alike.
-    assert puppet.logits(ids)[0, 1:, 0].tolist() == [0.0, 1.0, 13.0, 14.0 - 1.0]
+    # The first prompt with the second completion, and the other way round. What begins alike has
+    # the logits of the prompt's own, and there is no place behind an end that fills its row.
+    unknown = -20.0
+    assert puppet.logits(ids)[0, 1:, 0].tolist() == [0.0, 1.0, 13.0, unknown]
     assert puppet.logits(ids)[1, 2:, 0].tolist() == [3.0, 4.0, 16.0]
 
 
@@ -104,7 +106,7 @@ def test_options_are_read_from_a_configuration(tmp_path):
         "undesirable_weight": 1.0, "epochs": 1, "mini_batches": 2, "accumulation": 2,
     }  # fmt: skip
     assert not_judged == ["disable_dropout"]
-    message = "KTOConfig has no `desired_weight`; did you mean `desirable_weight`?"
+    message = "KTOConfig has no `desired_weight` (did you mean `desirable_weight`?)"
     with pytest.raises(UsageError, match=re.escape(message)):
         options_of({"desired_weight": 0.1}, KTOConfig)
     with pytest.raises(UsageError, match=r"^loss_type 'bco' is not judged yet; supported: kto, "):
