@@ -12,6 +12,9 @@ use crate::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
 use shakedown_core::contract::step::{Part, Stepped, reference};
 use shakedown_core::value::place::Dtype;
 
+/// Weights of chosen and of rejected completions.
+pub(super) type Nll = fn(&Options, [&[usize]; 2]) -> [Vec<f64>; 2];
+
 /// What a step is made of.
 pub(super) struct Parts {
     pub(super) mask: Part<CompletionMask>,
@@ -25,7 +28,7 @@ pub(super) struct Parts {
     pub(super) rejected_of: fn(usize, usize) -> usize,
     /// What the log-probability of each token of a chosen and of a rejected completion is
     /// multiplied by in the negative log-likelihood; given the numbers of tokens of both sides.
-    pub(super) nll: fn(&Options, [&[usize]; 2]) -> [Vec<f64>; 2],
+    pub(super) nll: Nll,
     /// What the gradient of an update is multiplied by.
     pub(super) factor: fn(&Options) -> f64,
     /// Whether the reference has a gradient too.
