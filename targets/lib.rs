@@ -32,6 +32,7 @@
 //! | `policy-update` | [`bandit`], [`pairs`] | [`zoo`]: trl #6443 | |
 //! | `sft-step` | [`sft_step`] | | TRL, `python/` |
 //! | `preference-step` | [`preference_step`] | | TRL, `python/` |
+//! | `kto-step` | [`kto_step`] | | TRL, `python/` |
 //! | `reward-model-step` | [`reward_model_step`] | | TRL, `python/` |
 //! | `grpo-step` | [`grpo_step`] | | TRL, `python/` |
 //! | `metric-reduction` | [`metric_reduction`] | [`zoo`]: trl #6380, AReaL #990 | |
@@ -56,6 +57,7 @@ pub mod grpo;
 pub mod grpo_step;
 pub mod importance_weights;
 pub mod kl;
+pub mod kto_step;
 pub mod length_penalty;
 pub mod log_probs;
 pub mod masked;

@@ -82,6 +82,7 @@ contracts! {
     policy_update::PolicyUpdate,
     sft_step::SftStep,
     preference_step::PreferenceStep,
+    kto_step::KtoStep,
     reward_model_step::RewardModelStep,
     grpo_step::GrpoStep,
     metric_reduction::MetricReduction,

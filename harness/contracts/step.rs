@@ -112,6 +112,28 @@ pub(crate) fn words(special: &[i64], vocabulary: usize) -> Vec<i64> {
     (0..vocabulary as i64).filter(|id| !special.contains(id)).collect()
 }
 
+/// The logits of what is no beginning of a completion, such as a part of a prompt, go from minus
+/// this to this.
+const UNKNOWN_LOGIT: f64 = 20.0;
+
+/// The gradient by those logits of the log-probability of tokens, each so many times.
+pub(crate) fn unknown_slopes(vocabulary: usize, tokens: &[(i64, usize)]) -> Array1<f64> {
+    let logit = |id: usize| UNKNOWN_LOGIT * (2.0 * id as f64 / (vocabulary - 1) as f64 - 1.0);
+    let times: usize = tokens.iter().map(|(_, times)| times).sum();
+    let mut slopes = Array1::from_shape_fn(vocabulary, |id| logit(id).exp());
+    slopes *= -(times as f64) / slopes.sum();
+    for (id, times) in tokens {
+        slopes[*id as usize] += *times as f64;
+    }
+    slopes
+}
+
+/// The same of a prompt, the row-th of all, without its first token. It has one word, once more
+/// than the prompt before, and another word at the end.
+pub(crate) fn prompt_slopes(words: &[i64], row: usize, vocabulary: usize) -> Array1<f64> {
+    unknown_slopes(vocabulary, &[(words[0], row), (words[1], 1)])
+}
+
 /// The smallest vocabulary that has these ids and two words.
 pub(crate) fn smallest_vocabulary(special: &[i64]) -> usize {
     let least = special.iter().max().map_or(0, |id| *id as usize + 1);

@@ -104,6 +104,7 @@ references! {
     accumulated_loss
     sft_step
     preference_step
+    kto_step
     reward_model_step
     grpo_step
     metric_reduction

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::{Array3, Axis, arr0, s};
 
 use super::reference::{Parts, right, step};
-use super::{Options, PreferenceStep, PreferenceStepCase, PreferenceStepOutput};
+use super::{Nll, NllOver, Options, PreferenceStep, PreferenceStepCase, PreferenceStepOutput};
 use crate::completion_mask::CompletionMask;
 use crate::pair_objective::PairObjective;
 use crate::preference_loss::PreferenceLoss;
@@ -20,7 +20,10 @@ type Variant = fault::Variant<PreferenceStep>;
 
 /// Every fault of the contract.
 pub(super) fn all() -> Vec<Fault> {
-    [masks(), margins(), objectives(), references(), updates()].into_iter().flatten().collect()
+    [masks(), margins(), objectives(), likelihoods(), references(), updates()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A step with a wrong part.
@@ -134,8 +137,7 @@ fn objectives() -> Vec<Fault> {
         of("lengths-swapped", "{kind: sigmoid-norm}"),
         of("ipo-on-sums", "{kind: ipo-norm}"),
         of("ipo-target", "{kind: ipo-norm}"),
-        of("sft-term-left-out", "{kind: orpo}"),
-        of("odds-without-the-complement", "{kind: orpo}"),
+        of("odds-without-the-complement", "{kind: orpo, nll_weight: 1.0}"),
         of("gamma-added", "{kind: simpo, gamma: 0.5}"),
         of("nca-weights", "{kind: nca}"),
         of("bco-rejected-side-left-out", "{kind: bco-pair}"),
@@ -144,6 +146,55 @@ fn objectives() -> Vec<Fault> {
         of("apo-down-for-zero", "{kind: apo-zero}"),
         of("exo-forward", "{kind: exo, label_smoothing: 0.1}"),
         of("aot-not-sorted", "{kind: aot}"),
+    ]
+}
+
+/// Faults of the negative log-likelihood, and of rewards without a reference.
+fn likelihoods() -> Vec<Fault> {
+    let nll = |nll| made_of(|parts| parts.nll = nll);
+    vec![
+        Fault::new("nll-left-out", "the negative log-likelihood has no effect")
+            .seen("LLaMA-Factory 52d402e2a: ORPO's odds ratio alone; CPO with `cpo_alpha` ignored")
+            .under("{nll_weight: 1.0}")
+            .as_if(&[|options| Options { nll_weight: 0.0, ..options }]),
+        Fault::new("nll-weight-ignored", "the negative log-likelihood has a weight of 1")
+            .seen("TRL 1.16, `CPOTrainer`, without the `cpo_alpha` of its sum")
+            .under("{nll_weight: 0.5}")
+            .as_if(&[|options| Options { nll_weight: 1.0, ..options }]),
+        Fault::new("nll-of-the-rejected-side", "the rejected completions have the likelihood")
+            .seen("TRL 1.16, `CPOTrainer`, with `all_logits[len_chosen:]`")
+            .under("{nll_weight: 1.0}")
+            .made_of([nll(|options, [chosen, rejected]| {
+                [vec![0.0; chosen.len()], options.nll_weights(rejected)]
+            })]),
+        Fault::new("nll-of-both-sides", "the rejected completions have a likelihood too")
+            .seen("TRL 1.16, `CPOTrainer`, with `all_logits` of both sides")
+            .under("{nll_weight: 1.0}")
+            .made_of([nll(|options, [chosen, rejected]| {
+                let all = options.nll_weights(&[chosen, rejected].concat());
+                let (chosen, rejected) = all.split_at(chosen.len());
+                [chosen.to_vec(), rejected.to_vec()]
+            })]),
+        Fault::new("nll-averaged-otherwise", "the likelihood is averaged over something else")
+            .seen("TRL 1.16 averages over tokens; arXiv:2401.08417, equation 4, over completions")
+            .under("{nll_weight: 1.0}")
+            .as_if(&[
+                |options| Options { nll: Nll::TokenMean, ..options },
+                |options| Options { nll: Nll::SequenceMean, ..options },
+                |options| Options { nll: Nll::SequenceSum, ..options },
+            ]),
+        Fault::new("nll-of-prompts", "prompts have a likelihood too")
+            .seen("TRL 1.16, `ORPOTrainer`: the labels of its likelihood are all tokens")
+            .under("{nll_weight: 1.0}")
+            .as_if(&[|options| Options { nll_over: NllOver::Text, ..options }]),
+        Fault::new("alpha-ignored", "the power of AlphaPO has no effect")
+            .seen("TRL 1.16, `CPOTrainer`, without its `alpha`")
+            .under("{has_reference: false, alpha: 0.25}")
+            .as_if(&[|options| Options { alpha: 0.0, ..options }]),
+        Fault::new("alpha-of-the-other-sign", "the power of AlphaPO has the other sign")
+            .seen("TRL 1.16, `CPOTrainer`, with `pow(self.alpha)`")
+            .under("{has_reference: false, alpha: 0.25}")
+            .as_if(&[|options| Options { alpha: -options.alpha, ..options }]),
     ]
 }
 

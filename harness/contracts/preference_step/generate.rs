@@ -36,6 +36,25 @@ pub(super) fn draw_gamma(u: &mut Unstructured<'_>, options: &Options) -> Result<
     }
 }
 
+pub(super) fn draw_reference(u: &mut Unstructured<'_>, options: &Options) -> Result<bool> {
+    match options.kind {
+        Kind::Sigmoid | Kind::Hinge | Kind::IpoNorm => one(u, &[true, false, true]),
+        _ => Ok(true),
+    }
+}
+
+pub(super) fn draw_alpha(u: &mut Unstructured<'_>, options: &Options) -> Result<f64> {
+    let may_be = !options.uses_reference() && options.kind != Kind::Orpo;
+    if may_be { one(u, &[0.0, 0.25, -0.5]) } else { Ok(0.0) }
+}
+
+pub(super) fn draw_nll_weight(u: &mut Unstructured<'_>, options: &Options) -> Result<f64> {
+    match options.kind {
+        Kind::Orpo => one(u, &[1.0, 0.5]),
+        _ => one(u, &[0.0, 0.0, 1.0, 0.5]),
+    }
+}
+
 /// The ids that are neither the end nor the pad.
 fn words(options: &Options, vocabulary: usize) -> Vec<i64> {
     step::words(&[options.eos, options.pad], vocabulary)
@@ -59,8 +78,8 @@ pub(super) fn valid(
     }
     let ids = [options.eos, options.pad];
     step::valid_pairs(&case.tokens, &options.plan(), updates, ids, vocabulary)?;
-    if case.ref_logits.is_some() != options.kind.has_reference() {
-        return Err("`ref_logits` are there but for `orpo` and `simpo`".to_owned());
+    if case.ref_logits.is_some() != options.uses_reference() {
+        return Err("`ref_logits` go with `has_reference`, but for `orpo` and `simpo`".to_owned());
     }
     let tables = case.logits.iter().chain(case.ref_logits.iter().flatten());
     if let Some(z) = tables.copied().find(|z| z.is_nan() || z.abs() > LARGEST_LOGIT) {
@@ -130,7 +149,7 @@ fn made(
     PreferenceStepCase {
         tokens,
         logits: ndarray::stack(Axis(0), &views).expect("tables of one shape"),
-        ref_logits: options.kind.has_reference().then_some(reference),
+        ref_logits: options.uses_reference().then_some(reference),
         micro_batches: None,
     }
 }
@@ -306,7 +325,7 @@ pub(super) fn classes() -> Vec<Class<PreferenceStep>> {
                 let reference = case.ref_logits.as_ref();
                 reference.is_some_and(|z| case.logits.outer_iter().any(|table| table == z))
             },
-            |options, _| options.kind.has_reference(),
+            |options, _| options.uses_reference(),
         ),
         class(
             "moved-policy",

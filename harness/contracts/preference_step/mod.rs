@@ -9,9 +9,13 @@
 //! hold, the others are not read, and its gradient is there too. Each micro-batch has its mean, and
 //! the update the mean of those.
 //!
+//! The negative log-likelihood of the chosen completions may be added, as ORPO and CPO do. Prompts
+//! are of different lengths: behind its first, that of pair p has p + 1 tokens.
+//!
 //! ### Source
-//! DPO is arXiv:2305.18290; `preference-loss` and `pair-objective` have the sources of the others.
-//! The defaults are those of TRL's `DPOConfig`.
+//! DPO is arXiv:2305.18290, CPO arXiv:2401.08417, ORPO arXiv:2403.07691, AlphaPO arXiv:2501.03884;
+//! `preference-loss` and `pair-objective` have the sources of the others. The defaults are those of
+//! TRL's `DPOConfig`.
 
 mod faults;
 mod generate;
@@ -50,7 +54,7 @@ record! {
         pub tokens: A::Int<Ix3>,
         /// The policy's logits for each token, at each update.
         pub logits: A::Float<IxDyn>,
-        /// The reference's logits for each token, but for `orpo` and `simpo`.
+        /// The reference's logits for each token, where there is one.
         pub ref_logits: Option<A::Float<IxDyn>>,
         /// The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
         /// given them, they are read off its answer.
@@ -69,7 +73,8 @@ record! {
         pub gradient: A::Float<IxDyn>,
         /// The rows of each micro-batch, in the order in which they were trained.
         pub micro_batches: Option<A::Float<Ix3>>,
-        /// The largest gradient at each update on logits that score no token of a completion.
+        /// The largest gradient at each update on logits that score no token of a completion, such
+        /// as those of prompts.
         pub unknown: Option<A::Float<Ix1>>,
         /// The largest gradient on the reference.
         pub ref_gradient: Option<A::Float<Ix0>>,
@@ -117,9 +122,14 @@ choice! {
 }
 
 impl Kind {
-    /// Whether the reference counts.
+    /// Whether a reference may count.
     fn has_reference(self) -> bool {
         !matches!(self, Kind::Orpo | Kind::Simpo)
+    }
+
+    /// Whether log-probabilities are divided by their lengths.
+    fn averages(self) -> bool {
+        matches!(self, Kind::Orpo | Kind::Simpo | Kind::SigmoidNorm | Kind::IpoNorm)
     }
 
     /// Whether ranks are compared, and not pairs.
@@ -131,6 +141,28 @@ impl Kind {
     fn is_smoothed(self) -> bool {
         use Kind::{Aot, AotUnpaired, Exo, Robust, Sigmoid, SigmoidNorm, Simpo};
         matches!(self, Sigmoid | Robust | Simpo | SigmoidNorm | Exo | Aot | AotUnpaired)
+    }
+}
+
+choice! {
+    /// Over what the negative log-likelihood of the chosen completions is averaged.
+    pub enum Nll {
+        /// All their tokens in the micro-batch.
+        TokenMean = "token-mean",
+        /// The tokens of each, then the pairs.
+        SequenceMean = "sequence-mean",
+        /// The pairs: that of a completion is a sum.
+        SequenceSum = "sequence-sum",
+    }
+}
+
+choice! {
+    /// Which tokens have a negative log-likelihood.
+    pub enum NllOver {
+        /// Those of the chosen completion.
+        Completion = "completion",
+        /// Those of its prompt too, but for the first.
+        Text = "text",
     }
 }
 
@@ -156,6 +188,22 @@ options! {
         pub label_smoothing: f64 = 0.0, in 0.0..1.0, by generate::draw_smoothing;
         /// γ ≥ 0, what β times the difference has to exceed; `sigmoid` and `simpo` only.
         pub gamma: f64 = 0.0, in 0.0.., by generate::draw_gamma;
+        /// `true` or `false`: whether log-probabilities are compared with a reference's; `orpo` and
+        /// `simpo` have none, whatever this says.
+        pub has_reference: bool = true, by generate::draw_reference;
+        /// α, where each log-probability x, or average, counts as (1 - e^{-αx})/α, as AlphaPO has
+        /// it; 0 leaves it as it is, and is the only one with a reference or `orpo`.
+        pub alpha: f64 = 0.0, in -1.0..=1.0, by generate::draw_alpha;
+        /// The weight ≥ 0 of the negative log-likelihood of the chosen completions: the α of CPO.
+        /// `orpo` has to have one.
+        pub nll_weight: f64 = 0.0, in 0.0.., by generate::draw_nll_weight;
+        /// `token-mean` (over all tokens of the micro-batch), `sequence-mean` (over those of each
+        /// completion, then over pairs) or `sequence-sum`: how that is averaged.
+        pub nll: Nll = Nll::TokenMean;
+        /// `completion` or `text`: whether prompts have a negative log-likelihood too.
+        pub nll_over: NllOver = NllOver::Completion, draw [
+            NllOver::Completion, NllOver::Completion, NllOver::Text
+        ];
         /// 1 to 16: how many times the pairs are passed.
         pub epochs: u8 = 1, in 1..=16, draw [1, 1, 2];
         /// 1 to 16: how many updates a pass has.
@@ -167,7 +215,7 @@ options! {
 
 /// Smoothing and margin go with some kinds only.
 fn go_together(options: &Options) -> Result<(), (&'static str, String)> {
-    let Options { kind, label_smoothing, gamma, .. } = *options;
+    let Options { kind, label_smoothing, gamma, alpha, nll_weight, .. } = *options;
     let halves = matches!(kind, Kind::Sigmoid | Kind::Robust);
     if label_smoothing != 0.0 && !kind.is_smoothed() {
         Err(("label_smoothing", "has no meaning with this `kind`".to_owned()))
@@ -177,6 +225,11 @@ fn go_together(options: &Options) -> Result<(), (&'static str, String)> {
         Err(("label_smoothing", "expected less than 0.5 with this `kind`".to_owned()))
     } else if gamma != 0.0 && !matches!(kind, Kind::Sigmoid | Kind::Simpo) {
         Err(("gamma", "goes with `sigmoid` and `simpo` only".to_owned()))
+    } else if alpha != 0.0 && (options.uses_reference() || kind == Kind::Orpo) {
+        Err(("alpha", "goes with `has_reference: false` and `simpo` only".to_owned()))
+    } else if nll_weight == 0.0 && kind == Kind::Orpo {
+        let expected = "expected a number > 0 with `orpo`, found 0: its paper has 1";
+        Err(("nll_weight", expected.to_owned()))
     } else {
         Ok(())
     }
@@ -223,6 +276,7 @@ impl Options {
                 beta,
                 label_smoothing,
                 gamma: if kind == Objective::Simpo { gamma } else { defaults.gamma },
+                sft: kind != Objective::Orpo,
                 reduction: pair_objective::Reduction::Mean,
                 ..defaults
             })
@@ -245,6 +299,46 @@ impl Options {
             Kind::Aot => objective(Objective::Aot),
             Kind::AotUnpaired => objective(Objective::AotUnpaired),
         }
+    }
+
+    /// Whether log-probabilities are compared with a reference's.
+    pub fn uses_reference(&self) -> bool {
+        self.has_reference && self.kind.has_reference()
+    }
+
+    /// Whether log-probabilities are divided by the numbers of their tokens.
+    pub fn averages(&self) -> bool {
+        self.kind.averages()
+    }
+
+    /// What a log-probability counts as, given the number of its tokens; and the slope of it.
+    pub fn reward(&self, log_prob: f64, length: f64) -> [f64; 2] {
+        if self.alpha == 0.0 {
+            return [log_prob, 1.0];
+        }
+        let length = if self.averages() { length } else { 1.0 };
+        let slope = (-self.alpha * log_prob / length).exp();
+        [length * (1.0 - slope) / self.alpha, slope]
+    }
+
+    /// How many tokens of a pair's prompt have a negative log-likelihood.
+    pub fn prompt_tokens(&self, pair: usize) -> usize {
+        match self.nll_over {
+            NllOver::Completion => 0,
+            NllOver::Text => pair + 1,
+        }
+    }
+
+    /// What a token's log-probability is multiplied by in the negative log-likelihood of a
+    /// micro-batch, for each pair; given how many tokens of each count.
+    fn nll_weights(&self, lengths: &[usize]) -> Vec<f64> {
+        let pairs = lengths.len() as f64;
+        let share = |length: usize| match self.nll {
+            Nll::TokenMean => 1.0 / lengths.iter().sum::<usize>().max(1) as f64,
+            Nll::SequenceMean => 1.0 / (length.max(1) as f64 * pairs),
+            Nll::SequenceSum => 1.0 / pairs,
+        };
+        lengths.iter().map(|length| -self.nll_weight * share(*length)).collect()
     }
 
     /// How many updates there are.

@@ -53,16 +53,23 @@ impl Batch<'_> {
 
     /// The slopes where log-ratios are moved by their error, so many times, by side and pair.
     fn moved(&self, by: impl Fn(usize, usize) -> f64) -> Sides<Scaled> {
-        let side = |at: usize| -> [Array1<f64>; 2] {
+        let side = |at: usize| -> ([Array1<f64>; 2], Vec<f64>) {
             let pairs = self.policy[at].iter().zip(&self.reference[at]).enumerate();
             let moved = pairs.map(|(pair, (policy, reference))| {
-                let error = step::error(self.dtype, policy.scale + reference.scale);
-                (policy.value + by(at, pair) * error, reference.value)
+                let length = self.lengths[at][pair] as f64;
+                let scale = policy.scale + reference.scale + self.of_the_reward(length);
+                let moved = policy.value + by(at, pair) * step::error(self.dtype, scale);
+                let [reward, slope] = self.options.reward(moved, length);
+                ((reward, slope), reference.value)
             });
-            let (policy, reference): (Vec<f64>, Vec<f64>) = moved.unzip();
-            [policy.into(), reference.into()]
+            let (rewards, reference): (Vec<(f64, f64)>, Vec<f64>) = moved.unzip();
+            let (policy, slopes): (Vec<f64>, Vec<f64>) = rewards.into_iter().unzip();
+            ([policy.into(), reference.into()], slopes)
         };
-        let ([policy_chosen, ref_chosen], [policy_rejected, ref_rejected]) = (side(0), side(1));
+        let sides = [side(0), side(1)];
+        let slopes = sides.each_ref().map(|(_, slopes)| slopes.clone());
+        let [[policy_chosen, ref_chosen], [policy_rejected, ref_rejected]] =
+            sides.map(|(side, _)| side);
         let expected = match self.options.loss() {
             PairLoss::Margin(options) => {
                 let case =
@@ -83,13 +90,31 @@ impl Batch<'_> {
                 PairObjective::oracle_gradient(&case, &options, self.dtype)
             }
         };
-        let of = |field: &str| -> Vec<Scaled> {
+        let of = |field: &str, slopes: &[f64]| -> Vec<Scaled> {
             let found = expected.iter().find(|expected| expected.field == field);
             let numbers = &found.expect("both sides have a gradient").numbers;
             let scaled = |n: &Number| Scaled { value: n.value, scale: n.scale };
-            numbers.iter().map(scaled).collect()
+            let by_reward = numbers.iter().map(scaled).zip(slopes);
+            by_reward.map(|(by_reward, slope)| self.by_log_prob(by_reward, *slope)).collect()
         };
-        [of("grad_policy_chosen"), of("grad_policy_rejected")]
+        [of("grad_policy_chosen", &slopes[0]), of("grad_policy_rejected", &slopes[1])]
+    }
+
+    /// What rounding makes of a reward, as what it makes of its log-probability: a component may
+    /// take the power -α of e^x, subtract it from 1, and divide by α.
+    fn of_the_reward(&self, length: f64) -> f64 {
+        let alpha = self.options.alpha.abs();
+        let length = if self.options.averages() { length } else { 1.0 };
+        if alpha == 0.0 { 0.0 } else { length * (6.0 + 2.0 * alpha) / alpha }
+    }
+
+    /// The slope by a log-probability, given those by its reward and of that. Such a component has
+    /// the second by five factors.
+    fn by_log_prob(&self, by_reward: Scaled, slope: f64) -> Scaled {
+        match self.options.alpha == 0.0 {
+            true => by_reward,
+            false => by_reward * Scaled { value: slope, scale: 8.0 * slope },
+        }
     }
 }
 
@@ -110,7 +135,9 @@ pub(super) fn expected(
         (plan.updates(), shape.all_rows(), shape.width(), vocabulary),
         Scaled::exact(0.0),
     );
+    let mut in_unknown = Vec::new();
     for update in 0..plan.updates() {
+        let mut in_prompts = vec![Scaled::exact(0.0); vocabulary];
         let current = scores(shape.logits(&case.logits, update));
         let batches = shape.micro_batches(update);
         let share = 1.0 / batches.len() as f64;
@@ -129,7 +156,19 @@ pub(super) fn expected(
                 },
                 lengths: lengths(&trained, &pairs),
             };
-            let slopes = batch.slopes();
+            let mut slopes = batch.slopes();
+            let prompts = prompts(options, vocabulary, &pairs);
+            let counts: Vec<usize> = (0..pairs.len())
+                .map(|of| batch.lengths[0][of] as usize + options.prompt_tokens(pairs[of]))
+                .collect();
+            let weights = options.nll_weights(&counts).into_iter().enumerate();
+            for (of, weight) in weights.filter(|(_, weight)| *weight != 0.0) {
+                let weight = Scaled { value: weight, scale: 2.0 * weight.abs() };
+                slopes[0][of] = slopes[0][of] + weight;
+                for (sum, slope) in in_prompts.iter_mut().zip(&prompts[of]) {
+                    *sum = *sum + *slope * weight * share;
+                }
+            }
             for (side, slopes) in slopes.iter().enumerate() {
                 let rows: Vec<usize> = pairs.iter().map(|pair| 2 * pair + side).collect();
                 current.add(&mut gradients, &shape, update, &rows, |[of, at]| {
@@ -140,9 +179,33 @@ pub(super) fn expected(
                 });
             }
         }
+        let largest = in_prompts.into_iter().map(Scaled::abs);
+        let larger = |a: Scaled, b: Scaled| if b.value > a.value { b } else { a };
+        in_unknown.push(largest.fold(Scaled::exact(0.0), larger));
     }
     let terms = case.tokens.len();
-    step::outputs(gradients, case.logits.shape(), terms, true)
+    let mut outputs = step::outputs(gradients, case.logits.shape(), terms, true);
+    let unknown = outputs.iter_mut().find(|expected| expected.field == "unknown");
+    let numbers = unknown.map(|expected| expected.numbers.iter_mut());
+    for (number, largest) in numbers.into_iter().flatten().zip(in_unknown) {
+        *number = largest.into();
+    }
+    outputs
+}
+
+/// The gradients by the logits of what comes in a prompt of the log-probabilities of the prompts of
+/// some pairs, as far as these are trained.
+fn prompts(options: &Options, vocabulary: usize, pairs: &[usize]) -> Vec<Vec<Scaled>> {
+    let words = step::words(&[options.eos, options.pad], vocabulary);
+    let scaled = |count: usize, x: f64| Scaled { value: x, scale: 4.0 * count as f64 };
+    let of = |pair: &usize| match options.prompt_tokens(*pair) {
+        0 => Vec::new(),
+        count => step::prompt_slopes(&words, *pair, vocabulary)
+            .iter()
+            .map(|x| scaled(count, *x))
+            .collect(),
+    };
+    pairs.iter().map(of).collect()
 }
 
 /// The log-probabilities of both completions of some pairs.

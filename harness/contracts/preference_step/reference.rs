@@ -12,6 +12,9 @@ use crate::token_log_probs::{self, TokenLogProbs, TokenLogProbsCase};
 use shakedown_core::contract::step::{Part, Stepped, reference};
 use shakedown_core::value::place::Dtype;
 
+/// Weights of chosen and of rejected completions.
+pub(super) type Nll = fn(&Options, [&[usize]; 2]) -> [Vec<f64>; 2];
+
 /// What a step is made of.
 pub(super) struct Parts {
     pub(super) mask: Part<CompletionMask>,
@@ -23,6 +26,9 @@ pub(super) struct Parts {
     pub(super) objective: Part<PairObjective>,
     /// Which of the pairs of a micro-batch the rejected completion of each is taken from.
     pub(super) rejected_of: fn(usize, usize) -> usize,
+    /// What the log-probability of each token of a chosen and of a rejected completion is
+    /// multiplied by in the negative log-likelihood; given the numbers of tokens of both sides.
+    pub(super) nll: Nll,
     /// What the gradient of an update is multiplied by.
     pub(super) factor: fn(&Options) -> f64,
     /// Whether the reference has a gradient too.
@@ -38,6 +44,7 @@ pub(super) fn right() -> Parts {
         margin: reference::<PreferenceLoss>(),
         objective: reference::<PairObjective>(),
         rejected_of: |pair, _| pair,
+        nll: |options, [chosen, rejected]| [options.nll_weights(chosen), vec![0.0; rejected.len()]],
         factor: |_| 1.0,
         trains_reference: false,
     }
@@ -64,11 +71,14 @@ pub(super) fn step(
     let mut largest = 0.0_f64;
     let (updates, vocabulary) = (plan.updates(), case.logits.shape()[4]);
     let mut gradient = Array4::zeros((updates, shape.all_rows(), shape.width(), vocabulary));
+    let mut unknown = Array1::zeros(updates);
+    let words = step::words(&[options.eos, options.pad], vocabulary);
     for update in 0..updates {
         let current = log_probs(&parts.log_probs, shape.logits(&case.logits, update));
         let slopes = current.grad_logits.expect("the reference gives its gradient");
         let batches = shape.micro_batches(update);
         let share = (parts.factor)(options) / batches.len() as f64;
+        let mut in_prompts = Array1::zeros(vocabulary);
         for rows in batches {
             let pairs = step::pairs(&rows);
             let rejected = |at| pairs[(parts.rejected_of)(at, pairs.len())];
@@ -76,13 +86,24 @@ pub(super) fn step(
                 pairs.iter().map(|pair| 2 * pair).collect(),
                 (0..pairs.len()).map(|at| 2 * rejected(at) + 1).collect(),
             ];
-            let by_side = loss_gradient(
-                options,
-                dtype,
-                parts,
-                &rows,
-                &Sums { mask: &mask, policy: &current.log_probs, reference },
-            );
+            let sums = Sums { mask: &mask, policy: &current.log_probs, reference };
+            let mut by_side = loss_gradient(options, dtype, parts, &rows, &sums);
+            let counts = rows.each_ref().map(|rows| {
+                let lengths = sums.lengths(rows).into_iter().zip(rows);
+                let prompts = |row: &usize| options.prompt_tokens(row / 2);
+                lengths.map(|(length, row)| length as usize + prompts(row)).collect::<Vec<_>>()
+            });
+            let nll = (parts.nll)(options, [&counts[0], &counts[1]]);
+            for (side, nll) in nll.into_iter().enumerate() {
+                for (of, weight) in nll.into_iter().enumerate() {
+                    by_side[side][of] += weight;
+                    let pair = rows[side][of] / 2;
+                    if options.prompt_tokens(pair) > 0 {
+                        let prompt = step::prompt_slopes(&words, pair, vocabulary);
+                        in_prompts = in_prompts + prompt * (weight * share);
+                    }
+                }
+            }
             for (rows, by_row) in rows.iter().zip(&by_side) {
                 for (row, by_row) in rows.iter().zip(by_row) {
                     let slopes = ref_slopes.map(|slopes| slopes.index_axis(Axis(0), *row));
@@ -95,12 +116,13 @@ pub(super) fn step(
                 });
             }
         }
+        unknown[update] = in_prompts.fold(0.0, |most: f64, x: &f64| most.max(x.abs()));
     }
     let gradient = gradient.into_dyn().into_shape_with_order(IxDyn(case.logits.shape()));
     PreferenceStepOutput {
         gradient: gradient.expect("a row of the table for each place"),
         micro_batches: Some(shape.all_micro_batches()),
-        unknown: Some(Array1::zeros(updates)),
+        unknown: Some(unknown),
         ref_gradient: Some(arr0(if parts.trains_reference { largest } else { 0.0 })),
         ref_training: Some(arr0(0.0)),
     }
@@ -135,7 +157,14 @@ fn loss_gradient(
     [chosen, rejected]: &[Vec<usize>; 2],
     sums: &Sums<'_>,
 ) -> [Array1<f64>; 2] {
-    let policy = |rows: &[usize]| sums.of(Some(sums.policy), rows);
+    let reward = |row: &usize| {
+        let rows = &[*row];
+        let log_prob = sums.of(Some(sums.policy), rows)[0];
+        options.reward(log_prob, sums.lengths(rows)[0] as f64)
+    };
+    let policy = |rows: &[usize]| rows.iter().map(|row| reward(row)[0]).collect::<Array1<f64>>();
+    let slopes = [chosen, rejected]
+        .map(|rows| rows.iter().map(|row| reward(row)[1]).collect::<Array1<f64>>());
     let reference = |rows: &[usize]| sums.of(sums.reference, rows);
     let (by_chosen, by_rejected) = match options.loss() {
         PairLoss::Margin(options) => {
@@ -161,5 +190,7 @@ fn loss_gradient(
             (output.grad_policy_chosen, output.grad_policy_rejected)
         }
     };
-    [by_chosen, by_rejected].map(|gradient| gradient.expect("the reference gives its gradient"))
+    let [of_chosen, of_rejected] = slopes;
+    [(by_chosen, of_chosen), (by_rejected, of_rejected)]
+        .map(|(by_reward, slopes)| by_reward.expect("the reference gives its gradient") * slopes)
 }

@@ -44,6 +44,7 @@ __all__ = [
     "PolicyUpdate",
     "SftStep",
     "PreferenceStep",
+    "KtoStep",
     "RewardModelStep",
     "GrpoStep",
     "MetricReduction",
@@ -2441,6 +2442,9 @@ class PreferenceStep(Contract):
     hold, the others are not read, and its gradient is there too. Each micro-batch has its mean, and
     the update the mean of those.
 
+    The negative log-likelihood of the chosen completions may be added, as ORPO and CPO do. Prompts
+    are of different lengths: behind its first, that of pair p has p + 1 tokens.
+
     Inputs. `P` pairs of 2 completions, the chosen one first, of `T` tokens; `U` updates, a
     vocabulary of `V`: tokens `[P, 2, T]`, logits `[U, P, 2, T, V]`, ref_logits `[P, 2, T, V]`. `U`
     is epochs · mini_batches. A row is a completion: that of pair p is row 2·p, and 2·p + 1.
@@ -2449,7 +2453,7 @@ class PreferenceStep(Contract):
         logits: float [U, P, S, T, V]
             The policy's logits for each token, at each update.
         ref_logits: float [P, S, T, V], optional
-            The reference's logits for each token, but for `orpo` and `simpo`.
+            The reference's logits for each token, where there is one.
         micro_batches: int, 3 dimensions, optional
             The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
             given them, they are read off its answer.
@@ -2461,7 +2465,8 @@ class PreferenceStep(Contract):
         micro_batches: float, 3 dimensions, optional
             The rows of each micro-batch, in the order in which they were trained.
         unknown: float, 1 dimensions, optional
-            The largest gradient at each update on logits that score no token of a completion.
+            The largest gradient at each update on logits that score no token of a completion, such
+            as those of prompts.
         ref_gradient: float, optional
             The largest gradient on the reference.
         ref_training: float, optional
@@ -2484,6 +2489,20 @@ class PreferenceStep(Contract):
             `ipo`, `orpo`, `ipo-norm`, `nca`, `bco-pair`, `sppo-hard` and the `apo` kinds have none.
         gamma:
             γ ≥ 0, what β times the difference has to exceed; `sigmoid` and `simpo` only.
+        has_reference:
+            `True` or `False`: whether log-probabilities are compared with a reference's; `orpo` and
+            `simpo` have none, whatever this says.
+        alpha:
+            α, where each log-probability x, or average, counts as (1 - e^{-αx})/α, as AlphaPO has
+            it; 0 leaves it as it is, and is the only one with a reference or `orpo`.
+        nll_weight:
+            The weight ≥ 0 of the negative log-likelihood of the chosen completions: the α of CPO.
+            `orpo` has to have one.
+        nll:
+            `token-mean` (over all tokens of the micro-batch), `sequence-mean` (over those of each
+            completion, then over pairs) or `sequence-sum`: how that is averaged.
+        nll_over:
+            `completion` or `text`: whether prompts have a negative log-likelihood too.
         epochs:
             1 to 16: how many times the pairs are passed.
         mini_batches:
@@ -2525,6 +2544,114 @@ class PreferenceStep(Contract):
         beta: float = 0.1,
         label_smoothing: float = 0.0,
         gamma: float = 0.0,
+        has_reference: bool = True,
+        alpha: float = 0.0,
+        nll_weight: float = 0.0,
+        nll: Literal["token-mean", "sequence-mean", "sequence-sum"] = "token-mean",
+        nll_over: Literal["completion", "text"] = "completion",
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
+class KtoStep(Contract):
+    """A whole trainer of KTO: the gradient by the logits at each update.
+
+    Its data are single completions with a label, desirable or not. The loss compares each one's
+    log-ratio with an estimate of the KL, and the bugs are in that estimate: it has a gradient, it
+    may be negative, it is of one row, or of prompts with their own completions. The loss falls all
+    the same. So the trainer is handed a model whose logits are a table, one row for each prefix,
+    and what it does to that table is the answer.
+
+    With r the log-ratio of a completion, and z the estimate of the KL, the loss of a row is
+    w · (1 - σ(β(r - z))) where it is desirable, else w · (1 - σ(β(z - r))); w is the weight of its
+    label. z is the mean log-ratio over the micro-batch of every prompt with the completion of
+    another row, 0 at least, without a gradient. Each micro-batch has its mean, and the update the
+    mean of those.
+
+    Behind a prompt the table has a row for each beginning of its own completion. Beginnings of any
+    other completion have one for each length: those are `kl_logits`.
+
+    Inputs. `N` completions of `T` tokens, each of a prompt of its own; `U` updates, a vocabulary of
+    `V`: tokens `[N, T]`, labels `[N]`, logits and kl_logits `[U, N, T, V]`, ref_logits and
+    ref_kl_logits `[N, T, V]`. `U` is epochs · mini_batches.
+        tokens: int [N, T]
+            The ids of each completion up to `eos`, and `pad` behind it.
+        labels: bool [N]
+            Whether each completion is desirable.
+        logits: float [U, N, T, V]
+            The policy's logits for each token, at each update.
+        ref_logits: float [N, T, V]
+            The reference's logits for each token.
+        kl_logits: float [U, N, T, V], optional
+            The policy's logits behind each prompt and so many tokens of any completion that begins
+            otherwise than its own, at each update; with `kto` only.
+        ref_kl_logits: float [N, T, V], optional
+            The same of the reference.
+        micro_batches: int, 3 dimensions, optional
+            The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
+            given them, they are read off its answer.
+
+    Outputs. gradient `[U, N, T, V]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer
+    rows; kl_gradient and unknown `[U]`; the others are single numbers.
+        gradient: float [U, N, T, V]
+            The gradient of the loss at each update.
+        micro_batches: float, 3 dimensions, optional
+            The rows of each micro-batch, in the order in which they were trained.
+        kl_gradient: float, 1 dimensions, optional
+            The largest gradient at each update on `kl_logits`.
+        unknown: float, 1 dimensions, optional
+            The largest gradient at each update on logits that score no token of a completion.
+        ref_gradient: float, optional
+            The largest gradient on the reference.
+        ref_training: float, optional
+            1 where the reference was asked in training mode, else 0.
+
+    Options.
+        eos:
+            The id that ends a completion, from 0 to 15.
+        pad:
+            The id that fills a completion up, from 0 to 15; may be `eos`.
+        kind:
+            `kto` or `apo-zero-unpaired`: whether a completion's log-ratio is compared with the
+            estimate of the KL, or with 0.
+        mismatched:
+            `previous` or `next`: of which row of the micro-batch a prompt has the completion in the
+            estimate of the KL.
+        beta:
+            β > 0, the strength of the pull to the reference.
+        desirable_weight:
+            The weight ≥ 0 of the loss of a desirable completion.
+        undesirable_weight:
+            The weight ≥ 0 of the loss of one that is not.
+        epochs:
+            1 to 16: how many times the completions are passed.
+        mini_batches:
+            1 to 16: how many updates a pass has.
+        accumulation:
+            1 to 16: how many micro-batches an update has.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "kto-step"
+    inputs = ("tokens", "labels", "logits", "ref_logits", "kl_logits", "ref_kl_logits", "micro_batches")
+
+    def __init__(
+        self,
+        *,
+        eos: int = 1,
+        pad: int = 0,
+        kind: Literal["kto", "apo-zero-unpaired"] = "kto",
+        mismatched: Literal["previous", "next"] = "previous",
+        beta: float = 0.1,
+        desirable_weight: float = 1.0,
+        undesirable_weight: float = 1.0,
         epochs: int = 1,
         mini_batches: int = 1,
         accumulation: int = 1,
@@ -2891,6 +3018,7 @@ BY_ID: dict[str, type[Contract]] = {
     "policy-update": PolicyUpdate,
     "sft-step": SftStep,
     "preference-step": PreferenceStep,
+    "kto-step": KtoStep,
     "reward-model-step": RewardModelStep,
     "grpo-step": GrpoStep,
     "metric-reduction": MetricReduction,
@@ -3533,12 +3661,36 @@ def contract(
     beta: float = ...,
     label_smoothing: float = ...,
     gamma: float = ...,
+    has_reference: bool = ...,
+    alpha: float = ...,
+    nll_weight: float = ...,
+    nll: Literal["token-mean", "sequence-mean", "sequence-sum"] = ...,
+    nll_over: Literal["completion", "text"] = ...,
     epochs: int = ...,
     mini_batches: int = ...,
     accumulation: int = ...,
     rows: Literal["independent", "batch"] = ...,
     deterministic: bool = ...,
 ) -> PreferenceStep: ...
+
+
+@overload
+def contract(
+    name: Literal["kto-step"],
+    *,
+    eos: int = ...,
+    pad: int = ...,
+    kind: Literal["kto", "apo-zero-unpaired"] = ...,
+    mismatched: Literal["previous", "next"] = ...,
+    beta: float = ...,
+    desirable_weight: float = ...,
+    undesirable_weight: float = ...,
+    epochs: int = ...,
+    mini_batches: int = ...,
+    accumulation: int = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> KtoStep: ...
 
 
 @overload

@@ -1,4 +1,4 @@
-"""What the training on rows and on pairs is, in plain torch and f64; and cases."""
+"""What training on rows, pairs and labels is, in plain torch and f64; and cases."""
 
 import torch
 import torch.nn.functional as F
@@ -50,6 +50,17 @@ def scores_case(seed, number=8, width=5, size=7, updates=4, margins=False):
     tokens = ended(number, 2, width, size=size)
     scores = 2 * torch.randn(updates, number, 2, width)
     return tokens, scores, torch.rand(number) if margins else None
+
+
+def completions_case(seed, number=8, width=5, size=7, updates=4, with_kl=True):
+    """tokens, labels, logits, ref_logits, kl_logits, ref_kl_logits"""
+    torch.manual_seed(seed)
+    tokens = ended(number, width, size=size)
+    labels = torch.rand(number) < 0.5
+    shape = number, width, size
+    tables = [2 * torch.randn(updates, *shape), 2 * torch.randn(shape)]
+    others = [2 * torch.randn(updates, *shape), 2 * torch.randn(shape)]
+    return tokens, labels, *tables, *(others if with_kl else [None, None])
 
 
 def places(tokens, own=0):
@@ -147,6 +158,79 @@ def preference(case, micro_batches, kind="sigmoid", beta=0.1, smoothing=0.0):
                 ratios = (mine - ref)[pairs]
                 sides = *ratios.T, *(ratios / counts[pairs]).T
                 losses.append(LOSSES[kind](*sides, beta, smoothing))
+        return torch.cat(losses).mean()
+
+    return gradients(logits, micro_batches, loss_of)
+
+
+def log_odds(x):
+    return x - torch.log1p(-x.exp())
+
+
+def without_reference(
+    case, micro_batches, kind="sigmoid", beta=0.1, smoothing=0.0, gamma=0.0, alpha=0.0,
+    likelihood=1.0, of_prompts=False,
+):  # fmt: skip
+    """The gradient of the mean over all pairs of an update, and of the mean negative log-likelihood
+    of all tokens of a micro-batch's chosen completions; prompts have one token more each."""
+    tokens, logits = case
+    counts = 1 + (tokens == EOS).long().argmax(-1)
+    mask = torch.arange(tokens.shape[-1]) < counts[..., None]
+
+    def loss_of(table, parts):
+        sums = (log_probs(table, tokens) * mask).sum(-1)
+        losses = []
+        for part in parts:
+            pairs = sorted({row // 2 for row in part})
+            of_tokens = counts[pairs, 0].sum() + of_prompts * (sum(pairs) + len(pairs))
+            nll = -likelihood * sums[pairs, 0].sum() / of_tokens
+            x = sums[pairs] / (counts[pairs] if kind in ("ipo-norm", "simpo", "orpo") else 1)
+            x = (1 - (-alpha * x).exp()) / alpha if alpha else x
+            if kind == "orpo":
+                loss = beta * soft(log_odds(x[:, 0]) - log_odds(x[:, 1]))
+            elif kind == "ipo-norm":
+                loss = (x[:, 0] - x[:, 1] - 1 / (2 * beta)) ** 2
+            elif kind == "hinge":
+                loss = (1 - beta * (x[:, 0] - x[:, 1])).clamp(min=0)
+            else:
+                loss = soft(beta * (x[:, 0] - x[:, 1]) - gamma, smoothing)
+            losses.append(loss.mean() + nll)
+        return torch.stack(losses).mean()
+
+    return gradients(logits, micro_batches, loss_of)
+
+
+def kto(case, micro_batches, beta=0.1, weights=(1.0, 1.0)):
+    """The gradient of the mean over all completions of an update; with the logits of the KL, the
+    estimate is that of a micro-batch, of each prompt with the completion before its own."""
+    tokens, labels, logits, ref_logits, kl_logits, ref_kl_logits = case
+    mask = torch.arange(tokens.shape[1]) <= (tokens == EOS).long().argmax(-1, keepdim=True)
+
+    def sums(table, of):
+        return (table.log_softmax(-1).gather(-1, tokens[of, :, None])[..., 0] * mask[of]).sum(-1)
+
+    def behind(own, others, rows, of):
+        alike = torch.ones_like(tokens[rows], dtype=torch.bool)
+        for t in range(1, tokens.shape[1]):
+            alike[:, t] = alike[:, t - 1] & (tokens[rows, t - 1] == tokens[of, t - 1])
+        return sums(torch.where(alike[..., None], own[rows], others[rows]), of)
+
+    ref_logits = ref_logits.double()
+    tables = iter([None] * len(logits) if kl_logits is None else kl_logits.double())
+
+    def loss_of(table, parts):
+        others = next(tables)
+        losses = []
+        for part in parts:
+            rows, of = torch.tensor(part), torch.tensor(part).roll(1)
+            ratio = sums(table[rows], rows) - sums(ref_logits[rows], rows)
+            kl = torch.zeros(())
+            if others is not None:
+                before = behind(ref_logits, ref_kl_logits.double(), rows, of)
+                kl = (behind(table, others, rows, of) - before).mean().clamp(min=0).detach()
+            sign = torch.where(labels[rows], 1.0, -1.0)
+            weight = torch.where(labels[rows], *(torch.tensor(it) for it in weights))
+            losses.append(weight * (1 - (beta * sign * (ratio - kl)).sigmoid()))
         return torch.cat(losses).mean()
 
     return gradients(logits, micro_batches, loss_of)

@@ -10,12 +10,17 @@ import pytest
 from trl.trainer import grpo_trainer
 
 TRL = pathlib.Path(grpo_trainer.__file__)
+ROOT = TRL.parents[1]
 SFT, DPO = TRL.with_name("sft_trainer.py"), TRL.with_name("dpo_trainer.py")
 REWARD = TRL.with_name("reward_trainer.py")
+KTO_OF_TRL = TRL.with_name("kto_trainer.py")
+CPO_OF_TRL = ROOT / "experimental" / "cpo" / "cpo_trainer.py"
+ORPO_OF_TRL = ROOT / "experimental" / "orpo" / "orpo_trainer.py"
 BY_HAND = pathlib.Path(__file__).with_name("by_hand.py")
 SFT_BY_HAND = BY_HAND.with_name("by_hand_sft.py")
 DPO_BY_HAND = BY_HAND.with_name("by_hand_dpo.py")
 REWARD_BY_HAND = BY_HAND.with_name("by_hand_reward.py")
+KTO_BY_HAND = BY_HAND.with_name("by_hand_kto.py")
 
 CASES = 8 if os.environ.get("SHAKEDOWN_NIGHT") == "1" else 1
 TIME = 60
@@ -30,7 +35,9 @@ def planted(path, right, wrong, times=1):
     """The module at a path with `wrong` in the place of `right`, which is there so many times."""
     source = read(path)
     assert source.count(right) == times, f"found {source.count(right)} times: {right}"
-    name = "trl.trainer.planted" if path.parent == TRL.parent else "planted_by_hand"
+    name = "planted_by_hand"
+    if ROOT in path.parents:
+        name = ".".join(["trl", *path.parent.relative_to(ROOT).parts, "planted"])
     module = types.ModuleType(name)
     module.__file__ = str(path)
     module.__package__ = name.rpartition(".")[0]

@@ -194,8 +194,19 @@ def test_a_subclass_and_its_configuration_come_from_a_script(tmp_path, capsys):
                 },
             },
         ),
+        (
+            "KTOTrainer", ["desirable_weight: 1.5", "num_train_epochs: 1"],
+            {
+                "contract": "kto-step", "target": "python:shakedown.trainers.trl:KTO",
+                "init": {"config": {"desirable_weight": 1.5, "num_train_epochs": 1}},
+                "options": {
+                    "eos": 1, "pad": 0, "epochs": 1, "mini_batches": 2, "accumulation": 1,
+                    "kind": "kto", "beta": 0.1, "desirable_weight": 1.5, "undesirable_weight": 1.0,
+                },
+            },
+        ),
     ],
-    ids=["sft", "dpo", "reward"],
+    ids=["sft", "dpo", "reward", "kto"],
 )  # fmt: skip
 def test_other_trainers_have_their_manifests(trainer, lines, expected, tmp_path, capsys):
     tmp_path.joinpath("training.yaml").write_text("\n".join([*lines, "dataset_name: some/data"]))
@@ -204,6 +215,18 @@ def test_other_trainers_have_their_manifests(trainer, lines, expected, tmp_path,
     assert written.err.splitlines() == ["not judged: dataset_name"]
     [component] = yaml.safe_load(written.out)["components"]
     assert component == {"name": f"trl.{trainer}", **expected}
+
+
+@pytest.mark.parametrize("kind", ["CPO", "ORPO"])
+def test_a_trainer_has_one_name_wherever_trl_has_it(kind, capsys):
+    written = []
+    for name in (f"trl.{kind}Trainer", f"trl.experimental.{kind.lower()}.{kind}Trainer"):
+        assert main([name]) is None
+        written.append(capsys.readouterr().out)
+    [component] = yaml.safe_load(written[0])["components"]
+    assert component["name"] == f"trl.{kind}Trainer"
+    assert component["contract"] == "preference-step"
+    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("kind", ["SFT", "DPO"])

@@ -266,7 +266,8 @@ struct CheckBatchArguments {
 #[derive(Args)]
 struct CheckTrainerArguments {
     /// The trainer: trl.GRPOTrainer, trl.RLOOTrainer, trl.DPOTrainer, trl.SFTTrainer,
-    /// trl.RewardTrainer, or MODULE:CLASS or FILE.py:CLASS of one made of them
+    /// trl.RewardTrainer, trl.KTOTrainer, trl.CPOTrainer, trl.ORPOTrainer, or MODULE:CLASS or
+    /// FILE.py:CLASS of one made of them
     trainer: String,
     /// Its configuration: YAML, JSON, or Python with one called config, args or training_args.
     /// Without one the library's defaults are declared

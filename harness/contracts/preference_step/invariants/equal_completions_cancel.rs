@@ -8,8 +8,7 @@
 //! side that is masked, cut or scored in another way than the other.
 //!
 //! ### Does not hold for
-//! Losses that treat the sides apart (`nca`, `sppo-hard`, …), and `orpo`, which raises the chosen
-//! side besides.
+//! Losses that treat the sides apart (`nca`, `sppo-hard`, …), and a likelihood of the chosen side.
 //!
 //! ### Bugs it has caught
 //! Planted: a rejected completion without its gradient.
@@ -28,7 +27,11 @@ pub(super) const RULE: Rule<PreferenceStep> =
 
 fn is_of_the_margin(options: &Options) -> bool {
     use Kind::{Exo, Hinge, Ipo, IpoNorm, Robust, Sigmoid, SigmoidNorm, Simpo};
-    matches!(options.kind, Sigmoid | Hinge | Ipo | Robust | Simpo | SigmoidNorm | IpoNorm | Exo)
+    let kind = matches!(
+        options.kind,
+        Sigmoid | Hinge | Ipo | Robust | Simpo | SigmoidNorm | IpoNorm | Exo
+    );
+    kind && options.nll_weight == 0.0
 }
 
 fn check(probe: &mut Probe<'_, PreferenceStep>) -> Outcome {

@@ -1,6 +1,6 @@
 //! What must hold of `preference-step`: the laws that apply, and one file for each of its own.
 
-use crate::preference_step::{Options, PreferenceStep};
+use crate::preference_step::{NllOver, Options, PreferenceStep};
 use shakedown_core::contract::prelude::*;
 use shakedown_core::laws;
 
@@ -11,9 +11,13 @@ pub(super) fn all() -> Vec<Invariant<PreferenceStep>> {
         laws::rows_trained_once::law().catching(&["same-slice-again"]),
         laws::no_gradient_outside_the_mask::law()
             .catching(&["padding-trained", "rejected-half-unmasked"]),
-        laws::no_gradient_on_unknown_prefixes::law().catching(&["neighbours-seen"]),
+        laws::no_gradient_on_unknown_prefixes::law()
+            .under(|options: &Options| {
+                options.nll_weight == 0.0 || options.nll_over == NllOver::Completion
+            })
+            .catching(&["neighbours-seen", "nll-of-prompts"]),
         laws::gradient_sums_to_zero::law().catching(&["gradient-detached-from-the-normaliser"]),
-        laws::reference_unchanged::law(|options: &Options| options.kind.has_reference())
+        laws::reference_unchanged::law(Options::uses_reference)
             .catching(&["reference-in-training-mode", "reference-trained"]),
     ]);
     all.extend(own());
@@ -40,7 +44,13 @@ pub(super) fn all() -> Vec<Invariant<PreferenceStep>> {
         "lengths-swapped",
         "ipo-on-sums",
         "ipo-target",
-        "sft-term-left-out",
+        "nll-left-out",
+        "nll-weight-ignored",
+        "nll-of-the-rejected-side",
+        "nll-of-both-sides",
+        "nll-averaged-otherwise",
+        "alpha-ignored",
+        "alpha-of-the-other-sign",
         "odds-without-the-complement",
         "gamma-added",
         "nca-weights",

@@ -14,7 +14,13 @@ from .._errors import UsageError
 
 SUPPORTED = [
     "trl.GRPOTrainer", "trl.RLOOTrainer", "trl.SFTTrainer", "trl.DPOTrainer", "trl.RewardTrainer",
+    "trl.KTOTrainer", "trl.CPOTrainer", "trl.ORPOTrainer",
 ]  # fmt: skip
+PATHS = {
+    "trl.experimental.cpo.CPOTrainer": "trl.CPOTrainer",
+    "trl.experimental.orpo.ORPOTrainer": "trl.ORPOTrainer",
+}
+"""Where TRL has some of these trainers."""
 IN_A_SCRIPT = ("config", "args", "training_args")
 """What a configuration is called in a file of Python."""
 OF_SCRIPTS = {"datasets", "env", "reward_funcs", "reward_model_name_or_path"}
@@ -50,6 +56,7 @@ def manifest_of(
     trainer: str, file: str | None, is_swept: bool = False
 ) -> tuple[dict[str, object], list[str]]:
     """A manifest of one component, or of a sweep; and a note on what is not judged or changed."""
+    trainer = PATHS.get(trainer, trainer)
     if trainer not in SUPPORTED and ":" not in trainer:
         near = [it for it in SUPPORTED if it.lower() == trainer.lower()]
         # The names of TRL's other trainers are near, too.

@@ -183,8 +183,10 @@ class Puppet:
         if not any(micro_batches):
             raise Strayed("no update had a backward pass through `puppet.model`")
         grads = self._agreed()
+        shape = self._shapes[self.table_name]
+        places = math.prod(shape[1:]) // grads.shape[2]
         outputs = {
-            "gradient": grads[:, 1:].reshape(self._shapes[self.table_name]),
+            "gradient": grads[:, 1 : 1 + places].reshape(shape),
             "micro_batches": _filled_up(micro_batches),
             "unknown": grads[:, 0].abs().amax(dim=-1),
         }
@@ -226,6 +228,16 @@ class Puppet:
         """The tables of all updates; the last axis is a row, which has one score."""
         return arrays["scores"][..., None] if self._is_scored else arrays["logits"]
 
+    def _ref_values(self, arrays: dict[str, Tensor]) -> Tensor | None:
+        """The same of the reference, which has one table."""
+        ref_logits = arrays.get("ref_logits")
+        return None if ref_logits is None else ref_logits[None]
+
+    def _read_into(self, width: int) -> Prefixes:
+        """Where the tokens of a row lead."""
+        prefixes = ScoredPrefixes if self._is_scored else Prefixes
+        return prefixes(self._prompts, self._completions, width)
+
     def _must_fit(self) -> None:
         """The arrays fit together, and a row of tokens has one reading only."""
         sizes = {**dict(zip(self.axes[self.table_name], self._shapes[self.table_name])), "2": 2}
@@ -258,11 +270,10 @@ class Puppet:
         self._completions = [self._until_eos(ids) for ids in rows]
         copies = len(rows) // len(self.prompts)
         self._prompts = [prompt for prompt in self.prompts for _ in range(copies)]  # of each row
-        prefixes = ScoredPrefixes if self._is_scored else Prefixes
-        self._prefixes = prefixes(self._prompts, self._completions, tokens.shape[-1])
+        self._prefixes = self._read_into(tokens.shape[-1])
         self._tables = _tables(tables)
-        ref_logits = arrays.get("ref_logits")
-        self._ref_table = None if ref_logits is None else _tables(ref_logits[None])[0]
+        ref_tables = self._ref_values(arrays)
+        self._ref_table = None if ref_tables is None else _tables(ref_tables)[0]
 
         self._trained = [0] * len(rows)
         self._forwards = 0
@@ -433,6 +444,21 @@ class ScoredPrefixes(Prefixes):
                 end = node
         self._next[node].setdefault(HIDDEN, self.LOST)
         return end
+
+
+class MismatchedPrefixes(Prefixes):
+    """The same, and behind each prompt the completions of the other rows: their beginnings have a
+    place for each length. Their ends are not observed."""
+
+    def __init__(self, prompts: list[Ids], completions: list[Ids], width: int) -> None:
+        super().__init__(prompts, completions, width)
+        for row, prompt in enumerate(prompts):
+            first = 1 + (len(prompts) + row) * width
+            node = self.ROOT
+            for token in prompt:
+                node = self._next[node][token]
+            for completion in completions:
+                self._grow(node, completion, range(first, first + width))
 
 
 class PuppetConfig(PretrainedConfig):  # type: ignore[no-untyped-call]

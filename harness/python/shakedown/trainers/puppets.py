@@ -1,4 +1,4 @@
-"""Puppets by the kind of trainer: GRPO, supervised fine-tuning, preference pairs, reward models."""
+"""Puppets by the kind of trainer: GRPO, supervised fine-tuning, pairs, reward models, KTO."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._errors import UsageError
-from .puppet import MOST_IDS, Ids, Puppet, Strayed
+from .puppet import MOST_IDS, Ids, MismatchedPrefixes, Prefixes, Puppet, Strayed
 
 Written = typing.Union[str, typing.Sequence[int], Tensor]
 """A prompt or a completion, as words or as ids."""
@@ -385,6 +385,104 @@ class RewardModelPuppet(PairsPuppet):
         self._margins = arrays["margins"].tolist() if "margins" in arrays else []
 
 
+class KtoPuppet(Puppet):
+    """The stand-ins for a trainer of KTO.
+
+    A case has `N` completions, each of a prompt of its own.
+        tokens: int [N, T]
+            Each completion ends with `eos`.
+        labels: bool [N]
+            Whether it is desirable.
+        logits: float [U, N, T, V]
+        ref_logits: float [N, T, V]
+        kl_logits: float [U, N, T, V], optional
+            Those behind each prompt and so many tokens of any completion that begins otherwise
+            than its own.
+        ref_kl_logits: float [N, T, V], optional
+
+    `U` is epochs · mini_batches. A trainer also gets `examples`, and passes over them `epochs`
+    times.
+    """
+
+    axes = {
+        "tokens": "NT", "labels": "N", "logits": "UNTV", "ref_logits": "NTV",
+        "kl_logits": "UNTV", "ref_kl_logits": "NTV",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        labels: Tensor,
+        logits: Tensor,
+        ref_logits: Tensor,
+        kl_logits: Tensor | None = None,
+        ref_kl_logits: Tensor | None = None,
+        *,
+        eos: int,
+        pad: int,
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+    ) -> None:
+        self.epochs = epochs
+        super().__init__(
+            *(tokens, labels, logits, ref_logits, kl_logits, ref_kl_logits),
+            eos=[eos],
+            pad=pad,
+            prompts=default_prompts(len(tokens), logits.shape[3], [eos], pad),
+            passes=epochs,
+            of_a_pass=(len(tokens), "completions"),
+            mini_batches=mini_batches,
+            accumulation=accumulation,
+        )
+
+    @property
+    def examples(self) -> list[Example]:
+        """The completions in order, without pads.
+
+        prompt_ids, completion_ids: the tokens of each
+        prompt, completion: the same as words, without `eos`
+        label: whether it is desirable
+        """
+        rows = zip(self.prompts, self._completions, self._labels)
+        return [
+            {
+                "prompt": self.words(prompt),
+                "completion": self._going_on(completion),
+                "prompt_ids": [*prompt],
+                "completion_ids": [*completion],
+                "label": label,
+            }
+            for prompt, completion, label in rows
+        ]
+
+    def outputs(self) -> dict[str, Tensor]:
+        """What was observed, and also
+
+        kl_gradient: float [U]
+            The largest gradient on `kl_logits`.
+        """
+        elsewhere = self._agreed()[:, 1 + math.prod(self._shapes["tokens"]) :]
+        return {**super().outputs(), "kl_gradient": elsewhere.abs().flatten(1).amax(dim=1)}
+
+    def _begin(self, arrays: dict[str, Tensor]) -> None:
+        super()._begin(arrays)
+        self._labels = arrays["labels"].bool().tolist()
+
+    def _values(self, arrays: dict[str, Tensor]) -> Tensor:
+        """Behind the table of the completions that of all others."""
+        logits = arrays["logits"]
+        return torch.cat([logits, arrays.get("kl_logits", torch.zeros_like(logits))], dim=1)
+
+    def _ref_values(self, arrays: dict[str, Tensor]) -> Tensor:
+        ref_logits = arrays["ref_logits"]
+        others = arrays.get("ref_kl_logits", torch.zeros_like(ref_logits))
+        return torch.cat([ref_logits, others])[None]
+
+    def _read_into(self, width: int) -> Prefixes:
+        return MismatchedPrefixes(self._prompts, self._completions, width)
+
+
 class Reward:
     """A reward function in TRL's form: prompts and completions are words, or ids."""
 
@@ -427,5 +525,6 @@ BY_CONTRACT: dict[str, type[Puppet]] = {
     "sft-step": SftPuppet,
     "preference-step": PreferencePuppet,
     "reward-model-step": RewardModelPuppet,
+    "kto-step": KtoPuppet,
 }
 """The puppet that the cases of a contract are for."""

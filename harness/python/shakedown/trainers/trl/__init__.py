@@ -13,8 +13,10 @@ from ..._contract import Contract
 from ..._contracts import BY_ID
 from ..._errors import UsageError
 from . import runs
+from .cpo import CPO, ORPO
 from .dpo import DPO
 from .grpo import GRPO
+from .kto import KTO
 from .reward import RewardModel
 from .rloo import RLOO
 from .runs import Config, Options, Runs, as_typed, found, of_scripts, settings_of, to_write
@@ -24,8 +26,11 @@ from .watch import watch
 
 __all__ = [
     "ALL",
+    "CPO",
     "DPO",
     "GRPO",
+    "KTO",
+    "ORPO",
     "RewardModel",
     "RLOO",
     "SFT",
@@ -49,6 +54,9 @@ ALL: dict[str, type[Runs]] = {
     "trl.SFTTrainer": SFT,
     "trl.DPOTrainer": DPO,
     "trl.RewardTrainer": RewardModel,
+    "trl.KTOTrainer": KTO,
+    "trl.CPOTrainer": CPO,
+    "trl.ORPOTrainer": ORPO,
 }
 """The supported trainers."""
 

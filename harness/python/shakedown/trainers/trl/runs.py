@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import importlib
 import inspect
 import logging
 import os
@@ -255,6 +256,16 @@ def passes_of(settings: Settings) -> Options:
         "mini_batches": 2,
         "accumulation": settings.get("gradient_accumulation_steps", 1),
     }
+
+
+def of_trl(name: str, *modules: str) -> typing.Any:
+    """A class of TRL, from the first of these modules that has it: TRL moves its trainers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `trl.experimental` warns of itself
+        for module in modules:
+            with contextlib.suppress(ImportError, AttributeError):
+                return getattr(importlib.import_module(module), name)
+    raise ImportError(f"this TRL release has no {name} in {' or '.join(modules)}")
 
 
 def not_judged(what: str) -> UsageError:

@@ -54,9 +54,9 @@ NOT_SWEPT = {
         "hub_*", "log_completions_hub_repo", "project", "push_to_hub", "report_to", "trackio_*",
     ],
     "needs data for an evaluation": [
-        "batch_eval_metrics", "do_*", "eval_*", "greater_is_better", "include_for_metrics",
-        "load_best_model_at_end", "metric_for_best_model", "num_generations_eval",
-        "prediction_loss_only",
+        "batch_eval_metrics", "do_*", "eval_*", "generate_during_eval", "greater_is_better",
+        "include_for_metrics", "load_best_model_at_end", "metric_for_best_model",
+        "num_generations_eval", "prediction_loss_only",
     ],
     "needs a run to go on from": [
         "ignore_data_skip", "restore_callback_states_from_checkpoint", "resume_from_checkpoint",
@@ -66,9 +66,9 @@ NOT_SWEPT = {
     "changes the whole process": ["full_determinism"],
     "names files, models, layers, tokenizers or columns": [
         "cache_implementation", "chat_template_*", "dataset_kwargs", "dataset_text_field",
-        "eos_token", "generation_kwargs", "gradient_checkpointing_kwargs", "label_names",
-        "length_column_name", "model_init_kwargs", "output_dir", "pad_token", "run_name",
-        "trust_remote_code",
+        "eos_token", "generation_kwargs", "gradient_checkpointing_kwargs", "is_encoder_decoder",
+        "label_names", "length_column_name", "model_init_kwargs", "output_dir", "pad_token",
+        "padding_value", "run_name", "trust_remote_code",
     ],
     "goes with a setting that is changed": [
         "dataloader_*", "debug", "disable_tqdm", "enable_jit_checkpoint", "eval_packing",
