@@ -33,6 +33,7 @@
 //! | `sft-step` | [`sft_step`] | | TRL, `python/` |
 //! | `preference-step` | [`preference_step`] | | TRL, `python/` |
 //! | `reward-model-step` | [`reward_model_step`] | | TRL, `python/` |
+//! | `critic-step` | [`critic_step`] | | |
 //! | `grpo-step` | [`grpo_step`] | | TRL, `python/` |
 //! | `metric-reduction` | [`metric_reduction`] | [`zoo`]: trl #6380, AReaL #990 | |
 //!
@@ -46,6 +47,7 @@ pub mod batch_collation;
 pub mod batch_partition;
 pub mod chance;
 pub mod completions;
+pub mod critic_step;
 pub mod dpo;
 pub mod entropy;
 pub mod entropy_bonus;

@@ -9,11 +9,11 @@ use shakedown::contract::{erased, stream};
 use shakedown::engine::subject::Subject;
 
 use crate::{
-    accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
-    group_filter, group_sampling, grpo_step, importance_weights, kl, length_penalty, log_probs,
-    metric_reduction, model_forward, outcome, pair_objective, policy, preference, preference_step,
-    returns, reward_combination, reward_model_step, rollout_gae, sequence_packing, sft_step,
-    token_rewards, turn_mask, value, whiten,
+    accumulate, advantage, batch_collation, batch_partition, critic_step, entropy, entropy_bonus,
+    gae, group_filter, group_sampling, grpo_step, importance_weights, kl, length_penalty,
+    log_probs, metric_reduction, model_forward, outcome, pair_objective, policy, preference,
+    preference_step, returns, reward_combination, reward_model_step, rollout_gae, sequence_packing,
+    sft_step, token_rewards, turn_mask, value, whiten,
 };
 
 /// Makes the subject of a check of one reference, with one set of options: the default ones are set
@@ -52,6 +52,7 @@ pub fn all() -> Vec<(&'static str, Reference)> {
         of(sft_step::component),
         of(preference_step::component),
         of(reward_model_step::component),
+        of(critic_step::component),
         of(grpo_step::component),
         of(metric_reduction::component),
     ]

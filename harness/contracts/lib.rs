@@ -83,6 +83,7 @@ contracts! {
     sft_step::SftStep,
     preference_step::PreferenceStep,
     reward_model_step::RewardModelStep,
+    critic_step::CriticStep,
     grpo_step::GrpoStep,
     metric_reduction::MetricReduction,
 }

@@ -105,6 +105,7 @@ references! {
     sft_step
     preference_step
     reward_model_step
+    critic_step
     grpo_step
     metric_reduction
 }

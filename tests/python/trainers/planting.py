@@ -16,6 +16,7 @@ BY_HAND = pathlib.Path(__file__).with_name("by_hand.py")
 SFT_BY_HAND = BY_HAND.with_name("by_hand_sft.py")
 DPO_BY_HAND = BY_HAND.with_name("by_hand_dpo.py")
 REWARD_BY_HAND = BY_HAND.with_name("by_hand_reward.py")
+CRITIC_BY_HAND = BY_HAND.with_name("by_hand_critic.py")
 
 CASES = 8 if os.environ.get("SHAKEDOWN_NIGHT") == "1" else 1
 TIME = 60

@@ -1,7 +1,7 @@
 """A puppet: the stand-ins that a trainer is handed, which lead it through one case.
 
 The model is a table of logits, one row for each prefix, and that table is its only parameter. That
-of a reward model has a score in each row. So the gradient of every logit is read off `table.grad`,
+of a reward model has a score in each row, that of a critic a value. So the gradient of every logit is read off `table.grad`,
 whatever the trainer does inside. The optimizer keeps these gradients, and sets the table to what
 the case wants at the next update.
 """
@@ -27,13 +27,18 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     GenerationMixin,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 from transformers.modeling_layers import GenericForSequenceClassification
-from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
+from transformers.modeling_outputs import (
+    BaseModelOutputWithPast,
+    CausalLMOutputWithPast,
+    TokenClassifierOutput,
+)
 
 from .._errors import UsageError
 
@@ -67,8 +72,8 @@ class Puppet:
     axes: typing.ClassVar[dict[str, str]]
     """The arrays of a case in order, each with the letters of its axes."""
     table_name: typing.ClassVar[str] = "logits"
-    """The array that is the model's table at each update: `logits`, or `scores` of a reward
-    model."""
+    """The array that is the model's table at each update: `logits`, `scores` of a reward model, or
+    `values` of a critic."""
 
     def __init__(
         self,
@@ -98,14 +103,14 @@ class Puppet:
         config = PuppetConfig(
             puppet=f"{next(_NUMBERS)}",
             rows=1 + math.prod(tables.shape[1:-1]),
-            vocab_size=MOST_IDS if self._is_scored else tables.shape[-1],
+            vocab_size=tables.shape[-1] if self._has_logits else MOST_IDS,
             hidden_size=tables.shape[-1],
             eos_token_id=list(eos),
             pad_token_id=pad,
         )
         _PUPPETS[config.puppet] = self
         self._config = config
-        self._kind: type[PreTrainedModel] = PuppetScorer if self._is_scored else PuppetModel
+        self._kind = MODELS[self.table_name]
         self._replicas: dict[int, Replica] = {}  # by rank
         self.reference = _model(config, tables, PuppetModel) if "ref_logits" in arrays else None
         self._begin(arrays)
@@ -160,7 +165,7 @@ class Puppet:
         """What was observed in a run that has ended; `B` rows at most are in a micro-batch, of
         which an update has `M` at most.
 
-        gradient: float, of the shape of the logits, or scores
+        gradient: float, of the shape of the logits, scores or values
             The gradient of what each update minimises; 0 where another row has the same prefix.
         micro_batches: int [U, M, B]
             The rows of each, filled up with -1. Rows are counted through all axes before `T`.
@@ -219,12 +224,13 @@ class Puppet:
         return {name: array for name, array in zip(cls.axes, case) if array is not None}
 
     @property
-    def _is_scored(self) -> bool:
-        return self.table_name == "scores"
+    def _has_logits(self) -> bool:
+        return self.table_name == "logits"
 
     def _values(self, arrays: dict[str, Tensor]) -> Tensor:
-        """The tables of all updates; the last axis is a row, which has one score."""
-        return arrays["scores"][..., None] if self._is_scored else arrays["logits"]
+        """The tables of all updates; the last axis is a row, which has one score or value."""
+        tables = arrays[self.table_name]
+        return tables if self._has_logits else tables[..., None]
 
     def _must_fit(self) -> None:
         """The arrays fit together, and a row of tokens has one reading only."""
@@ -258,7 +264,7 @@ class Puppet:
         self._completions = [self._until_eos(ids) for ids in rows]
         copies = len(rows) // len(self.prompts)
         self._prompts = [prompt for prompt in self.prompts for _ in range(copies)]  # of each row
-        prefixes = ScoredPrefixes if self._is_scored else Prefixes
+        prefixes = ScoredPrefixes if self.table_name == "scores" else Prefixes
         self._prefixes = prefixes(self._prompts, self._completions, tokens.shape[-1])
         self._tables = _tables(tables)
         ref_logits = arrays.get("ref_logits")
@@ -485,7 +491,7 @@ class Backbone(nn.Module):
         if self.gradient_checkpointing and self.training:
             read = functools.partial(self._gradient_checkpointing_func, read)
         hidden = read(self, input_ids, attention_mask, position_ids)
-        return BaseModelOutputWithPast(last_hidden_state=hidden)
+        return BaseModelOutputWithPast(last_hidden_state=hidden, hidden_states=(hidden,))
 
 
 class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-call]
@@ -562,6 +568,35 @@ class PuppetScorer(GenericForSequenceClassification, PreTrainedModel):  # type: 
 
     def _init_weights(self, module: nn.Module) -> None:
         pass
+
+
+class PuppetCritic(PreTrainedModel):
+    """A critic whose values stand in a table: that of a token is one of all tokens up to it."""
+
+    config_class = PuppetConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config: PuppetConfig) -> None:
+        super().__init__(config)
+        self.num_labels = 1
+        self.model = Backbone(config)
+        self.score = _identity(1)
+        self.model.heads = (self.score,)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        pass
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        **_: typing.Any,
+    ) -> TokenClassifierOutput:
+        hidden = self.model(input_ids, attention_mask, position_ids).last_hidden_state
+        return TokenClassifierOutput(logits=self.score(hidden))
 
 
 class PuppetOptimizer(torch.optim.Optimizer):
@@ -652,8 +687,15 @@ def seeded(seed: int) -> typing.Iterator[None]:
             numpy.random.set_state(states[1])
 
 
+MODELS: dict[str, type[PreTrainedModel]] = {
+    "logits": PuppetModel,
+    "scores": PuppetScorer,
+    "values": PuppetCritic,
+}
+"""The model whose table holds an array of a case."""
 _NUMBERS = itertools.count()
 _PUPPETS: weakref.WeakValueDictionary[str, Puppet] = weakref.WeakValueDictionary()
 AutoConfig.register(PuppetConfig.model_type, PuppetConfig)
 AutoModelForCausalLM.register(PuppetConfig, PuppetModel)
 AutoModelForSequenceClassification.register(PuppetConfig, PuppetScorer)
+AutoModelForTokenClassification.register(PuppetConfig, PuppetCritic)
