@@ -121,3 +121,125 @@ def test_a_trainer_by_hand_passes(options):
     contract = shakedown.CriticStep(**options)
     settings = {"cases": CASES, "time": None, "places": ["cpu/f32", "cpu/f64"]}
     contract.settings(**settings).check(by_hand(by_hand_critic))
+
+
+# Known bug, or what it is where none is known: options, the line, the wrong one.
+PARTS = {"accumulation": 2}
+TOOLS = {"holes": True}
+
+READ = "[:, -width - 1 : -1, 0]"
+OLD = "            old = self.values(ids, seen, mask.shape[1])\n"
+KLS = "-self.beta * kls"
+LAST = "last = mask.int().cumsum(1).argmax(1, keepdim=True)"
+SCORED = "scatter_add(1, last, scores)"
+ERROR = "error = rewards[:, t] + self.gamma * following - values[:, t]"
+AHEAD = "torch.where(mask[:, t], error + self.gamma * self.lam * ahead, ahead)"
+FOLLOWING = "torch.where(mask[:, t], values[:, t], following)"
+RETURNED = "return torch.stack(advantages, 1) + values"
+MADE = "padded(given, old.dtype) if given else self.returns(rows, old, mask)"
+VALUES = "                    values = self.values(ids[part], seen[part], mask.shape[1])\n"
+BATCH = "            for batch in torch.randperm(len(ids)).chunk(self.puppet.mini_batches):\n"
+ERRORS = "losses = (values - returns[part]) ** 2"
+CLAMPED = "(values - old[part]).clamp(-self.clip, self.clip)"
+LARGER = "torch.maximum(losses, (held - returns[part]) ** 2)"
+LOSS = "0.5 * losses[mask[part]].sum() / mask[batch].sum()"
+INTO_ONE_BY_HAND = {
+    "values-one-step-late": ({}, READ, "[:, -width:, 0]"),
+    "values-one-step-early": ({}, READ, "[:, -width - 2 : -2, 0]"),
+    "bootstrap-past-the-end": (
+        {}, OLD,
+        OLD + "            past = self.model(input_ids=ids, attention_mask=seen)"
+        ".logits[:, -mask.shape[1] :, 0]\n"
+        "            last = mask.int().cumsum(1).argmax(1, keepdim=True)\n"
+        "            past = past.gather(1, last)[:, 0].tolist()\n"
+        "            rows = [{**row, 'score': row['score'] + self.gamma * v}"
+        " for row, v in zip(rows, past)]\n",
+    ),
+    "padding-trained": ({}, LOSS, "0.5 * losses.mean() * len(part) / len(batch)"),
+    "observations-trained": (
+        TOOLS, LOSS,
+        "(0.5 * losses * (seen[part, -mask.shape[1] :])).sum() / seen[batch, "
+        "-mask.shape[1] :].sum()",
+    ),
+    "last-token-left-out": (
+        {}, LOSS,
+        LOSS.replace("[mask[part]]", "[:, :-1][mask[part, 1:]]")
+        .replace("mask[batch]", "mask[batch, 1:]"),
+    ),
+    "score-at-the-first-token": ({}, SCORED, "scatter_add(1, 0 * last, scores)"),
+    "score-before-the-last-token": ({}, SCORED, "scatter_add(1, (last - 1).clamp(min=0), scores)"),
+    "score-at-every-token": ({}, SCORED, "add(scores * mask)"),
+    "kl-left-out": ({}, KLS, "-0 * kls"),
+    "penalty-added": ({}, KLS, "self.beta * kls"),
+    "kl-subtracted-twice": ({}, KLS, "-2 * self.beta * kls"),
+    "gamma-not-applied": ({}, ERROR, ERROR.replace("self.gamma * ", "")),
+    "value-not-subtracted": ({}, ERROR, ERROR.replace(" - values[:, t]", "")),
+    "carry-left-out": ({}, AHEAD, "torch.where(mask[:, t], error, ahead)"),
+    "lambda-not-applied": ({}, AHEAD, AHEAD.replace(" * self.lam", "")),
+    "reset-at-observation": (TOOLS, AHEAD, AHEAD.replace(", ahead)", ", 0 * error)")),
+    "recursion-from-the-start": (
+        {}, "for t in reversed(range(mask.shape[1])):", "for t in range(mask.shape[1]):",
+    ),
+    "advantages-trained": ({}, RETURNED, "return torch.stack(advantages, 1)"),
+    "returns-whitened": (
+        {}, RETURNED,
+        "returns = torch.stack(advantages, 1) + values\n"
+        "        kept = returns[mask]\n"
+        "        return (returns - kept.mean()) / (kept.var() + 1e-8).sqrt()",
+    ),
+    "sign-of-the-return-flipped": ({}, ERRORS, "losses = (values + returns[part]) ** 2"),
+    "returns-of-another-row": (
+        {}, MADE, "(padded(given, old.dtype) if given else self.returns(rows, old, mask)).roll(1, 0)",
+    ),
+    "returns-recomputed": (
+        {}, BATCH,
+        "            with torch.no_grad():\n"
+        "                now = self.values(ids, seen, mask.shape[1])\n"
+        "            returns = self.returns(rows, now, mask)\n" + BATCH,
+    ),
+    "old-values-recomputed": (
+        {}, BATCH,
+        "            with torch.no_grad():\n"
+        "                old = self.values(ids, seen, mask.shape[1])\n" + BATCH,
+    ),
+    "gradient-through-the-targets": (
+        {}, VALUES,
+        "                    values = self.values(ids, seen, mask.shape[1])\n"
+        "                    returns = self.returns(rows, values, mask)\n"
+        "                    values = values[part]\n",
+    ),
+    "smaller-error": ({}, LARGER, LARGER.replace("maximum", "minimum")),
+    "clip-without-effect": ({}, CLAMPED, "values - old[part]"),
+    "clipped-error-only": ({}, LARGER, "(held - returns[part]) ** 2"),
+    "clip-around-the-return": (
+        {}, "old[part] + " + CLAMPED,
+        "returns[part] + (values - returns[part]).clamp(-self.clip, self.clip)",
+    ),
+    "half-factor-lost": ({}, LOSS, LOSS.replace("0.5 * ", "")),
+    "absolute-error": ({"clip": None}, ERRORS, "losses = (values - returns[part]).abs()"),
+    "row-means-for-the-token-mean": (
+        {}, LOSS,
+        "0.5 * ((losses * mask[part]).sum(1) / mask[part].sum(1)).sum() / len(batch)",
+    ),
+    "sum-for-mean": ({}, LOSS, "0.5 * losses[mask[part]].sum()"),
+    "mean-of-micro-batch-means": (PARTS, LOSS, "0.5 * losses[mask[part]].mean() / 2"),
+    "micro-batches-summed": (PARTS, LOSS, "2 * " + LOSS),
+    "divided-again-by-micro-batches": (PARTS, LOSS, LOSS + " / 2"),
+    "only-the-last-micro-batch": (
+        PARTS, VALUES, "                    self.optimizer.zero_grad()\n" + VALUES,
+    ),
+    "same-slice-again": (
+        {}, ".chunk(self.puppet.mini_batches):",
+        ".chunk(self.puppet.mini_batches)[:1] * self.puppet.mini_batches:",
+    ),
+}  # fmt: skip
+BY_DAY = ["values-one-step-late", "mean-of-micro-batch-means"]
+# Found, and called something else, or nothing yet.
+UNNAMED = set()
+
+
+@pytest.mark.parametrize("name", by_day(INTO_ONE_BY_HAND, BY_DAY))
+def test_bugs_in_one_by_hand_are_found(name):
+    options, right, wrong = INTO_ONE_BY_HAND[name]
+    mine = by_hand(planted(CRITIC_BY_HAND, right, wrong))
+    must_be_found("by hand", name, shakedown.CriticStep(**{**DECLARED, **options}), mine, UNNAMED)
