@@ -199,7 +199,6 @@ fn returns() -> Vec<Fault> {
         .seen("returns that are made one line too late")
         .made_of([targets(|output, old| whitened(&output.advantages) + old)]),
         of_gae("returns-from-stale-advantages", "{}"),
-        of_gae("returns-without-lambda", "{}"),
         of_gae("rewards-one-step-early", "{}"),
         of_gae("lambda-not-applied", "{}"),
         of_gae("carry-left-out", "{}"),
@@ -339,10 +338,22 @@ fn before_of(batch: &Batch<'_>) -> Vec<usize> {
     rows
 }
 
+/// The same, each moved on by so many rows in its generation.
+fn in_the_generation(batch: &Batch<'_>, by: usize) -> Vec<usize> {
+    let all = batch.shape.rows_of(batch.shape.generation(batch.update));
+    batch.rows.iter().map(|row| all.start + (row - all.start + by) % all.len()).collect()
+}
+
 /// Companions of other rows.
 fn rows() -> Vec<Fault> {
     type Companions = fn(&Batch<'_>) -> Vec<usize>;
-    let ways: [Companions; 3] = [next_of, before_of, by_position];
+    let ways: [Companions; 5] = [
+        next_of,
+        before_of,
+        |batch| in_the_generation(batch, 1),
+        |batch| in_the_generation(batch, batch.shape.rows - 1),
+        by_position,
+    ];
     let with = |at: usize| ways.map(|way| made_of(|parts| parts.companions[at] = way));
     vec![
         Fault::new("returns-of-another-row", "a completion has the returns of another one")

@@ -172,12 +172,16 @@ INTO_ONE_BY_HAND = {
     "kl-left-out": ({}, KLS, "-0 * kls"),
     "penalty-added": ({}, KLS, "self.beta * kls"),
     "kl-subtracted-twice": ({}, KLS, "-2 * self.beta * kls"),
-    "gamma-not-applied": ({}, ERROR, ERROR.replace("self.gamma * ", "")),
+    "next-value-not-discounted": ({}, ERROR, ERROR.replace("self.gamma * ", "")),
     "value-not-subtracted": ({}, ERROR, ERROR.replace(" - values[:, t]", "")),
     "carry-left-out": ({}, AHEAD, "torch.where(mask[:, t], error, ahead)"),
     "lambda-not-applied": ({}, AHEAD, AHEAD.replace(" * self.lam", "")),
-    "reset-at-observation": (TOOLS, AHEAD, AHEAD.replace(", ahead)", ", 0 * error)")),
-    "recursion-from-the-start": (
+    "reset-at-observation": (
+        TOOLS, f"{AHEAD}\n            following = {FOLLOWING}",
+        f"{AHEAD}\n            following = {FOLLOWING}".replace(", ahead)", ", 0 * error)")
+        .replace(", following)", ", 0 * error)"),
+    ),
+    "the returns come in reverse": (
         {}, "for t in reversed(range(mask.shape[1])):", "for t in range(mask.shape[1]):",
     ),
     "advantages-trained": ({}, RETURNED, "return torch.stack(advantages, 1)"),
@@ -203,10 +207,10 @@ INTO_ONE_BY_HAND = {
         "                old = self.values(ids, seen, mask.shape[1])\n" + BATCH,
     ),
     "gradient-through-the-targets": (
-        {}, VALUES,
-        "                    values = self.values(ids, seen, mask.shape[1])\n"
-        "                    returns = self.returns(rows, values, mask)\n"
-        "                    values = values[part]\n",
+        {"clip": None, "beta": 0.0}, VALUES,
+        VALUES + "                    returns = returns.detach().clone()\n"
+        "                    own = [rows[row] for row in part]\n"
+        "                    returns[part] = self.returns(own, values, mask[part])\n",
     ),
     "smaller-error": ({}, LARGER, LARGER.replace("maximum", "minimum")),
     "clip-without-effect": ({}, CLAMPED, "values - old[part]"),

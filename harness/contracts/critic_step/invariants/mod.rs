@@ -33,7 +33,6 @@ pub(super) fn all() -> Vec<Invariant<CriticStep>> {
         "returns-whitened",
         "returns-of-whitened-advantages",
         "returns-from-stale-advantages",
-        "returns-without-lambda",
         "rewards-one-step-early",
         "lambda-not-applied",
         "carry-left-out",
