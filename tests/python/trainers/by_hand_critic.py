@@ -32,7 +32,9 @@ class Trainer:
 
     def train(self, rows):
         parts = ("prompt_ids", "left"), ("completion_ids", "right")
-        ids = torch.cat([padded([it[k] for it in rows], fill=-1, side=side) for k, side in parts], 1)
+        ids = torch.cat(
+            [padded([it[k] for it in rows], fill=-1, side=side) for k, side in parts], 1
+        )
         seen, ids = (ids >= 0).int(), ids.where(ids >= 0, self.puppet.pad)
         mask = padded([it["mask"] for it in rows]).bool()
         with torch.no_grad():

@@ -193,7 +193,7 @@ INTO_ONE_BY_HAND = {
     ),
     "sign-of-the-return-flipped": ({}, ERRORS, "losses = (values + returns[part]) ** 2"),
     "returns-of-another-row": (
-        {}, MADE, "(padded(given, old.dtype) if given else self.returns(rows, old, mask)).roll(1, 0)",
+        {}, MADE, MADE + "\n        returns = returns.roll(1, 0)",
     ),
     "returns-recomputed": (
         {}, BATCH,

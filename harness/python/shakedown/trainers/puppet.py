@@ -1,9 +1,9 @@
 """A puppet: the stand-ins that a trainer is handed, which lead it through one case.
 
 The model is a table of logits, one row for each prefix, and that table is its only parameter. That
-of a reward model has a score in each row, that of a critic a value. So the gradient of every logit is read off `table.grad`,
-whatever the trainer does inside. The optimizer keeps these gradients, and sets the table to what
-the case wants at the next update.
+of a reward model has a score in each row, that of a critic a value. So the gradient of every logit
+is read off `table.grad`, whatever the trainer does inside. The optimizer keeps these gradients, and
+sets the table to what the case wants at the next update.
 """
 
 from __future__ import annotations
