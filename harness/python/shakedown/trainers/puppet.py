@@ -41,6 +41,7 @@ from transformers.modeling_outputs import (
 )
 
 from .._errors import UsageError
+from . import around
 
 Ids = tuple[int, ...]
 Shapes = dict[str, tuple[int, ...]]
@@ -148,6 +149,33 @@ class Puppet:
     def logits(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         """The logits of the policy `[N, L, V]` behind each token, for models of another form."""
         return self._logits(self.model.model, ids, mask)
+
+    def around(self, model: typing.Any) -> typing.Any:
+        """The model itself, with the puppet's logits in the place of its own from now on.
+
+        For a model of transformers that has to stay, such as one with adapters of peft: its layers
+        run, a hook replaces their output, and its head becomes an identity. `generate` returns the
+        completions of the case. A copy of it, and the model without its adapters, are the
+        reference. Train with `puppet.optimizer`: its own parameters have no gradient.
+        """
+        if not self._has_logits:
+            raise UsageError(f"`puppet.around` has logits, and the case has {self.table_name}")
+        own: Backbone = self.model.model
+        head = _identity(own.table.shape[1]).to(own.table)
+
+        def read(
+            is_policy: bool, training: bool, ids: Tensor, mask: Tensor | None, at: Tensor | None
+        ) -> Tensor:
+            if is_policy:
+                return self._logits(self.model.model, ids, mask, at)
+            if self.reference is None:
+                raise Strayed("a second model was asked, and the case has no reference")
+            self.reference.train(training)
+            return self._logits(self.reference.model, ids, mask, at)
+
+        around.hook(model, head, read, self.model.generate)
+        own.heads = (*own.heads, head)
+        return model
 
     def load(self, *case: Tensor | None) -> None:
         """Begins anew with another case of as many rows and updates; its tokens and its vocabulary
