@@ -28,6 +28,9 @@ pub(super) struct Batch<'a> {
 /// The place whose value is taken for a token's; `None` where it is no part of the completion.
 pub(super) type Read = fn(usize) -> Option<usize>;
 
+/// Which tokens of the rows of a batch have a loss.
+pub(super) type Masking = Arc<dyn Fn(&Batch<'_>) -> Array2<bool> + Send + Sync>;
+
 /// What a step is made of.
 pub(super) struct Parts {
     /// Where old values are read, and where those that are trained are.
@@ -39,8 +42,7 @@ pub(super) struct Parts {
     pub(super) loss: Part<ValueLoss>,
     /// The update whose values are the old ones of an update in the loss, and in the returns.
     pub(super) old: [fn(&Shape, &Options, usize) -> usize; 2],
-    /// Which tokens have a loss, of the rows of a batch.
-    pub(super) mask: Arc<dyn Fn(&Batch<'_>) -> Array2<bool> + Send + Sync>,
+    pub(super) mask: Masking,
     /// The rows whose old values, and whose targets, the rows of a batch are given.
     pub(super) companions: [fn(&Batch<'_>) -> Vec<usize>; 2],
     /// What the gradient of a micro-batch is multiplied by, given its place in the update.
