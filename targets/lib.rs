@@ -34,6 +34,7 @@
 //! | `preference-step` | [`preference_step`] | | TRL, `python/` |
 //! | `kto-step` | [`kto_step`] | | TRL, `python/` |
 //! | `reward-model-step` | [`reward_model_step`] | | TRL, `python/` |
+//! | `critic-step` | [`critic_step`] | | |
 //! | `grpo-step` | [`grpo_step`] | | TRL, `python/` |
 //! | `metric-reduction` | [`metric_reduction`] | [`zoo`]: trl #6380, AReaL #990 | |
 //!
@@ -47,6 +48,7 @@ pub mod batch_collation;
 pub mod batch_partition;
 pub mod chance;
 pub mod completions;
+pub mod critic_step;
 pub mod dpo;
 pub mod entropy;
 pub mod entropy_bonus;

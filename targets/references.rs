@@ -9,8 +9,8 @@ use shakedown::contract::{erased, stream};
 use shakedown::engine::subject::Subject;
 
 use crate::{
-    accumulate, advantage, batch_collation, batch_partition, entropy, entropy_bonus, gae,
-    group_filter, group_sampling, grpo_step, importance_weights, kl, kto_step, length_penalty,
+    accumulate, advantage, batch_collation, batch_partition, critic_step, entropy, entropy_bonus,
+    gae, group_filter, group_sampling, grpo_step, importance_weights, kl, kto_step, length_penalty,
     log_probs, metric_reduction, model_forward, outcome, pair_objective, policy, preference,
     preference_step, returns, reward_combination, reward_model_step, rollout_gae, sequence_packing,
     sft_step, token_rewards, turn_mask, value, whiten,
@@ -53,6 +53,7 @@ pub fn all() -> Vec<(&'static str, Reference)> {
         of(preference_step::component),
         of(kto_step::component),
         of(reward_model_step::component),
+        of(critic_step::component),
         of(grpo_step::component),
         of(metric_reduction::component),
     ]

@@ -481,6 +481,7 @@ const BOUNDS: &[(&str, &str, &[&str])] = &[
             "clip_low: 0.9",
         ],
     ),
+    ("critic-step", "{mini_batches: 2}", &["clip: 0.01", "clip: 0.2", "clip: 2"]),
     ("value-loss", "{}", &["clip: 0.001", "clip: 0.2", "clip: 10", "clip: 90", "clip: 150"]),
     (
         "sampling-filter",

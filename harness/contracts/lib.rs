@@ -84,6 +84,7 @@ contracts! {
     preference_step::PreferenceStep,
     kto_step::KtoStep,
     reward_model_step::RewardModelStep,
+    critic_step::CriticStep,
     grpo_step::GrpoStep,
     metric_reduction::MetricReduction,
 }

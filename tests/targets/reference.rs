@@ -106,6 +106,7 @@ references! {
     preference_step
     kto_step
     reward_model_step
+    critic_step
     grpo_step
     metric_reduction
 }

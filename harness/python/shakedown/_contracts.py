@@ -46,6 +46,7 @@ __all__ = [
     "PreferenceStep",
     "KtoStep",
     "RewardModelStep",
+    "CriticStep",
     "GrpoStep",
     "MetricReduction",
     "BY_ID",
@@ -2743,6 +2744,130 @@ class RewardModelStep(Contract):
     ) -> None: ...
 
 
+class CriticStep(Contract):
+    """A whole trainer of a critic: the gradient by the value of each token at each update.
+
+    PPO trains a critic towards returns. The loss is three lines, and the bugs are around it: values
+    that are read one place late, a return that counts on what follows the end, old values that are
+    computed again, a mean of the means of micro-batches. The loss falls all the same. So the
+    trainer is handed a critic whose values are a table, one for each token, and what it does to
+    that table is the answer.
+
+    The value of a token is that of the state in which it is chosen: of the prompt and the tokens
+    before it. A model has it at the place before the token's own. Old values are those of the
+    first update of a generation, in which its completions are sampled.
+
+    With `targets: gae` the trainer makes the returns: a token's reward is the score of its
+    completion at the last token, less β times the divergence, and generalised advantage estimation
+    follows. The value behind the last token is 0. With `targets: given` it is handed the returns.
+
+    Inputs. `N` completions of `T` tokens, each of a prompt of its own, `U` updates: tokens, mask,
+    kls and returns `[N, T]`, scores `[N]`, values `[U, N, T]`. `U` is generations · epochs ·
+    mini_batches. Completions come to the generations in order, equally many to each.
+        tokens: int [N, T]
+            The ids of each completion up to `eos`, if it comes to its end, and `pad` behind it.
+        mask: bool [N, T]
+            Which tokens the policy wrote: the first and the last one of each completion, and with
+            `holes: false` all between them.
+        values: float [U, N, T]
+            The critic's value of the state before each token, at each update; behind an end that of
+            the whole completion.
+        scores: float [N], optional
+            The score of each completion; only with `targets: gae`.
+        kls: float [N, T], optional
+            The divergence of each token, in nats; only with `beta` > 0.
+        returns: float [N, T], optional
+            What the value of each token should be; only with `targets: given`.
+        micro_batches: int, 3 dimensions, optional
+            The rows of each micro-batch, `[U, M, B]`, where the trainer chose them: no component is
+            given them, they are read off its answer.
+
+    Outputs. gradient `[U, N, T]`; micro_batches `[U, M, B]`, -1 where a micro-batch has fewer rows;
+    unknown `[U]`.
+        gradient: float [U, N, T]
+            The gradient of the loss by each value at each update.
+        micro_batches: float, 3 dimensions, optional
+            The rows of each micro-batch, in the order in which they were trained.
+        unknown: float, 1 dimensions, optional
+            The largest gradient at each update on values of anything else, such as a part of a
+            prompt.
+
+    Options.
+        eos:
+            The id that ends a completion, from 0 to 15.
+        pad:
+            The id that fills a completion up, from 0 to 15; may be `eos`.
+        targets:
+            `gae` or `given`: whether the trainer makes the returns, from scores and old values, or
+            is handed them.
+        gamma:
+            With `targets: gae`, the discount of one token, 0 to 1.
+        lam:
+            With `targets: gae`, λ, how far ahead rewards are trusted over values: 0 to 1.
+        beta:
+            With `targets: gae`, the weight ≥ 0 of the divergence, in `kls`, in the rewards.
+        holes:
+            `False` or `True`: whether there are tokens between those of the policy, such as those
+            of a tool, which are not trained.
+        masked:
+            `skip` (tokens that are not the policy's are no transitions) or `zero` (they are steps
+            with reward and value 0: time passes).
+        clip:
+            Null, or c > 0: how far from its old value a value may move before the clipped error
+            counts where it is the larger.
+        factor:
+            A number > 0 that multiplies the loss.
+        aggregate:
+            `token-mean`, `token-sum`, `seq-mean-token-mean` or `seq-mean-token-sum`.
+        over:
+            `update` or `micro-batch`: over which rows the mean is taken.
+        generations:
+            1 to 16: how many times completions are sampled.
+        epochs:
+            1 to 16: how many times the completions of a generation are passed.
+        mini_batches:
+            1 to 16: how many updates a pass has.
+        accumulation:
+            1 to 16: how many micro-batches an update has.
+        rows:
+            `independent` or `batch`: whether a row's result may depend on other rows.
+        deterministic:
+            `True` or `False`: whether two equal calls must agree.
+    """
+
+    id = "critic-step"
+    inputs = ("tokens", "mask", "values", "scores", "kls", "returns", "micro_batches")
+
+    def __init__(
+        self,
+        *,
+        eos: int = 1,
+        pad: int = 0,
+        targets: Literal["gae", "given"] = "gae",
+        gamma: float = 1.0,
+        lam: float = 0.95,
+        beta: float = 0.0,
+        holes: bool = False,
+        masked: Literal["skip", "zero"] = "skip",
+        clip: float | None = None,
+        factor: float = 0.5,
+        aggregate: Literal[
+            "token-mean",
+            "token-sum",
+            "seq-mean-token-mean",
+            "seq-mean-token-sum",
+            "seq-mean-token-sum-norm",
+        ] = "token-mean",
+        over: Literal["micro-batch", "update"] = "update",
+        generations: int = 1,
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+        rows: Literal["independent", "batch"] = "batch",
+        deterministic: bool = True,
+    ) -> None: ...
+
+
 class GrpoStep(Contract):
     """A whole GRPO trainer: the gradient by the logits at each update, from completions and rewards.
 
@@ -3020,6 +3145,7 @@ BY_ID: dict[str, type[Contract]] = {
     "preference-step": PreferenceStep,
     "kto-step": KtoStep,
     "reward-model-step": RewardModelStep,
+    "critic-step": CriticStep,
     "grpo-step": GrpoStep,
     "metric-reduction": MetricReduction,
 }
@@ -3708,6 +3834,37 @@ def contract(
     rows: Literal["independent", "batch"] = ...,
     deterministic: bool = ...,
 ) -> RewardModelStep: ...
+
+
+@overload
+def contract(
+    name: Literal["critic-step"],
+    *,
+    eos: int = ...,
+    pad: int = ...,
+    targets: Literal["gae", "given"] = ...,
+    gamma: float = ...,
+    lam: float = ...,
+    beta: float = ...,
+    holes: bool = ...,
+    masked: Literal["skip", "zero"] = ...,
+    clip: float | None = ...,
+    factor: float = ...,
+    aggregate: Literal[
+        "token-mean",
+        "token-sum",
+        "seq-mean-token-mean",
+        "seq-mean-token-sum",
+        "seq-mean-token-sum-norm",
+    ] = ...,
+    over: Literal["micro-batch", "update"] = ...,
+    generations: int = ...,
+    epochs: int = ...,
+    mini_batches: int = ...,
+    accumulation: int = ...,
+    rows: Literal["independent", "batch"] = ...,
+    deterministic: bool = ...,
+) -> CriticStep: ...
 
 
 @overload

@@ -63,6 +63,25 @@ def completions_case(seed, number=8, width=5, size=7, updates=4, with_kl=True):
     return tokens, labels, *tables, *(others if with_kl else [None, None])
 
 
+def critic_case(seed, number=8, width=5, size=7, updates=4, given=False):
+    """tokens, mask, values, scores, kls, returns"""
+    torch.manual_seed(seed)
+    tokens = ended(number, width, size=size)
+    tokens[0] = 2  # one that does not come to its end
+    mask = torch.arange(width) <= last_of(tokens)
+    values = torch.randn(updates, number, width)
+    if given:
+        return tokens, mask, values, None, None, torch.randn(number, width) * mask
+    return tokens, mask, values, torch.randn(number), torch.rand(number, width) * mask, None
+
+
+def last_of(tokens):
+    """The place of the last token of each row `[N, 1]`."""
+    ended = tokens == EOS
+    last = ended.long().argmax(-1)
+    return last.where(ended.any(-1), tokens.shape[-1] - 1)[:, None]
+
+
 def places(tokens, own=0):
     """Where the table is read: of groups `[P, G, T]` the first row has it that has the same tokens
     before the place, and `own` more."""
@@ -250,6 +269,32 @@ def reward_model(case, micro_batches, center=0.0, before_the_end=0):
         return losses.mean()
 
     return gradients(scores, micro_batches, loss_of)
+
+
+def critic(case, micro_batches, gamma=1.0, lam=0.95, beta=0.1, clip=None):
+    """The gradient of the mean over all tokens of an update: returns are sums of TD errors."""
+    tokens, mask, values, scores, kls, returns = case
+    old = values[0].double()
+    if returns is None:
+        last, width = last_of(tokens), tokens.shape[1]
+        rewards = -beta * kls.double()
+        rewards.scatter_add_(1, last, scores[:, None].double())
+        behind = torch.cat([old[:, 1:], torch.zeros(len(old), 1)], 1)
+        behind = behind.where(torch.arange(width) < last, 0.0)
+        errors = (rewards + gamma * behind - old) * mask
+        powers = torch.arange(width) - torch.arange(width)[:, None]
+        decay = torch.where(powers >= 0, (gamma * lam) ** powers.clamp(min=0).double(), 0.0)
+        returns = old + errors @ decay.T
+
+    def loss_of(table, parts):
+        errors = (table - returns) ** 2
+        if clip is not None:
+            held = table.clamp(old - clip, old + clip)
+            errors = torch.maximum(errors, (held - returns) ** 2)
+        rows = sum(parts, [])
+        return 0.5 * errors[rows][mask[rows]].mean()
+
+    return gradients(values, micro_batches, loss_of)
 
 
 def is_right(outputs, expected):

@@ -21,6 +21,7 @@ SFT_BY_HAND = BY_HAND.with_name("by_hand_sft.py")
 DPO_BY_HAND = BY_HAND.with_name("by_hand_dpo.py")
 REWARD_BY_HAND = BY_HAND.with_name("by_hand_reward.py")
 KTO_BY_HAND = BY_HAND.with_name("by_hand_kto.py")
+CRITIC_BY_HAND = BY_HAND.with_name("by_hand_critic.py")
 
 CASES = 8 if os.environ.get("SHAKEDOWN_NIGHT") == "1" else 1
 TIME = 60

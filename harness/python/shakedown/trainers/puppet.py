@@ -1,9 +1,9 @@
 """A puppet: the stand-ins that a trainer is handed, which lead it through one case.
 
 The model is a table of logits, one row for each prefix, and that table is its only parameter. That
-of a reward model has a score in each row. So the gradient of every logit is read off `table.grad`,
-whatever the trainer does inside. The optimizer keeps these gradients, and sets the table to what
-the case wants at the next update.
+of a reward model has a score in each row, that of a critic a value. So the gradient of every logit
+is read off `table.grad`, whatever the trainer does inside. The optimizer keeps these gradients, and
+sets the table to what the case wants at the next update.
 """
 
 from __future__ import annotations
@@ -27,15 +27,21 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     GenerationMixin,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 from transformers.modeling_layers import GenericForSequenceClassification
-from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
+from transformers.modeling_outputs import (
+    BaseModelOutputWithPast,
+    CausalLMOutputWithPast,
+    TokenClassifierOutput,
+)
 
 from .._errors import UsageError
+from . import around
 
 Ids = tuple[int, ...]
 Shapes = dict[str, tuple[int, ...]]
@@ -67,8 +73,8 @@ class Puppet:
     axes: typing.ClassVar[dict[str, str]]
     """The arrays of a case in order, each with the letters of its axes."""
     table_name: typing.ClassVar[str] = "logits"
-    """The array that is the model's table at each update: `logits`, or `scores` of a reward
-    model."""
+    """The array that is the model's table at each update: `logits`, `scores` of a reward model, or
+    `values` of a critic."""
 
     def __init__(
         self,
@@ -98,14 +104,14 @@ class Puppet:
         config = PuppetConfig(
             puppet=f"{next(_NUMBERS)}",
             rows=1 + math.prod(tables.shape[1:-1]),
-            vocab_size=MOST_IDS if self._is_scored else tables.shape[-1],
+            vocab_size=tables.shape[-1] if self._has_logits else MOST_IDS,
             hidden_size=tables.shape[-1],
             eos_token_id=list(eos),
             pad_token_id=pad,
         )
         _PUPPETS[config.puppet] = self
         self._config = config
-        self._kind: type[PreTrainedModel] = PuppetScorer if self._is_scored else PuppetModel
+        self._kind = MODELS[self.table_name]
         self._replicas: dict[int, Replica] = {}  # by rank
         self.reference = _model(config, tables, PuppetModel) if "ref_logits" in arrays else None
         self._begin(arrays)
@@ -144,6 +150,33 @@ class Puppet:
         """The logits of the policy `[N, L, V]` behind each token, for models of another form."""
         return self._logits(self.model.model, ids, mask)
 
+    def around(self, model: typing.Any) -> typing.Any:
+        """The model itself, with the puppet's logits in the place of its own from now on.
+
+        For a model of transformers that has to stay, such as one with adapters of peft: its layers
+        run, a hook replaces their output, and its head becomes an identity. `generate` returns the
+        completions of the case. A copy of it, and the model without its adapters, are the
+        reference. Train with `puppet.optimizer`: its own parameters have no gradient.
+        """
+        if not self._has_logits:
+            raise UsageError(f"`puppet.around` has logits, and the case has {self.table_name}")
+        own: Backbone = self.model.model
+        head = _identity(own.table.shape[1]).to(own.table)
+
+        def read(
+            is_policy: bool, training: bool, ids: Tensor, mask: Tensor | None, at: Tensor | None
+        ) -> Tensor:
+            if is_policy:
+                return self._logits(self.model.model, ids, mask, at)
+            if self.reference is None:
+                raise Strayed("a second model was asked, and the case has no reference")
+            self.reference.train(training)
+            return self._logits(self.reference.model, ids, mask, at)
+
+        around.hook(model, head, read, self.model.generate)
+        own.heads = (*own.heads, head)
+        return model
+
     def load(self, *case: Tensor | None) -> None:
         """Begins anew with another case of as many rows and updates; its tokens and its vocabulary
         may be more or fewer. All that was handed out stays.
@@ -160,7 +193,7 @@ class Puppet:
         """What was observed in a run that has ended; `B` rows at most are in a micro-batch, of
         which an update has `M` at most.
 
-        gradient: float, of the shape of the logits, or scores
+        gradient: float, of the shape of the logits, scores or values
             The gradient of what each update minimises; 0 where another row has the same prefix.
         micro_batches: int [U, M, B]
             The rows of each, filled up with -1. Rows are counted through all axes before `T`.
@@ -221,12 +254,13 @@ class Puppet:
         return {name: array for name, array in zip(cls.axes, case) if array is not None}
 
     @property
-    def _is_scored(self) -> bool:
-        return self.table_name == "scores"
+    def _has_logits(self) -> bool:
+        return self.table_name == "logits"
 
     def _values(self, arrays: dict[str, Tensor]) -> Tensor:
-        """The tables of all updates; the last axis is a row, which has one score."""
-        return arrays["scores"][..., None] if self._is_scored else arrays["logits"]
+        """The tables of all updates; the last axis is a row, which has one score or value."""
+        tables = arrays[self.table_name]
+        return tables if self._has_logits else tables[..., None]
 
     def _ref_values(self, arrays: dict[str, Tensor]) -> Tensor | None:
         """The same of the reference, which has one table."""
@@ -235,7 +269,7 @@ class Puppet:
 
     def _read_into(self, width: int) -> Prefixes:
         """Where the tokens of a row lead."""
-        prefixes = ScoredPrefixes if self._is_scored else Prefixes
+        prefixes = ScoredPrefixes if self.table_name == "scores" else Prefixes
         return prefixes(self._prompts, self._completions, width)
 
     def _must_fit(self) -> None:
@@ -511,7 +545,7 @@ class Backbone(nn.Module):
         if self.gradient_checkpointing and self.training:
             read = functools.partial(self._gradient_checkpointing_func, read)
         hidden = read(self, input_ids, attention_mask, position_ids)
-        return BaseModelOutputWithPast(last_hidden_state=hidden)
+        return BaseModelOutputWithPast(last_hidden_state=hidden, hidden_states=(hidden,))
 
 
 class PuppetModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-call]
@@ -588,6 +622,35 @@ class PuppetScorer(GenericForSequenceClassification, PreTrainedModel):  # type: 
 
     def _init_weights(self, module: nn.Module) -> None:
         pass
+
+
+class PuppetCritic(PreTrainedModel):
+    """A critic whose values stand in a table: that of a token is one of all tokens up to it."""
+
+    config_class = PuppetConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+
+    def __init__(self, config: PuppetConfig) -> None:
+        super().__init__(config)
+        self.num_labels = 1
+        self.model = Backbone(config)
+        self.score = _identity(1)
+        self.model.heads = (self.score,)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    def _init_weights(self, module: nn.Module) -> None:
+        pass
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        **_: typing.Any,
+    ) -> TokenClassifierOutput:
+        hidden = self.model(input_ids, attention_mask, position_ids).last_hidden_state
+        return TokenClassifierOutput(logits=self.score(hidden))
 
 
 class PuppetOptimizer(torch.optim.Optimizer):
@@ -678,8 +741,15 @@ def seeded(seed: int) -> typing.Iterator[None]:
             numpy.random.set_state(states[1])
 
 
+MODELS: dict[str, type[PreTrainedModel]] = {
+    "logits": PuppetModel,
+    "scores": PuppetScorer,
+    "values": PuppetCritic,
+}
+"""The model whose table holds an array of a case."""
 _NUMBERS = itertools.count()
 _PUPPETS: weakref.WeakValueDictionary[str, Puppet] = weakref.WeakValueDictionary()
 AutoConfig.register(PuppetConfig.model_type, PuppetConfig)
 AutoModelForCausalLM.register(PuppetConfig, PuppetModel)
 AutoModelForSequenceClassification.register(PuppetConfig, PuppetScorer)
+AutoModelForTokenClassification.register(PuppetConfig, PuppetCritic)

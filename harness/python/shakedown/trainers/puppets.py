@@ -1,4 +1,4 @@
-"""Puppets by the kind of trainer: GRPO, supervised fine-tuning, pairs, reward models, KTO."""
+"""Puppets by the kind of trainer: GRPO, supervised fine-tuning, pairs, reward models, KTO, critics."""
 
 from __future__ import annotations
 
@@ -483,6 +483,106 @@ class KtoPuppet(Puppet):
         return MismatchedPrefixes(self._prompts, self._completions, width)
 
 
+class CriticPuppet(Puppet):
+    """The stand-ins for a trainer of a critic, the value function of PPO.
+
+    A case has `N` completions, each of a prompt of its own.
+        tokens: int [N, T]
+            A completion ends with `eos`, or fills its row.
+        mask: bool [N, T]
+            Whether the policy wrote a token: the first and the last one of each completion at
+            least.
+        values: float [U, N, T]
+            Those of the state before each token, and behind an end that of the whole completion.
+        scores: float [N], kls: float [N, T], returns: float [N, T], optional
+            What returns are made of, or the returns.
+
+    `U` is generations · epochs · mini_batches: the completions are split evenly over the
+    generations, and those of each are passed `epochs` times.
+
+    A trainer also gets `rollouts`. `model(ids, mask).logits` are values `[N, L, 1]`, as of a model
+    for token classification, and `values(ids, mask)` are `[N, L]`. Each is that of the state behind
+    its token: the value of a token is at the place before it.
+    """
+
+    axes = {
+        "tokens": "NT", "mask": "NT", "values": "UNT", "scores": "N", "kls": "NT", "returns": "NT",
+    }  # fmt: skip
+    table_name = "values"
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        mask: Tensor,
+        values: Tensor,
+        scores: Tensor | None = None,
+        kls: Tensor | None = None,
+        returns: Tensor | None = None,
+        *,
+        eos: int,
+        pad: int,
+        generations: int = 1,
+        epochs: int = 1,
+        mini_batches: int = 1,
+        accumulation: int = 1,
+    ) -> None:
+        number = len(tokens)
+        self.generations, self.epochs = generations, epochs
+        if number % generations:
+            into = f"{generations} generations"
+            raise UsageError(f"{number} completions cannot be split evenly into {into}")
+        super().__init__(
+            *(tokens, mask, values, scores, kls, returns),
+            eos=[eos],
+            pad=pad,
+            prompts=default_prompts(number, MOST_IDS, [eos], pad),
+            passes=generations * epochs,
+            of_a_pass=(number // generations, "completions of a generation"),
+            mini_batches=mini_batches,
+            accumulation=accumulation,
+        )
+
+    def values(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The values `[N, L]` of the states behind each token."""
+        return self.logits(ids, mask)[..., 0]
+
+    @property
+    def rollouts(self) -> list[list[Example]]:
+        """The completions of each generation, without pads.
+
+        prompt_ids, completion_ids: the tokens of each
+        mask: for each token of the completion 1 where the policy wrote it, else 0
+        old_values: those of its tokens when it was sampled
+        score, kls: what the rewards of its tokens are made of, where the case has them
+        returns: of each token, where the case has them
+        """
+        rows = [self._row(row) for row in range(len(self._completions))]
+        size = len(rows) // self.generations
+        return [rows[i : i + size] for i in range(0, len(rows), size)]
+
+    def _row(self, row: int) -> Example:
+        completion, arrays = self._completions[row], self._arrays
+        size = len(self._completions) // self.generations
+        first = row // size * self.epochs * self.mini_batches
+        length = len(completion)
+        example: Example = {
+            "prompt_ids": [*self._prompts[row]],
+            "completion_ids": [*completion],
+            "mask": arrays["mask"][row, :length].int().tolist(),
+            "old_values": arrays["values"][first, row, :length].tolist(),
+        }
+        if "scores" in arrays:
+            example["score"] = arrays["scores"][row].item()
+        for name in ("kls", "returns"):
+            if name in arrays:
+                example[name] = arrays[name][row, :length].tolist()
+        return example
+
+    def _begin(self, arrays: dict[str, Tensor]) -> None:
+        super()._begin(arrays)
+        self._arrays = arrays
+
+
 class Reward:
     """A reward function in TRL's form: prompts and completions are words, or ids."""
 
@@ -526,5 +626,6 @@ BY_CONTRACT: dict[str, type[Puppet]] = {
     "preference-step": PreferencePuppet,
     "reward-model-step": RewardModelPuppet,
     "kto-step": KtoPuppet,
+    "critic-step": CriticPuppet,
 }
 """The puppet that the cases of a contract are for."""
