@@ -177,7 +177,7 @@ enum Verb {
         #[command(flatten)]
         files: ReportFiles,
     },
-    /// Show a verb, or a page: manifest, settings, cookbook, trainers, runs, batches, ci, rust
+    /// Show a verb or a page: manifest settings cookbook trainers runs batches ci rust
     Help {
         /// A verb, or a page
         topic: Option<String>,

@@ -1,4 +1,4 @@
-"""Puppets by the kind of trainer: GRPO, supervised fine-tuning, pairs, reward models, KTO, critics."""
+"""Puppets by the kind of trainer: GRPO, fine-tuning, pairs, reward models, KTO, critics."""
 
 from __future__ import annotations
 
